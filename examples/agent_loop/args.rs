@@ -1,0 +1,165 @@
+//! What can be asked of the example, and what it opens from that.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lexopt::{Arg, Parser, ValueExt};
+use offcut::agent::{AgentError, ChatModel};
+use offcut::backend::{Backend, Fs, Memory};
+use offcut::{BuildError, Language, ToolReduction};
+
+use crate::model::ScriptedModel;
+
+pub(crate) const HELP: &str = "\
+An agent explores a directory, and its context stays small.
+
+Usage: cargo run --example agent_loop -- [OPTIONS]
+
+  --dir PATH         the directory to explore [the source tree of this example]
+  --backend WHERE    where results are stored: `memory`, or a directory that is
+                     kept [a temporary directory, removed at the end]
+  --max-length N     results over N bytes are truncated [8000]; the preview is
+                     a quarter of that, at most 2000 bytes
+  --max-tokens N     above N tokens, old results are cleared [12000]
+  --keep-rounds N    the newest N rounds are never cleared [1]
+  --language LANG    the language of hints, `en` or `zh` [en]
+  --json             a last line with the totals as one JSON object
+  -h, --help         this text
+
+It needs no key and no network: the model is a script that reacts to what it is
+shown. It ends with 0 if everything stored could be read back byte for byte,
+with 1 if not, and with 2 if it was started in a way that cannot work.
+";
+
+/// What the example is asked to do.
+///
+/// # Default
+///
+/// As [`HELP`] has them.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) dir: PathBuf,
+    pub(crate) backend: Option<String>,
+    pub(crate) max_length: usize,
+    pub(crate) max_tokens: u64,
+    pub(crate) keep_rounds: usize,
+    pub(crate) language: Language,
+    pub(crate) json: bool,
+}
+
+impl Options {
+    /// Reads the arguments; `None` if the person asked for help.
+    pub(crate) fn parse(mut from: Parser) -> Result<Option<Self>, Failure> {
+        let mut options = Self {
+            dir: default_dir(),
+            backend: None,
+            max_length: 8_000,
+            max_tokens: 12_000,
+            keep_rounds: 1,
+            language: Language::English,
+            json: false,
+        };
+        while let Some(arg) = from.next()? {
+            match arg {
+                Arg::Long("dir") => options.dir = from.value()?.into(),
+                Arg::Long("backend") => options.backend = Some(from.value()?.string()?),
+                Arg::Long("max-length") => options.max_length = from.value()?.parse()?,
+                Arg::Long("max-tokens") => options.max_tokens = from.value()?.parse()?,
+                Arg::Long("keep-rounds") => options.keep_rounds = from.value()?.parse()?,
+                Arg::Long("language") => options.language = from.value()?.parse_with(language)?,
+                Arg::Long("json") => options.json = true,
+                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        Ok(Some(options))
+    }
+
+    /// How much of a truncated result is shown: what [`ToolReduction::recommended`] shows, or less under a small limit.
+    pub(crate) fn preview_length(&self) -> usize {
+        (self.max_length / 4).min(2_000)
+    }
+}
+
+/// Under cargo the workspace that this package is part of, else where the person stands.
+fn default_dir() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), |package| PathBuf::from(package).join(".."))
+}
+
+fn language(text: &str) -> Result<Language, &'static str> {
+    match text {
+        "en" => Ok(Language::English),
+        "zh" => Ok(Language::Chinese),
+        _ => Err("there are `en` and `zh`"),
+    }
+}
+
+/// Opens the store that a text names. A new kind of store is one more arm.
+pub(crate) fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
+    Ok(match text {
+        // Its path is another one each time: named like this, two runs over the same files cost the same tokens.
+        None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
+        Some("memory") => Arc::new(Memory::new()),
+        Some(url) if url.contains("://") => {
+            return Err(Failure::usage(format!(
+                "--backend {url}: there is no such backend; give `memory` or a directory"
+            )));
+        }
+        Some(directory) => Arc::new(Fs::open(directory)?),
+    })
+}
+
+/// The model that explores.
+pub(crate) fn open_model(reduction: &ToolReduction) -> Arc<dyn ChatModel> {
+    Arc::new(ScriptedModel::new(reduction.clone()))
+}
+
+/// Why the example ends early, in words for the person who started it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) text: String,
+    pub(crate) code: u8,
+}
+
+impl Failure {
+    /// It was started in a way that cannot work.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: 2 }
+    }
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Self::usage(format!("{error}; --help lists what there is"))
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        Self::usage(chain(&error))
+    }
+}
+
+impl From<offcut::backend::BackendError> for Failure {
+    fn from(error: offcut::backend::BackendError) -> Self {
+        Self::usage(chain(&error))
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        Self { text: chain(&error), code: 1 }
+    }
+}
+
+/// An error with all that caused it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

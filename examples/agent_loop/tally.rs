@@ -1,0 +1,215 @@
+//! What is measured: what the tools returned, what the library did with it, and what each model call cost with and without.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
+use offcut::backend::{Backend, Key};
+use offcut::format::{Message, Messages, Plain};
+use offcut::report::{Decision, Outcome};
+use offcut::{Body, Middleware, Next, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction};
+use serde_json::Value;
+
+use crate::model::READER;
+use crate::show;
+
+/// Collects what the others tell it. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Tally {
+    log: Arc<Mutex<Log>>,
+    /// What all locations begin with.
+    store: Arc<str>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// What each call really returned, by the call's id.
+    originals: BTreeMap<String, Original>,
+    /// Everything that was decided, and how much of it has been shown.
+    decisions: Vec<Decision>,
+    shown: usize,
+    totals: Totals,
+    /// The length of the last shadow conversation.
+    shadow: usize,
+    /// Of what a sample has been shown.
+    samples: Vec<Outcome>,
+}
+
+/// A call and what the tool returned, before anything was done to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Original {
+    pub(crate) call: ToolCall,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) is_error: bool,
+}
+
+/// Sums over all model calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) model_calls: usize,
+    pub(crate) tokens_without: u64,
+    pub(crate) tokens_with: u64,
+    pub(crate) truncated: usize,
+    pub(crate) cleared: usize,
+}
+
+impl Tally {
+    pub(crate) fn new(backend: &dyn Backend) -> Self {
+        // All locations of a backend begin alike; the tables show what comes behind that.
+        let name = "trunc";
+        let location = Key::new(name).map(|key| backend.locate(&key));
+        let store = location.map(|location| location.as_str().trim_end_matches(name).into());
+        Self { store: store.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Sees every report of the reduction.
+    pub(crate) fn observer(&self) -> impl Fn(&Report) + Send + Sync + 'static {
+        let tally = self.clone();
+        move |report| tally.log().decisions.extend(report.decisions.iter().cloned())
+    }
+
+    /// Sees what the tools return, if it is the innermost middleware.
+    pub(crate) fn recorder(&self) -> impl Middleware + 'static {
+        Recorder(self.clone())
+    }
+
+    /// Sees what `model` is sent.
+    pub(crate) fn watch(&self, model: Arc<dyn ChatModel>, reduction: &ToolReduction) -> impl ChatModel + 'static {
+        Watched { model, tally: self.clone(), reduction: reduction.clone() }
+    }
+
+    /// Notes what the tool really returned.
+    pub(crate) fn record(&self, call: &ToolCall, parts: &[Part], is_error: bool) {
+        let original = Original { call: call.clone(), parts: parts.to_vec(), is_error };
+        self.log().originals.insert(call.id.clone(), original);
+    }
+
+    pub(crate) fn original(&self, call_id: &str) -> Option<Original> {
+        self.log().originals.get(call_id).cloned()
+    }
+
+    pub(crate) fn originals(&self) -> Vec<Original> {
+        self.log().originals.values().cloned().collect()
+    }
+
+    pub(crate) fn decisions(&self) -> Vec<Decision> {
+        self.log().decisions.clone()
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let log = self.log();
+        let count = |is: fn(Outcome) -> bool| log.decisions.iter().filter(|decision| is(decision.outcome)).count();
+        let truncated = count(|outcome| outcome == Outcome::Truncated);
+        let cleared = count(|outcome| matches!(outcome, Outcome::Cleared | Outcome::Shortened));
+        Totals { truncated, cleared, ..log.totals }
+    }
+
+    /// What all locations of the store begin with.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// Whether it is asked about this outcome for the first time.
+    pub(crate) fn is_first(&self, outcome: Outcome) -> bool {
+        let samples = &mut self.log().samples;
+        let is_first = !samples.contains(&outcome);
+        samples.extend(is_first.then_some(outcome));
+        is_first
+    }
+
+    /// The decisions since it was last asked: those about results that just came in, then those of a clear pass.
+    fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
+        let mut log = self.log();
+        let news = log.decisions[log.shown..].to_vec();
+        log.shown = log.decisions.len();
+        // Only a clear pass knows at which message it is.
+        news.into_iter().partition(|decision| decision.message.is_none())
+    }
+
+    /// The conversation as it would be if nothing had been reduced: every result whole, and nothing read back.
+    fn shadow(&self, messages: &[Message]) -> Vec<Message> {
+        let log = self.log();
+        let original = |message: &Message| match message {
+            Message::Tool { name, .. } if name == READER => None,
+            Message::Tool { call_id, .. } => {
+                let whole = log.originals.get(call_id);
+                Some(whole.map_or_else(|| message.clone(), |it| Message::tool(&it.call, it.parts.clone(), it.is_error)))
+            }
+            Message::Assistant { calls, .. } if !calls.is_empty() && calls.iter().all(|call| call.name == READER) => {
+                None
+            }
+            _ => Some(message.clone()),
+        };
+        messages.iter().filter_map(original).collect()
+    }
+
+    /// What the next call costs, and what it would have cost: `None` if it would not have been needed, because the model only
+    /// read back before it.
+    fn count_call(&self, reduction: &ToolReduction, request: ModelRequest<'_>) -> (Option<u64>, u64) {
+        let shadow = self.shadow(request.messages);
+        let tools: Vec<Value> =
+            request.tools.iter().filter(|tool| tool["function"]["name"] != READER).cloned().collect();
+        let with = count_tokens(reduction, request.messages, request.tools);
+        let without = count_tokens(reduction, &shadow, &tools);
+        let mut log = self.log();
+        let without = (shadow.len() > log.shadow).then_some(without);
+        log.shadow = shadow.len();
+        log.totals.model_calls += 1;
+        log.totals.tokens_with += with;
+        log.totals.tokens_without += without.unwrap_or_default();
+        (without, with)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tokens of a conversation, by the counter that the reduction uses.
+pub(crate) fn count_tokens(reduction: &ToolReduction, messages: &[Message], tools: &[Value]) -> u64 {
+    reduction.count_tokens(&Messages::new(&Plain, &mut messages.to_vec()), tools)
+}
+
+/// The text of a result that is one text.
+pub(crate) fn text_of(parts: &[Part]) -> Option<&str> {
+    match parts {
+        [Part::Text(text)] => Some(text),
+        _ => None,
+    }
+}
+
+struct Recorder(Tally);
+
+#[async_trait]
+impl Middleware for Recorder {
+    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+        self.wrap_failed_call(call, next.run(call).await?).await
+    }
+
+    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+        if let Body::Parts(parts) = &shown.body {
+            self.0.record(call, parts, shown.is_error);
+        }
+        Ok(shown)
+    }
+}
+
+struct Watched {
+    model: Arc<dyn ChatModel>,
+    tally: Tally,
+    reduction: ToolReduction,
+}
+
+#[async_trait]
+impl ChatModel for Watched {
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let (returned, cleared) = self.tally.news();
+        show::results(&self.tally, returned, request.messages);
+        let (without, with) = self.tally.count_call(&self.reduction, request);
+        let reply = self.model.complete(request).await?;
+        show::model_call(self.tally.totals().model_calls, without, with, &reply.message);
+        show::cleared(&self.tally, &cleared, request.messages);
+        Ok(reply)
+    }
+}

@@ -1,0 +1,136 @@
+//! The proof that nothing was lost: everything stored is read back and compared with what the tools returned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use offcut::agent::Tool;
+use offcut::backend::Location;
+use offcut::format::Message;
+use offcut::hint::Hint;
+use offcut::report::Outcome;
+use offcut::{Body, ToolReduction};
+
+use crate::tally::{Original, Tally, text_of};
+
+/// What reading everything back has shown.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    /// How many originals were stored.
+    pub(crate) stored: usize,
+    /// How many of them read back as the tool had returned them.
+    pub(crate) verified: usize,
+    /// How many results the tools have returned.
+    pub(crate) results: usize,
+    /// How many of them stand in the conversation as the tool had returned them.
+    pub(crate) in_place: usize,
+    /// How many of them stand there as a hint that leads to what the tool had returned.
+    pub(crate) behind_hint: usize,
+    /// One line for each original that is neither in the conversation nor where a hint or a report says.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Verdict {
+    pub(crate) fn lost(&self) -> usize {
+        self.problems.len()
+    }
+}
+
+/// Compares every location that a report named, and every result in `messages`, with the originals in the tally.
+pub(crate) async fn verify(reduction: &ToolReduction, tally: &Tally, messages: &[Message]) -> Verdict {
+    let mut verdict = Verdict::default();
+
+    // What was stored, and for which call. A result that was stored when it came is not stored again when it is cleared.
+    let mut stored: BTreeMap<Location, String> = BTreeMap::new();
+    let mut named: BTreeSet<Location> = BTreeSet::new();
+    for decision in tally.decisions() {
+        named.extend(decision.locations.iter().cloned());
+        if matches!(decision.outcome, Outcome::Truncated | Outcome::Cleared) {
+            stored.extend(decision.locations.into_iter().map(|location| (location, decision.call_id.clone())));
+        }
+    }
+    for (location, call_id) in &stored {
+        let original = tally.original(call_id);
+        verdict.stored += 1;
+        match original.as_ref().and_then(|original| text_of(&original.parts)) {
+            Some(text) if holds(reduction, location, text).await => verdict.verified += 1,
+            _ => verdict.problems.push(format!("{location} is not what {call_id} returned")),
+        }
+    }
+    for location in named.iter().filter(|location| !stored.contains_key(*location)) {
+        if !matches!(reduction.read_original(location).await, Some(Ok(_))) {
+            verdict.problems.push(format!("{location} was named and can't be read"));
+        }
+    }
+
+    // What became of each result in the conversation.
+    for original in tally.originals() {
+        verdict.results += 1;
+        let shown = messages.iter().find_map(|message| match message {
+            Message::Tool { call_id, content, .. } if *call_id == original.call.id => Some(content),
+            _ => None,
+        });
+        match shown {
+            Some(content) if *content == original.parts => verdict.in_place += 1,
+            Some(content) if is_behind_hint(reduction, &original, text_of(content)).await => verdict.behind_hint += 1,
+            _ => verdict.problems.push(format!("what {} returned is neither shown nor stored", original.call.id)),
+        }
+    }
+    verdict
+}
+
+/// Whether the hint that is shown leads to the original.
+async fn is_behind_hint(reduction: &ToolReduction, original: &Original, shown: Option<&str>) -> bool {
+    let (Some(text), Some(hint)) = (text_of(&original.parts), shown.and_then(Hint::parse)) else { return false };
+    let Some(location) = hint.location else { return false };
+    if holds(reduction, &location, text).await {
+        return true;
+    }
+    // A page that was read from the store is not stored a second time: its hint leads to what it was read from. Reading the same
+    // page again must give the same bytes.
+    let page = Hint::parse(text).and_then(|page| page.location);
+    let again = reduction.read_file_tool().call(&original.call).await;
+    page == Some(location)
+        && matches!(again, Ok(page) if matches!(&page.body, Body::Parts(parts) if *parts == original.parts))
+}
+
+async fn holds(reduction: &ToolReduction, location: &Location, text: &str) -> bool {
+    matches!(reduction.read_original(location).await, Some(Ok(bytes)) if bytes == text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::backend::Memory;
+    use offcut::{Part, ToolCall};
+
+    use super::*;
+
+    /// The verdict over one truncated result, where the tally says that the tool had returned `original`.
+    async fn verdict(returned: &str, original: &str) -> Verdict {
+        let backend = Memory::new();
+        let tally = Tally::new(&backend);
+        let reduction = ToolReduction::recommended(backend).on_report(tally.observer()).build().unwrap();
+        let call = ToolCall::new("call_1", "read", "{}");
+        let shown = reduction.truncate(&call, returned).await.unwrap();
+        tally.record(&call, &[Part::from(original)], false);
+        verify(&reduction, &tally, &[Message::tool(&call, shown.parts, false)]).await
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_is_verified() {
+        let text = "a line of a long result\n".repeat(1_000);
+        let verdict = verdict(&text, &text).await;
+        assert_eq!((verdict.stored, verdict.verified, verdict.behind_hint, verdict.lost()), (1, 1, 1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_byte_that_differs_is_a_loss() {
+        let text = "a line of a long result\n".repeat(1_000);
+        let verdict = verdict(&text, &text.replacen("long", "lang", 1)).await;
+        assert_eq!((verdict.stored, verdict.verified), (1, 0));
+        assert!(verdict.lost() > 0);
+    }
+
+    #[tokio::test]
+    async fn a_result_that_is_gone_is_a_loss() {
+        assert!(verdict("short", "another").await.lost() > 0);
+    }
+}

@@ -1,0 +1,338 @@
+//! A small chat-model agent loop, for programs that have none yet.
+//!
+//! The model is called until it answers without a tool call. Before each call the middlewares see the conversation; around each
+//! tool call they see what goes in and what comes out.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use serde_json::{Value, json};
+
+use crate::content::{Part, ToolCall, ToolError, ToolOutput};
+use crate::format::{Message, Messages, Plain};
+use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
+use crate::reduction::Error;
+
+/// A model that answers messages and calls tools.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// The model's next message.
+    ///
+    /// # Errors
+    ///
+    /// The model could not be asked, or gave no answer.
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
+}
+
+/// A model that is shared is a model.
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        (**self).complete(request).await
+    }
+}
+
+/// What a model is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRequest<'a> {
+    /// The conversation so far.
+    pub messages: &'a [Message],
+    /// The schemas of the tools it may call, as chat-completions function tools.
+    pub tools: &'a [Value],
+}
+
+/// What a model answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelReply {
+    /// An assistant message.
+    pub message: Message,
+    /// The input tokens that the provider counted, cached ones included.
+    pub input_tokens: Option<u64>,
+}
+
+/// Why a model gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    message: String,
+    is_rate_limit: bool,
+    #[source]
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl ModelError {
+    /// A failure that asking again does not mend.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_rate_limit: false, source: None }
+    }
+
+    /// A refusal that asking again later may mend.
+    pub fn rate_limited(message: impl Into<String>) -> Self {
+        Self { is_rate_limit: true, ..Self::new(message) }
+    }
+
+    /// The same, with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Whether asking again later may help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.is_rate_limit
+    }
+}
+
+/// A tool that a model can call.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model is told about it.
+    fn definition(&self) -> ToolDefinition;
+
+    /// Does what `call` asks. Its arguments were written by a model.
+    ///
+    /// # Errors
+    ///
+    /// The text is shown to the model as a failed result.
+    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError>;
+}
+
+/// A tool that is shared is a tool.
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn definition(&self) -> ToolDefinition {
+        (**self).definition()
+    }
+
+    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        (**self).call(call).await
+    }
+}
+
+/// What a model is told about a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its arguments, as a JSON schema.
+    pub parameters: Value,
+}
+
+impl ToolDefinition {
+    /// The definition as chat completions take it.
+    #[must_use]
+    pub fn to_openai(&self) -> Value {
+        let Self { name, description, parameters } = self;
+        json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
+    }
+}
+
+/// A model, its tools, and the middlewares between them.
+///
+/// # Default
+///
+/// - no tools and no middlewares
+/// - `max_model_calls`: 100
+pub struct Agent {
+    model: Arc<dyn ChatModel>,
+    tools: Vec<Arc<dyn Tool>>,
+    names: Vec<String>,
+    schemas: Vec<Value>,
+    middlewares: Vec<Arc<dyn Middleware>>,
+    max_model_calls: usize,
+}
+
+/// Sets an [`Agent`] up.
+#[must_use = "nothing happens until `build`"]
+pub struct AgentBuilder {
+    model: Arc<dyn ChatModel>,
+    tools: Vec<Arc<dyn Tool>>,
+    middlewares: Vec<Arc<dyn Middleware>>,
+    max_model_calls: usize,
+}
+
+/// Why an agent can't be built or could not finish.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Two tools bear one name, and the model could not tell them apart.
+    #[error(
+        "two tools are named `{name}`: rename one; the reader of stored content is renamed with `read_file_tool_name`"
+    )]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A middleware tells the model to use a tool that the agent does not have.
+    #[error(
+        "hints name the tool `{name}`, which the agent does not have: add it (`reduction.read_file_tool()`), or name no reader"
+    )]
+    MissingTool {
+        /// The name.
+        name: String,
+    },
+    /// The model failed.
+    #[error("the model failed")]
+    Model {
+        /// How.
+        #[from]
+        source: ModelError,
+    },
+    /// A middleware failed before a model call.
+    #[error("a middleware failed before the model call")]
+    Middleware {
+        /// How.
+        #[from]
+        source: Error,
+    },
+    /// The model went on calling tools.
+    #[error("no answer after {calls} model calls: raise `max_model_calls`, or see in the messages what it is stuck at")]
+    TooManyModelCalls {
+        /// How many.
+        calls: usize,
+    },
+}
+
+impl AgentBuilder {
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a middleware. The first one added is the outermost.
+    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.middlewares.push(Arc::new(middleware));
+        self
+    }
+
+    /// How often the model may be called in one run.
+    pub fn max_model_calls(mut self, calls: usize) -> Self {
+        self.max_model_calls = calls;
+        self
+    }
+
+    /// Checks that names are unique and that every tool which hints name is there.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::SameName`] or [`AgentError::MissingTool`].
+    pub fn build(self) -> Result<Agent, AgentError> {
+        let Self { model, tools, middlewares, max_model_calls } = self;
+        let definitions: Vec<ToolDefinition> = tools.iter().map(Tool::definition).collect();
+        let mut names = HashSet::new();
+        for definition in &definitions {
+            if !names.insert(definition.name.as_str()) {
+                return Err(AgentError::SameName { name: definition.name.clone() });
+            }
+        }
+        let required = middlewares.iter().flat_map(Middleware::required_tools);
+        if let Some(name) = required.into_iter().find(|name| !names.contains(name.as_str())) {
+            return Err(AgentError::MissingTool { name });
+        }
+        let schemas = definitions.iter().map(ToolDefinition::to_openai).collect();
+        let names = definitions.into_iter().map(|definition| definition.name).collect();
+        Ok(Agent { model, tools, names, schemas, middlewares, max_model_calls })
+    }
+}
+
+impl Agent {
+    /// An agent around `model`.
+    pub fn builder(model: impl ChatModel + 'static) -> AgentBuilder {
+        AgentBuilder { model: Arc::new(model), tools: Vec::new(), middlewares: Vec::new(), max_model_calls: 100 }
+    }
+
+    /// Calls the model until it answers without a tool call. Everything that is said is added to `messages`; the answer is the
+    /// last of them.
+    ///
+    /// # Errors
+    ///
+    /// The model or a middleware failed, or the model was called too often. `messages` holds what was said until then.
+    pub async fn run(&self, messages: &mut Vec<Message>) -> Result<(), AgentError> {
+        let mut last_usage = None;
+        for _ in 0..self.max_model_calls {
+            for middleware in &self.middlewares {
+                let mut conversation = Messages::new(&Plain, messages);
+                let mut turn = BeforeModel { conversation: &mut conversation, tools: &self.schemas, last_usage };
+                middleware.before_model(&mut turn).await?;
+            }
+            let reply = self.model.complete(ModelRequest { messages, tools: &self.schemas }).await?;
+            last_usage = reply.input_tokens;
+            let calls = match &reply.message {
+                Message::Assistant { calls, .. } => calls.clone(),
+                _ => Vec::new(),
+            };
+            messages.push(reply.message);
+            if calls.is_empty() {
+                return Ok(());
+            }
+            messages.extend(join_all(calls.iter().map(|call| self.answer(call))).await);
+        }
+        Err(AgentError::TooManyModelCalls { calls: self.max_model_calls })
+    }
+
+    /// The result of one call, as the model is shown it.
+    async fn answer(&self, call: &ToolCall) -> Message {
+        let output = match Next::new(&self.middlewares, self).run(call).await {
+            Ok(output) => output,
+            Err(error) => self.show_failure(call, ToolOutput::error(error.to_string())).await,
+        };
+        let is_error = output.is_error;
+        let (mut parts, interrupted) = output.into_parts().await;
+        let is_error = is_error || interrupted.is_some();
+        parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
+        Message::tool(call, parts, is_error)
+    }
+
+    async fn show_failure(&self, call: &ToolCall, mut shown: ToolOutput) -> ToolOutput {
+        // From the innermost middleware outwards, as a result would go.
+        for middleware in self.middlewares.iter().rev() {
+            shown = match middleware.wrap_failed_call(call, shown).await {
+                Ok(shown) => shown,
+                Err(error) => ToolOutput::error(error.to_string()),
+            };
+        }
+        shown
+    }
+
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
+        match self.names.iter().position(|name| *name == call.name) {
+            Some(at) => self.tools[at].call(&call).await,
+            None => Err(ToolError::new(format!("there is no such tool; there are: {}", self.names.join(", ")))),
+        }
+    }
+}
+
+impl<'a> ToolHandler<'a> for Agent {
+    fn handle(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.call_tool(call).boxed()
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("tools", &self.names)
+            .field("middlewares", &self.middlewares.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("tools", &self.tools.len())
+            .field("middlewares", &self.middlewares.len())
+            .finish_non_exhaustive()
+    }
+}

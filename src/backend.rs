@@ -1,0 +1,242 @@
+//! Where content is stored: the contract that every store keeps.
+
+mod key;
+
+#[cfg(feature = "fs")]
+mod fs;
+mod memory;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+#[cfg(feature = "fs")]
+pub use fs::Fs;
+pub use key::{Key, KeyError};
+pub(crate) use key::{digest, is_safe_segment};
+pub use memory::Memory;
+
+/// A store for what leaves a conversation.
+///
+/// [`Fs`] and [`Memory`] are ready. To write one, keep the contract below and run `testkit::backend::conformance`
+/// (feature `testkit`) over it in your tests.
+///
+/// # Contract
+///
+/// - **Create-only.** What is stored under a key never changes. [`put`](Self::put) and [`Writer::finish`] answer
+///   [`Put::Taken`] rather than overwrite, also when many tasks, threads or processes store at the same moment.
+/// - **Atomic.** A key reads as not found, or as the whole content, at every moment; a crash and a dropped future included.
+///   After a dropped future the content is there whole or not at all.
+/// - **Says the truth.** `Ok(Put::Stored)` and `Ok(Put::AlreadyThere)` mean that exactly this content can be read under this
+///   key from now on. An error means that nobody knows; storing the same again is always safe.
+/// - **Inverse.** `resolve(locate(key)) == Some(key)`. What this store did not name resolves to `None`. Neither does any I/O,
+///   and both give the same in another process over the same store.
+/// - **Unique.** No two stores that can be used together give one location to different content, or their
+///   [`identity`](Self::identity) tells them apart.
+/// - **Bounded.** No call waits for ever: a store behind a network has a time-out of its own.
+#[async_trait]
+pub trait Backend: fmt::Debug + Send + Sync + 'static {
+    /// How hints name what is stored under `key`. A person, a model and [`resolve`](Self::resolve) all read it.
+    fn locate(&self, key: &Key) -> Location;
+
+    /// The key that a location names, or `None` if this store did not name it. `location` was written by a model: hostile.
+    fn resolve(&self, location: &str) -> Option<Key>;
+
+    /// What tells two stores apart that name their content alike: clones of one store have the same. `None`, the default, where
+    /// the same location always means the same content. A configuration with two stores that differ in nothing else is refused.
+    fn identity(&self) -> Option<usize> {
+        None
+    }
+
+    /// Stores `content` under `key` if nothing is stored there.
+    ///
+    /// # Errors
+    ///
+    /// The store failed. Whether the content is there is not known.
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError>;
+
+    /// Opens a writer for content that comes piece by piece and is named at its end.
+    ///
+    /// # Errors
+    ///
+    /// The store failed.
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError>;
+
+    /// The bytes of `range` that are stored under `key`. What of the range lies behind the end is left out; a range that ends
+    /// before it begins is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if nothing is stored there, or the store failed.
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError>;
+
+    /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be in it or not.
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
+}
+
+/// Content that comes piece by piece. Nothing is visible until [`finish`](Self::finish) has named it; dropped before that, it
+/// leaves nothing behind.
+#[async_trait]
+pub trait Writer: fmt::Debug + Send {
+    /// Appends `chunk`. Not to be called after [`finish`](Self::finish).
+    ///
+    /// # Errors
+    ///
+    /// The store failed, or a call was dropped before it was done. The writer can't be used any more.
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
+
+    /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can be called again with another
+    /// key; after any other answer the writer is done.
+    ///
+    /// # Errors
+    ///
+    /// The store failed.
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError>;
+}
+
+/// What became of content that was to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is stored now.
+    Stored,
+    /// The same bytes were stored under this key before.
+    AlreadyThere,
+    /// Something else is there: other bytes, or what this store can't take for content. It was left as it is.
+    Taken,
+}
+
+/// A part of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The bytes of the range asked for, as far as there are any.
+    pub bytes: Bytes,
+    /// How many bytes are stored in all.
+    pub total: u64,
+}
+
+/// One thing that is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Under which key.
+    pub key: Key,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Since when, by the store's clock.
+    pub stored_at: SystemTime,
+}
+
+/// The name of stored content, as a hint shows it: a path, a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Location(String);
+
+impl Location {
+    /// A location that reads as `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text of it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a store could not do what it was asked. Stored content is never part of it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct BackendError {
+    kind: ErrorKind,
+    message: String,
+    #[source]
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Nothing is stored under this key.
+    NotFound,
+    /// The store refuses: permissions, credentials, read-only.
+    Denied,
+    /// The store has no room left.
+    Full,
+    /// The store can't be reached or was too slow.
+    Unavailable,
+    /// Anything else.
+    Other,
+}
+
+impl BackendError {
+    /// A failure of `kind`. The message says what failed and what to do about it.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same, with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of failure it was.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may succeed later without anybody mending anything.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable)
+    }
+}
+
+/// A store that is shared is a store.
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn locate(&self, key: &Key) -> Location {
+        (**self).locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        (**self).resolve(location)
+    }
+
+    fn identity(&self) -> Option<usize> {
+        (**self).identity()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        (**self).put(key, content).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        (**self).writer().await
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        (**self).read(key, range).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        (**self).list()
+    }
+}
+
+const _: Option<&dyn Backend> = None; // stays object-safe

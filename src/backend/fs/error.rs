@@ -1,0 +1,145 @@
+//! What an I/O error means for the caller, and what to do about it.
+
+use std::io;
+
+use tokio::runtime::Handle;
+
+use crate::backend::{BackendError, ErrorKind, Location};
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Open,
+    Stage,
+    Store,
+    Read,
+    List,
+}
+
+/// The error for `source`, met while doing something at `location`.
+pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> BackendError {
+    let operation = match doing {
+        Doing::Open => "opening the store in",
+        Doing::Stage => "writing a staging file in",
+        Doing::Store => "storing",
+        Doing::Read => "reading",
+        Doing::List => "listing",
+    };
+    let (kind, advice) = advice(&source, doing);
+    BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)
+}
+
+fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
+    use io::ErrorKind as Io;
+    match source.kind() {
+        Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
+        // Not `ErrorKind::NotFound`, which is about content.
+        Io::NotFound => (
+            ErrorKind::Other,
+            "the directory or the staging file was removed meanwhile; clean up only while no process uses the store",
+        ),
+        // cap-std's own error, the only one without a code of the system.
+        Io::PermissionDenied if source.raw_os_error().is_none() => {
+            (ErrorKind::Denied, "a symbolic link leads out of the store; remove the link")
+        }
+        Io::PermissionDenied => (
+            ErrorKind::Denied,
+            "the system refuses; give this user the right to read and write the store's directory, or choose another one",
+        ),
+        // From `link_refused`; the system's own would have a code.
+        Io::Unsupported if source.raw_os_error().is_none() => (
+            ErrorKind::Other,
+            "the file system has no hard links, or refuses them here, and without them nothing can be stored whole and never \
+             overwritten; choose a directory on another file system",
+        ),
+        Io::ReadOnlyFilesystem => {
+            (ErrorKind::Denied, "the file system is read-only; choose a directory that can be written to")
+        }
+        Io::StorageFull => {
+            (ErrorKind::Full, "no space is left; free some, or choose a directory on another file system")
+        }
+        Io::QuotaExceeded => (ErrorKind::Full, "the quota is used up; free some space, or raise the quota"),
+        Io::FileTooLarge => {
+            (ErrorKind::Full, "the file is larger than the file system or the process's limit allows; raise the limit")
+        }
+        Io::NotADirectory | Io::AlreadyExists => {
+            (ErrorKind::Other, "a part of the path is not a directory; move it away, or choose another path")
+        }
+        _ => (ErrorKind::Other, "the system reports an error"),
+    }
+}
+
+/// The error for a hard link that was refused: `source`, or one that says so if the file system may have none.
+pub(super) fn link_refused(source: io::Error) -> io::Error {
+    const EPERM: i32 = 1; // Linux's word for it on FAT and exFAT; the same number on every Unix
+    if source.kind() == io::ErrorKind::Unsupported || (cfg!(unix) && source.raw_os_error() == Some(EPERM)) {
+        return io::Error::new(io::ErrorKind::Unsupported, source);
+    }
+    source
+}
+
+/// Runs `work` on one of tokio's blocking threads.
+///
+/// Where the future is dropped, `work` still runs to its end, or is dropped before its begin: it must own what it needs, and
+/// clean up by dropping it.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
+    let runtime = Handle::try_current().map_err(|source| {
+        BackendError::new(ErrorKind::Other, "a store in a directory needs a tokio runtime; call it within one")
+            .with_source(source)
+    })?;
+    runtime.spawn_blocking(work).await.unwrap_or_else(|source| {
+        Err(BackendError::new(ErrorKind::Other, "the runtime ended before the store had answered").with_source(source))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_failed_where_and_what_to_do() {
+        let location = Location::new(".offcut/trunc/call_1");
+        let error = failed(io::ErrorKind::StorageFull.into(), Doing::Store, &location);
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert_eq!(
+            error.to_string(),
+            "storing .offcut/trunc/call_1 failed: no space is left; free some, or choose a directory on another file system"
+        );
+    }
+
+    #[test]
+    fn only_reading_can_find_nothing() {
+        let kind = |kind: io::ErrorKind, doing| failed(kind.into(), doing, &Location::new("x")).kind();
+        assert_eq!(kind(io::ErrorKind::NotFound, Doing::Read), ErrorKind::NotFound);
+        assert_eq!(kind(io::ErrorKind::NotFound, Doing::Store), ErrorKind::Other);
+        assert_eq!(kind(io::ErrorKind::PermissionDenied, Doing::Read), ErrorKind::Denied);
+        assert_eq!(kind(io::ErrorKind::ReadOnlyFilesystem, Doing::Store), ErrorKind::Denied);
+        assert_eq!(kind(io::ErrorKind::QuotaExceeded, Doing::Store), ErrorKind::Full);
+        assert_eq!(kind(io::ErrorKind::FileTooLarge, Doing::Store), ErrorKind::Full);
+        assert_eq!(kind(io::ErrorKind::BrokenPipe, Doing::Store), ErrorKind::Other);
+    }
+
+    #[test]
+    fn a_refused_hard_link_says_what_to_do() {
+        for code in [1, 95] {
+            let error = link_refused(io::Error::from_raw_os_error(code));
+            let said = failed(error, Doing::Open, &Location::new("/mnt/stick")).to_string();
+            assert_eq!(
+                said.contains("no hard links"),
+                cfg!(unix) && (code == 1 || cfg!(target_os = "linux")),
+                "{said}"
+            );
+        }
+        let other = link_refused(io::ErrorKind::AlreadyExists.into());
+        assert_eq!(other.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn l7_without_a_runtime_it_is_an_error() {
+        let mut work = Box::pin(blocking(|| Ok(())));
+        let polled = work.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(matches!(polled, std::task::Poll::Ready(Err(_))), "{polled:?}");
+    }
+}

@@ -1,0 +1,221 @@
+//! How content gets its name: whole, once, and never over something else.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use cap_std::fs::{File, OpenOptions};
+
+use super::Fs;
+use super::error::link_refused;
+use super::root::{Found, Made};
+use crate::backend::{Key, Put};
+
+/// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be listed or read.
+const STAGING: &str = ".staging";
+/// How often something is tried again that another process has made undone, such as a directory it found empty.
+const ATTEMPTS: usize = 16;
+/// How much of a file is held at once, in bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// Content that has no name yet. Dropped, it is gone, but for the name it may have been given.
+///
+/// All that is stored goes through here, so that no step can be forgotten: a file of its own, synced if it must be durable,
+/// linked to its name, which fails where there is something, and unlinked from its staging name by `drop`.
+#[derive(Debug)]
+pub(super) struct Stage {
+    // First, so that it is closed before a temporary root is removed.
+    file: File,
+    path: String,
+    store: Fs,
+}
+
+impl Stage {
+    pub(super) fn create(store: &Fs) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for _ in 0..ATTEMPTS {
+            let path = unused_path();
+            match store.root.dir().open_with(&path, &options) {
+                Ok(file) => return Ok(Self { file, path, store: store.clone() }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    store.root.make_directory(STAGING)?;
+                    last = error;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Appends `bytes`. After an error, nobody knows how many there are.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Stores what was written under `key`. After [`Put::Taken`] another key can be tried.
+    pub(super) fn name(&mut self, key: &Key) -> io::Result<Put> {
+        let Fs { root, durable, .. } = &self.store;
+        if *durable {
+            // Before it has its name: a name without its content would be taken for ever.
+            self.file.sync_all()?;
+        }
+        for _ in 0..ATTEMPTS {
+            let Err(error) = root.dir().hard_link(&self.path, root.dir(), key.as_str()) else {
+                if *durable {
+                    root.sync_directories(key)?;
+                }
+                return Ok(Put::Stored);
+            };
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    self.file.rewind()?;
+                    let length = self.file.metadata()?.len();
+                    if let Some(put) = compare(&self.store, key, &self.file, length)? {
+                        self.file.seek(SeekFrom::End(0))?;
+                        return Ok(put);
+                    }
+                }
+                io::ErrorKind::NotFound => root.make_parents(key)?,
+                _ => return Err(link_refused(error)),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// The store that it is for.
+    pub(super) fn store(&self) -> &Fs {
+        &self.store
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Err(error) = self.store.root.dir().remove_file(&self.path) {
+            // What is stored is not in danger: it has a name of its own.
+            tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
+        }
+    }
+}
+
+/// What storing `content`, of `length` bytes, under `key` comes to if something is there, and `None` if nothing is.
+pub(super) fn compare(store: &Fs, key: &Key, content: impl Read, length: u64) -> io::Result<Option<Put>> {
+    let mut stored = match store.root.find(key)? {
+        Found::Nothing => return Ok(None),
+        Found::Foreign => return Ok(Some(Put::Taken)),
+        Found::File(_, other) if other != length => return Ok(Some(Put::Taken)),
+        Found::File(file, _) => file,
+    };
+    if !same_bytes(&mut stored, content)? {
+        return Ok(Some(Put::Taken));
+    }
+    if store.durable {
+        // Who stored it may not have synced it yet, or not have cared to. Windows syncs no file that is open for reading.
+        if cfg!(unix) {
+            stored.sync_all()?;
+        }
+        store.root.sync_directories(key)?;
+    }
+    Ok(Some(Put::AlreadyThere))
+}
+
+fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
+    let (mut ours, mut theirs) = (Vec::with_capacity(BUFFER), Vec::with_capacity(BUFFER));
+    loop {
+        ours.clear();
+        theirs.clear();
+        // `take` with `read_to_end` fills the buffer, where a plain `read` may stop anywhere.
+        a.by_ref().take(BUFFER as u64).read_to_end(&mut ours)?;
+        b.by_ref().take(BUFFER as u64).read_to_end(&mut theirs)?;
+        if ours != theirs {
+            return Ok(false);
+        }
+        if ours.is_empty() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Does all that storing needs, leaving nothing behind: a store that can't work should not open.
+pub(super) fn try_out(store: &Fs) -> io::Result<()> {
+    let dir = store.root.dir();
+    let made = store.root.make_directory(STAGING)?;
+    let tried = Stage::create(store).and_then(|mut stage| {
+        stage.write(b"offcut")?;
+        let name = unused_path();
+        dir.hard_link(&stage.path, dir, &name).map_err(link_refused)?;
+        dir.remove_file(&name)
+    });
+    if made == Made::New {
+        // Fails if another process uses it by now, as it should.
+        _ = dir.remove_dir(STAGING);
+    }
+    tried
+}
+
+/// A path in the staging directory. Random, because processes in containers share numbers and may share a directory; the dot
+/// keeps it from being a key even where the staging directory is a link to another one.
+fn unused_path() -> String {
+    format!("{STAGING}/.{:016x}", RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, as a file may.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.by_ref().take(1).read(buffer)
+        }
+    }
+
+    #[test]
+    fn bytes_are_compared_to_their_end() {
+        let long = vec![7; BUFFER + 1];
+        let other = [&long[..BUFFER], &[8]].concat();
+        assert!(same_bytes(&*long, &*long).unwrap());
+        assert!(!same_bytes(&*long, &*other).unwrap());
+        assert!(!same_bytes(&*long, &long[..BUFFER]).unwrap());
+        assert!(same_bytes(Slow(b"abc"), &b"abc"[..]).unwrap());
+        assert!(!same_bytes(Slow(b"abc"), &b"ab"[..]).unwrap());
+        assert!(same_bytes(io::empty(), io::empty()).unwrap());
+    }
+
+    #[test]
+    fn staging_paths_are_no_keys() {
+        assert!(Key::new(unused_path()).is_err());
+        assert!(Key::new(unused_path().replace(STAGING, "trunc")).is_err());
+        assert_ne!(unused_path(), unused_path());
+    }
+
+    #[test]
+    fn opening_leaves_nothing_behind() {
+        let home = tempfile::tempdir().unwrap();
+        Fs::open(home.path()).unwrap();
+        assert_eq!(home.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_staging_file_is_gone_when_its_stage_is() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Fs::open(home.path()).unwrap();
+        let key = Key::new("trunc/call_1").unwrap();
+        let mut stage = Stage::create(&store).unwrap();
+        stage.write(b"one").unwrap();
+        assert_eq!(stage.name(&key).unwrap(), Put::Stored);
+        drop(stage);
+        let mut other = Stage::create(&store).unwrap();
+        other.write(b"two").unwrap();
+        assert_eq!(other.name(&key).unwrap(), Put::Taken);
+        drop(other);
+        assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
+        assert_eq!(std::fs::read(home.path().join("trunc/call_1")).unwrap(), b"one");
+    }
+}

@@ -1,0 +1,118 @@
+//! Names that are safe to use as paths.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+/// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
+///
+/// One to 16 segments, joined by `/`; each of 1 to 255 ASCII letters, digits, `.`, `_` and `-`, with no `.` at either end, and
+/// none that Windows takes for a device. At most 900 bytes in all. So a key is a safe relative path on every file system and a
+/// safe object name in every store, and nothing that a model wrote becomes a path in any other way.
+///
+/// ```
+/// use offcut::backend::Key;
+/// assert_eq!(Key::new("trunc/call_1")?.as_str(), "trunc/call_1");
+/// assert!(Key::new("../etc/passwd").is_err());
+/// # Ok::<(), offcut::backend::KeyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(String);
+
+/// The length, in bytes, of the digests in names.
+pub(crate) const DIGEST: usize = 16;
+
+const MAX_SEGMENT: usize = 255;
+const MAX_SEGMENTS: usize = 16;
+const MAX_KEY: usize = 900;
+
+impl Key {
+    /// Checks `path` and makes it a key.
+    ///
+    /// # Errors
+    ///
+    /// `path` is not a safe relative path as the type's doc describes it.
+    pub fn new(path: impl Into<String>) -> Result<Self, KeyError> {
+        let path = path.into();
+        let safe =
+            path.len() <= MAX_KEY && path.split('/').count() <= MAX_SEGMENTS && path.split('/').all(is_safe_segment);
+        if safe { Ok(Self(path)) } else { Err(KeyError { length: path.len() }) }
+    }
+
+    /// The path, relative to the backend's root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A path that is not safe as a key. The path itself may be hostile, so it is not part of the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a path of {length} bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', \
+     none that begins or ends with '.', at most 900 bytes in all"
+)]
+#[non_exhaustive]
+pub struct KeyError {
+    /// The path's length in bytes.
+    pub length: usize,
+}
+
+/// Whether `name` can be a segment of a [`Key`].
+pub(crate) fn is_safe_segment(name: &str) -> bool {
+    const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered =
+        |device: &str| stem.strip_prefix(device).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit());
+    !name.is_empty()
+        && name.len() <= MAX_SEGMENT
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && !name.starts_with('.')
+        && !name.ends_with('.')
+        && !DEVICES.contains(&stem.as_str())
+        && !numbered("com")
+        && !numbered("lpt")
+}
+
+/// 16 hexadecimal digits that stand for `content`: the first 64 bits of its SHA-256.
+pub(crate) fn digest(content: &[u8]) -> String {
+    Sha256::digest(content)[..DIGEST / 2].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l6_hostile_names_are_no_keys() {
+        let long = "a".repeat(256);
+        let deep = ["a"; 17].join("/");
+        for hostile in [
+            "", "/", "a/", "/a", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".hidden", "a.", "a b", "a\0b", "a\\b",
+            "c:", "呼叫", "con", "NUL.txt", "com1", "lpt9.log", "a\n", "~", "%2e%2e", &long, &deep,
+        ] {
+            assert!(Key::new(hostile).is_err(), "{hostile:?} was taken");
+        }
+    }
+
+    #[test]
+    fn ordinary_names_are_keys() {
+        for fine in
+            ["trunc/call_1", "a", "toolu_01A09q90qw90lq917835lq9", "s-1/clear/call_1-args", "x.png", "console", "com10"]
+        {
+            assert_eq!(Key::new(fine).unwrap().as_str(), fine);
+        }
+    }
+
+    #[test]
+    fn digests_are_the_head_of_sha_256() {
+        assert_eq!(digest(b""), "e3b0c44298fc1c14");
+        assert_eq!(digest(b"").len(), DIGEST);
+    }
+}

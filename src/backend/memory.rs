@@ -1,0 +1,231 @@
+//! A store that lives as long as the process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+
+use super::{Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Page, Put, Writer, is_safe_segment};
+
+/// Keeps content in this process's memory, for tests and for conversations that need not outlive it.
+///
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use offcut::backend::{Backend, Key, Memory, Put};
+///
+/// let store = Memory::new();
+/// let key = Key::new("trunc/call_1")?;
+/// assert_eq!(store.put(&key, "the whole result".into()).await?, Put::Stored);
+/// assert_eq!(store.locate(&key).as_str(), "memory:/trunc/call_1");
+/// assert_eq!(store.read(&key, 4..9).await?.bytes, "whole");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Default
+///
+/// - no name: locations read `memory:/trunc/call_1`. [`Memory::named`] gives it one.
+///
+/// # Guarantees
+///
+/// - Clones share their content. It is gone when the last of them is dropped, and nothing removes any of it before:
+///   memory grows with what is stored.
+/// - What is put is kept as it was handed in, without a copy. A [`Bytes`] that is a slice keeps all that it is a slice of.
+/// - Two stores of one name resolve each other's locations, and hold different content: one configuration refuses to have both.
+#[derive(Clone, Default)]
+pub struct Memory {
+    name: Option<Arc<str>>,
+    content: Arc<Mutex<BTreeMap<Key, Stored>>>,
+}
+
+struct Stored {
+    bytes: Bytes,
+    at: SystemTime,
+}
+
+impl Memory {
+    /// An empty store without a name.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store whose locations begin with `memory://name/`, so that several can be told apart.
+    ///
+    /// # Errors
+    ///
+    /// `name` can't be a segment of a [`Key`].
+    pub fn named(name: impl AsRef<str>) -> Result<Self, KeyError> {
+        let name = name.as_ref();
+        if !is_safe_segment(name) {
+            return Err(KeyError { length: name.len() });
+        }
+        Ok(Self { name: Some(name.into()), content: Arc::default() })
+    }
+
+    /// How many keys have content.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.content().len()
+    }
+
+    /// Whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.content().is_empty()
+    }
+
+    /// How many bytes are stored in all. Linear in the number of keys.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.content().values().map(|stored| stored.bytes.len() as u64).sum()
+    }
+
+    /// The map is whole whenever the lock is free, so a panic elsewhere while it was held does not matter.
+    fn content(&self) -> MutexGuard<'_, BTreeMap<Key, Stored>> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, key: &Key, bytes: &Bytes) -> Put {
+        let mut content = self.content();
+        match content.get(key) {
+            None => {
+                content.insert(key.clone(), Stored { bytes: bytes.clone(), at: SystemTime::now() });
+                Put::Stored
+            }
+            Some(stored) if stored.bytes == bytes => Put::AlreadyThere,
+            Some(_) => Put::Taken,
+        }
+    }
+}
+
+/// Says how much is stored, never what.
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("name", &self.name)
+            .field("len", &self.len())
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
+
+#[async_trait]
+impl Backend for Memory {
+    fn locate(&self, key: &Key) -> Location {
+        Location::new(match &self.name {
+            None => format!("memory:/{key}"),
+            Some(name) => format!("memory://{name}/{key}"),
+        })
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        let path = location.strip_prefix("memory:/")?;
+        let path = match &self.name {
+            None => path,
+            Some(name) => path.strip_prefix('/')?.strip_prefix(&**name)?.strip_prefix('/')?,
+        };
+        Key::new(path).ok()
+    }
+
+    fn identity(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.content).addr())
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        Ok(self.insert(key, &content))
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        Ok(Box::new(MemoryWriter { store: self.clone(), buffer: Some(Vec::new()) }))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        let bytes = self.content().get(key).map(|stored| stored.bytes.clone());
+        let Some(bytes) = bytes else {
+            return Err(BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {}", self.locate(key))));
+        };
+        let total = bytes.len() as u64;
+        let end = range.end.min(total);
+        let start = range.start.min(end);
+        // Both are at most the length, which is a usize.
+        Ok(Page { bytes: bytes.slice(start as usize..end as usize), total })
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        let entry = |(key, stored): (&Key, &Stored)| {
+            Ok(Entry { key: key.clone(), bytes: stored.bytes.len() as u64, stored_at: stored.at })
+        };
+        let entries: Vec<_> = self.content().iter().map(entry).collect();
+        stream::iter(entries).boxed()
+    }
+}
+
+/// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole buffers.
+struct MemoryWriter {
+    store: Memory,
+    /// `None` once the content has its name.
+    buffer: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for MemoryWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryWriter").field("bytes", &self.buffer.as_ref().map(Vec::len)).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Writer for MemoryWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        self.buffer.as_mut().ok_or_else(finished)?.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+        let mut buffer = self.buffer.take().ok_or_else(finished)?;
+        // What is stored stays: not at twice its size.
+        buffer.shrink_to_fit();
+        let content = Bytes::from(buffer);
+        let put = self.store.insert(key, &content);
+        if put == Put::Taken {
+            self.buffer = Some(content.into());
+        }
+        Ok(put)
+    }
+}
+
+fn finished() -> BackendError {
+    BackendError::new(ErrorKind::Other, "this writer's content is stored already: open another writer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_segments() {
+        for hostile in ["", "..", "a/b", "a b", "con", "grep\n"] {
+            assert!(Memory::named(hostile).is_err(), "{hostile:?} was taken");
+        }
+        let key = Key::new("trunc/call_1").unwrap();
+        let grep = Memory::named("grep").unwrap();
+        assert_eq!(grep.locate(&key).as_str(), "memory://grep/trunc/call_1");
+        assert_eq!(grep.resolve("memory:/trunc/call_1"), None);
+        assert_eq!(Memory::new().resolve("memory://grep/trunc/call_1"), None);
+    }
+
+    #[test]
+    fn l12_debug_never_shows_content() {
+        let store = Memory::new();
+        let clone = store.clone();
+        store.insert(&Key::new("trunc/call_1").unwrap(), &"secret".into());
+        assert_eq!(format!("{clone:?}"), "Memory { name: None, len: 1, bytes: 6 }");
+        assert_eq!((clone.len(), clone.bytes(), clone.is_empty()), (1, 6, false));
+    }
+}

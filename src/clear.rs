@@ -1,0 +1,166 @@
+//! The clear pass: before a model call, over the token threshold, old results are stored and replaced by hints.
+//!
+//! Three steps, each its own type: a [`Plan`] is decided without I/O, [`Plan::commit`] stores, [`Committed::apply`] changes the
+//! messages and cannot fail.
+
+mod commit;
+mod ledger;
+mod lines;
+mod plan;
+mod rounds;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::backend::{Backend, Location};
+use crate::hint::{Facts, Hint};
+use crate::preview::Preview;
+use crate::read_back::Stored;
+use crate::reduction::ToolReduction;
+use crate::report::Report;
+use crate::store::Target;
+use ledger::{Fingerprint, Replacement};
+
+pub(crate) use ledger::Ledger;
+
+/// What a loop knows of the model call beside its messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// The schemas of the tools, as they are sent. They count against the threshold.
+    pub tools: &'a [Value],
+    /// The input tokens that the provider counted for the last request, cached ones included. With it, the pass counts only what
+    /// came since.
+    pub last_usage: Option<u64>,
+}
+
+/// What a pass is going to do. Nothing is stored and nothing is changed yet.
+#[derive(Debug)]
+#[must_use = "a plan does nothing until it is committed and applied"]
+pub struct Plan {
+    reduction: ToolReduction,
+    edits: Vec<Edit>,
+    report: Report,
+}
+
+impl Plan {
+    /// What is going to happen, with sizes as they will be where a name is not taken.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// What a pass has stored and is going to change.
+#[derive(Debug)]
+#[must_use = "what is stored does nothing until it is applied"]
+pub struct Committed {
+    reduction: ToolReduction,
+    ready: Vec<Ready>,
+    report: Report,
+}
+
+/// One result or one call's arguments that are to be replaced.
+#[derive(Debug)]
+struct Edit {
+    /// Its index among the report's decisions.
+    decision: usize,
+    place: Place,
+    /// What stands there now.
+    original: Fingerprint,
+    action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Result { message: usize, slot: usize },
+    Arguments { message: usize, call: usize },
+}
+
+#[derive(Debug)]
+enum Action {
+    /// Put there what was put there before.
+    Repeat(Replacement),
+    /// Put there one line for each part.
+    Hints(Vec<Line>),
+}
+
+/// What one part of a result becomes.
+#[derive(Debug)]
+enum Line {
+    /// A hint at where the content is going to be stored.
+    Store(Box<ToStore>),
+    /// A short hint at where the original is already, once what is stored there has been compared with what is shown.
+    Shorten(Box<ToShorten>),
+    /// A text that needs no store.
+    Ready(String),
+}
+
+#[derive(Debug)]
+struct ToStore {
+    backend: Arc<dyn Backend>,
+    target: Target,
+    content: Bytes,
+    draft: Draft,
+}
+
+#[derive(Debug)]
+struct ToShorten {
+    /// What is shown.
+    shown: Hint,
+    stored: Stored,
+    draft: Draft,
+    /// How what is stored is previewed, and in how many bytes.
+    preview: (Preview, usize),
+    /// What to do if it does not match, for what is no hint of truncation.
+    otherwise: Option<Box<Line>>,
+}
+
+/// The hint that is to be, but for its location.
+#[derive(Clone, Debug)]
+struct Draft {
+    hint: Hint,
+    tool: String,
+    mime: Option<String>,
+    is_arguments: bool,
+}
+
+impl Draft {
+    fn render(&self, reduction: &ToolReduction, location: Option<Location>) -> String {
+        let mut hint = self.hint.clone();
+        hint.location = location;
+        let facts = Facts {
+            tool: &self.tool,
+            reader: reduction.reader(),
+            mime: self.mime.as_deref(),
+            is_arguments: self.is_arguments,
+            ..Facts::default()
+        };
+        hint.prose = reduction.language().prose().of_hint(&hint, facts);
+        hint.render()
+    }
+}
+
+/// An edit whose content is stored.
+#[derive(Debug)]
+struct Ready {
+    decision: usize,
+    place: Place,
+    original: Fingerprint,
+    replacement: Replacement,
+    /// Whether the ledger has it already.
+    is_repeat: bool,
+}
+
+/// Cleared arguments, as JSON that any provider accepts.
+fn cleared_arguments(hint: &str) -> String {
+    serde_json::json!({"_cleared": hint}).to_string()
+}
+
+/// The hint in arguments that were cleared.
+fn hint_in_arguments(arguments: &str) -> Option<Hint> {
+    let value: Value = serde_json::from_str(arguments).ok()?;
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    Hint::parse(fields.get("_cleared")?.as_str()?)
+}

@@ -1,0 +1,186 @@
+//! What each part of a cleared result becomes: a hint at where its content is going to be, or is already.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use super::{Draft, Line, ToShorten, ToStore};
+use crate::backend::{Location, digest};
+use crate::config::Policy;
+use crate::format::{Data, PartRef};
+use crate::hint::{Hint, Kind, count_lines};
+use crate::read_back::Stored;
+use crate::reduction::ToolReduction;
+use crate::store::{Name, Phase, Target};
+
+/// A longer link is stored like any other content.
+const MAX_LINK: usize = 2048;
+
+/// Makes the lines of one pass, and gives each content a name that no other content of the pass has.
+pub(super) struct Liner<'a> {
+    reduction: &'a ToolReduction,
+    /// The ids of the results so far. A later result of the same id is named with its digest, whichever pass clears it.
+    ids: HashSet<&'a str>,
+    is_repeated_id: bool,
+    /// The names that are used in this pass, and the digest of what is stored under them.
+    names: HashMap<Name, String>,
+}
+
+/// The result or call that a line is about.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'s> {
+    pub(super) id: &'s str,
+    pub(super) tool: &'s str,
+    pub(super) policy: &'s Policy,
+}
+
+impl<'a> Liner<'a> {
+    pub(super) fn new(reduction: &'a ToolReduction) -> Self {
+        Self { reduction, ids: HashSet::new(), is_repeated_id: false, names: HashMap::new() }
+    }
+
+    /// Goes on to the next result of the conversation.
+    pub(super) fn begin(&mut self, id: &'a str) {
+        self.is_repeated_id = !self.ids.insert(id);
+    }
+
+    /// The text of the lines, with the first or the second location that each may get.
+    pub(super) fn render(&self, lines: &[Line], choice: usize) -> String {
+        let texts: Vec<String> = lines.iter().map(|line| self.render_line(line, choice)).collect();
+        texts.join("\n")
+    }
+
+    fn render_line(&self, line: &Line, choice: usize) -> String {
+        match line {
+            Line::Ready(text) => text.clone(),
+            Line::Store(store) => store.draft.render(self.reduction, Some(store.location(choice))),
+            Line::Shorten(shorten) => match &shorten.otherwise {
+                // The longer of the two that it may become.
+                Some(otherwise) if choice == 1 => self.render_line(otherwise, choice),
+                _ => shorten.draft.render(self.reduction, Some(shorten.stored.location.clone())),
+            },
+        }
+    }
+
+    /// Whether a hint is one of ours that says the last word: there is nothing shorter to put in its place.
+    pub(super) fn is_final(&self, hint: &Hint) -> bool {
+        match hint.kind {
+            Kind::Cleared => self.is_ours(hint),
+            Kind::Link => true,
+            // What an unsaved preview shows is all that is left of the original.
+            Kind::Truncated | Kind::Page { .. } | Kind::Matches => hint.location.is_none(),
+        }
+    }
+
+    pub(super) fn is_ours(&self, hint: &Hint) -> bool {
+        hint.location.as_ref().is_none_or(|location| self.reduction.resolve(location.as_str()).is_some())
+    }
+
+    /// What a part becomes. `number` counts the result's parts from 1.
+    pub(super) fn part(&mut self, of: Source<'_>, part: PartRef<'_>, number: usize) -> Line {
+        let preview = |text: &str| of.policy.preview.show(text, of.policy.stub_length);
+        let (content, mime, preview) = match part {
+            PartRef::Text(text) => {
+                let hint = Hint::parse(text);
+                if hint.as_ref().is_some_and(|hint| self.is_final(hint)) {
+                    return Line::Ready(text.to_owned());
+                }
+                let stored = hint.as_ref().and_then(|hint| self.reduction.resolve(hint.location.as_ref()?.as_str()));
+                if let (Some(hint), Some(stored)) = (hint, stored) {
+                    return self.shorten(of, text, hint, stored, number);
+                }
+                (Bytes::copy_from_slice(text.as_bytes()), None, preview(text))
+            }
+            PartRef::Json(value) => {
+                let text = value.to_string();
+                let preview = preview(&text);
+                (text.into(), Some("application/json"), preview)
+            }
+            PartRef::Media { mime, data } => match decode(data) {
+                Some(bytes) => (bytes, Some(mime), String::new()),
+                // Base64 that is none is stored as the text that it is.
+                None => (raw(data), Some("text/plain"), String::new()),
+            },
+            PartRef::Link { url, .. } if url.len() <= MAX_LINK => {
+                let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(of.tool, None, &[], String::new()) };
+                return Line::Ready(draft.render(self.reduction, Some(Location::new(url))));
+            }
+            PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
+            PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
+        };
+        let name = Name::of(of.id, &content).part(number);
+        let name = mime.map_or_else(|| name.clone(), |mime| name.clone().with_ending(mime));
+        let draft = draft(of.tool, mime, &content, preview);
+        self.store(of.policy, &name, content, draft)
+    }
+
+    /// What a call's arguments become.
+    pub(super) fn arguments(&mut self, of: Source<'_>, content: Bytes) -> Line {
+        let name = Name::of(of.id, &content).arguments();
+        let draft = Draft { is_arguments: true, ..draft(of.tool, None, &content, String::new()) };
+        self.store(of.policy, &name, content, draft)
+    }
+
+    /// What a hint becomes that is longer than it needs to be.
+    fn shorten(&mut self, of: Source<'_>, text: &str, shown: Hint, stored: Stored, number: usize) -> Line {
+        let preview = (of.policy.preview, of.policy.stub_length);
+        // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
+        let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1));
+        short.hint.bytes = shown.bytes;
+        short.hint.lines = shown.lines;
+        short.hint.notes = shown.notes;
+        let otherwise = matches!(shown.kind, Kind::Page { .. } | Kind::Matches).then(|| {
+            let content = Bytes::copy_from_slice(text.as_bytes());
+            let name = Name::of(of.id, &content).part(number);
+            let draft = draft(of.tool, None, &content, preview.0.show(text, preview.1));
+            Box::new(self.store(of.policy, &name, content, draft))
+        });
+        Line::Shorten(Box::new(ToShorten { shown, stored, draft: short, preview, otherwise }))
+    }
+
+    /// A hint at stored content; without a backend one that says the content is gone.
+    fn store(&mut self, policy: &Policy, name: &Name, content: Bytes, draft: Draft) -> Line {
+        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.reduction, None)) };
+        // A name that other content has in this pass is known to be taken.
+        let digest = digest(&content);
+        let is_used = *self.names.entry(name.clone()).or_insert_with(|| digest.clone()) != digest;
+        let is_taken = is_used || self.is_repeated_id && !name.is_digest();
+        let make = if is_taken { Target::taken } else { Target::new };
+        let target = make(self.reduction.roots(), Phase::Clear, name, &content);
+        Line::Store(Box::new(ToStore { backend: Arc::clone(backend), target, content, draft }))
+    }
+}
+
+/// A hint of clearing at content of the media type `mime`; `None` is text.
+fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
+    let mut hint = Hint::new(Kind::Cleared, content.len() as u64);
+    let mime = mime.filter(|mime| *mime != "application/json");
+    hint.lines = mime.is_none().then(|| count_lines(content));
+    hint.preview = preview;
+    Draft { hint, tool: tool.to_owned(), mime: mime.map(str::to_owned), is_arguments: false }
+}
+
+impl ToStore {
+    fn location(&self, choice: usize) -> Location {
+        let [first, second] = self.target.locations(&self.backend);
+        if choice == 0 { first } else { second }
+    }
+}
+
+/// The bytes of media. Base64 is decoded only if that loses nothing: encoding them again gives the same text.
+fn decode(data: Data<'_>) -> Option<Bytes> {
+    match data {
+        Data::Bytes(bytes) => Some(bytes.clone()),
+        Data::Base64(text) => STANDARD.decode(text).ok().map(Bytes::from),
+    }
+}
+
+fn raw(data: Data<'_>) -> Bytes {
+    match data {
+        Data::Bytes(bytes) => bytes.clone(),
+        Data::Base64(text) => Bytes::copy_from_slice(text.as_bytes()),
+    }
+}

@@ -1,0 +1,272 @@
+//! What a round is: which call a result answers, and how old it is.
+
+use std::collections::HashMap;
+
+use crate::format::{Call, Conversation, PartRef, Piece, ResultHead, Role};
+
+/// Every result of a conversation, in order, with its call and its age.
+#[derive(Debug, Default)]
+pub(super) struct Outline<'c> {
+    pub(super) slots: Vec<Slot<'c>>,
+    pub(super) calls: Vec<CallSite<'c>>,
+    /// Where the last assistant turn begins: what follows was not in the last request.
+    pub(super) last_turn: Option<usize>,
+}
+
+/// A result and its place.
+#[derive(Debug)]
+pub(super) struct Slot<'c> {
+    pub(super) message: usize,
+    pub(super) slot: usize,
+    pub(super) head: ResultHead<'c>,
+    pub(super) parts: Vec<PartRef<'c>>,
+    /// The index of its call in the outline's calls.
+    pub(super) call: Option<usize>,
+    /// How many rounds had begun when it came, or, if its call is known, when the call was made.
+    round: usize,
+    is_answered: bool,
+}
+
+/// A call and its place.
+#[derive(Debug)]
+pub(super) struct CallSite<'c> {
+    pub(super) message: usize,
+    pub(super) call: usize,
+    pub(super) is: Call<'c>,
+    turn: usize,
+    round: usize,
+}
+
+/// How old a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// No assistant turn follows it yet.
+    Unanswered,
+    /// It belongs to one of the newest rounds.
+    Recent,
+    /// It may be cleared.
+    Old,
+}
+
+impl<'c> Outline<'c> {
+    /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result or a user item ends it. A
+    /// round is a turn with calls, and the results of those calls.
+    pub(super) fn of(conversation: &'c dyn Conversation) -> Self {
+        let mut reader = Reader::default();
+        for message in 0..conversation.len() {
+            reader.begin(message);
+            conversation.visit(message, &mut |piece| reader.see(piece));
+        }
+        reader.finish()
+    }
+
+    /// How old a result is when the newest `keep` rounds are recent.
+    pub(super) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
+        let rounds = self.calls.last().map_or(0, |call| call.round);
+        match () {
+            () if !slot.is_answered => Age::Unanswered,
+            () if rounds - slot.round < keep => Age::Recent,
+            () => Age::Old,
+        }
+    }
+
+    /// The name of the tool whose result it is, as the message or its call has it.
+    pub(super) fn tool(&self, slot: &Slot<'c>) -> &'c str {
+        let by_call = || slot.call.map(|call| self.calls[call].is.name);
+        slot.head.name.or_else(by_call).unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct Reader<'c> {
+    outline: Outline<'c>,
+    /// Calls without a result yet, by id, oldest first.
+    open: HashMap<&'c str, Vec<usize>>,
+    is_in_turn: bool,
+    turns: usize,
+    rounds: usize,
+    /// The turn that has the calls of the last round.
+    round_turn: Option<usize>,
+    message: usize,
+    slots_in_message: usize,
+    calls_in_message: usize,
+    result_is_open: bool,
+    /// Results up to here are followed by an assistant item.
+    answered: usize,
+}
+
+impl<'c> Reader<'c> {
+    fn begin(&mut self, message: usize) {
+        self.message = message;
+        self.slots_in_message = 0;
+        self.calls_in_message = 0;
+        self.result_is_open = false;
+    }
+
+    fn see(&mut self, piece: Piece<'c>) {
+        match piece {
+            Piece::Role(role) => {
+                self.result_is_open = false;
+                match role {
+                    Role::Assistant => self.assistant_item(),
+                    Role::User => self.is_in_turn = false,
+                    Role::System | Role::Tool => {}
+                }
+            }
+            Piece::Call(call) => self.call(call),
+            Piece::Result(head) => self.result(head),
+            Piece::Content(part) => {
+                if self.result_is_open
+                    && let Some(slot) = self.outline.slots.last_mut()
+                {
+                    slot.parts.push(part);
+                }
+            }
+        }
+    }
+
+    fn assistant_item(&mut self) {
+        if !self.is_in_turn {
+            self.is_in_turn = true;
+            self.turns += 1;
+            self.outline.last_turn = Some(self.message);
+        }
+        self.answered = self.outline.slots.len();
+    }
+
+    fn call(&mut self, call: Call<'c>) {
+        if !self.is_in_turn {
+            self.assistant_item();
+        }
+        if self.round_turn != Some(self.turns) {
+            self.round_turn = Some(self.turns);
+            self.rounds += 1;
+        }
+        self.open.entry(call.id).or_default().push(self.outline.calls.len());
+        let (turn, round) = (self.turns, self.rounds);
+        self.outline.calls.push(CallSite { message: self.message, call: self.calls_in_message, is: call, turn, round });
+        self.calls_in_message += 1;
+    }
+
+    fn result(&mut self, head: ResultHead<'c>) {
+        self.is_in_turn = false;
+        self.result_is_open = true;
+        let call = self.pair(head);
+        let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);
+        let (message, slot) = (self.message, self.slots_in_message);
+        self.outline.slots.push(Slot { message, slot, head, parts: Vec::new(), call, round, is_answered: false });
+        self.slots_in_message += 1;
+    }
+
+    /// The call that a result answers: by id, and by name and order where there is none. Where ids repeat, it is the first
+    /// unanswered call of the latest turn that has one, so that a call that was never answered does not shift the others.
+    fn pair(&mut self, head: ResultHead<'c>) -> Option<usize> {
+        let calls = &self.outline.calls;
+        let open = self.open.get_mut(head.id)?;
+        let has_name =
+            |index: &usize| head.id.is_empty() && head.name.is_some_and(|name| calls[*index].is.name == name);
+        let named = open.iter().any(has_name);
+        let fits = |index: &usize| !named || has_name(index);
+        let turn = open.iter().rev().find(|index| fits(index)).map(|index| calls[*index].turn)?;
+        let at = open.iter().position(|index| fits(index) && calls[*index].turn == turn)?;
+        Some(open.remove(at))
+    }
+
+    fn finish(mut self) -> Outline<'c> {
+        for slot in &mut self.outline.slots[..self.answered] {
+            slot.is_answered = true;
+        }
+        self.outline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::ToolCall;
+    use crate::format::{Message, Messages, Plain};
+
+    fn call(id: &str, name: &str) -> ToolCall {
+        ToolCall::new(id, name, "{}")
+    }
+
+    /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
+    fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
+        let conversation = Messages::new(&Plain, &mut messages);
+        let outline = Outline::of(&conversation);
+        let place = |slot: &Slot<'_>| {
+            slot.call.map_or_else(String::new, |c| format!("{}.{}", outline.calls[c].message, outline.calls[c].call))
+        };
+        outline.slots.iter().map(|slot| (place(slot), outline.age(slot, keep))).collect()
+    }
+
+    fn result(id: &str, name: &str) -> Message {
+        Message::tool(&call(id, name), vec!["r".into()], false)
+    }
+
+    #[test]
+    fn c2_the_newest_rounds_stay_and_what_is_unanswered_whatever_the_limit() {
+        let messages = vec![
+            Message::user("go"),
+            Message::calls(vec![call("a", "f"), call("b", "f")]),
+            result("b", "f"),
+            result("a", "f"),
+            Message::calls(vec![call("c", "f")]),
+            result("c", "f"),
+        ];
+        let at = |place: &str, age| (place.to_owned(), age);
+        assert_eq!(ages(messages.clone(), 0), [at("1.1", Age::Old), at("1.0", Age::Old), at("4.0", Age::Unanswered)]);
+        assert_eq!(ages(messages.clone(), 1), [at("1.1", Age::Old), at("1.0", Age::Old), at("4.0", Age::Unanswered)]);
+        assert_eq!(ages(messages, 2), [at("1.1", Age::Recent), at("1.0", Age::Recent), at("4.0", Age::Unanswered)]);
+    }
+
+    #[test]
+    fn c2_repeated_ids_pair_by_occurrence() {
+        let messages = vec![
+            Message::calls(vec![call("call_0", "f")]),
+            result("call_0", "f"),
+            Message::calls(vec![call("call_0", "f")]),
+            Message::user("stop"),
+            Message::calls(vec![call("call_0", "f"), call("call_0", "g")]),
+            result("call_0", "f"),
+            result("call_0", "g"),
+            Message::assistant("done"),
+        ];
+        let places: Vec<_> = ages(messages, 1).into_iter().map(|(place, _)| place).collect();
+        assert_eq!(places, ["0.0", "4.0", "4.1"]);
+    }
+
+    #[test]
+    fn c2_without_ids_name_and_order_pair() {
+        let messages = vec![
+            Message::calls(vec![call("", "f"), call("", "g"), call("", "g")]),
+            result("", "g"),
+            result("", "f"),
+            result("", ""),
+            result("", "g"),
+        ];
+        let places: Vec<_> = ages(messages, 1).into_iter().map(|(place, _)| place).collect();
+        assert_eq!(places, ["0.1", "0.0", "0.2", ""]);
+    }
+
+    #[test]
+    fn c9_plain_messages_change_no_round() {
+        let plain = [Message::user("hm"), Message::assistant("so"), Message::system("be brief")];
+        let rounds = vec![
+            Message::calls(vec![call("a", "f")]),
+            result("a", "f"),
+            Message::calls(vec![call("b", "f")]),
+            result("b", "f"),
+            Message::assistant("done"),
+        ];
+        let expected = ages(rounds.clone(), 1);
+        for at in [0, 2, 4, 5] {
+            for message in &plain {
+                let mut with = rounds.clone();
+                with.insert(at, message.clone());
+                let ages: Vec<_> = ages(with, 1).into_iter().map(|(_, age)| age).collect();
+                assert_eq!(ages, expected.iter().map(|(_, age)| *age).collect::<Vec<_>>(), "{message:?} at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! From settings, backends and callbacks to a reduction.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{BuildError, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::backend::{Backend, Key, Location};
+use crate::hint::{Facts, Hint, Kind, Language, Notes};
+use crate::preview::Preview;
+use crate::read_back::MIN_PAGE;
+use crate::reduction::{OnReport, Shared, ToolReduction};
+use crate::report::Report;
+use crate::store::{Roots, longest_key, longest_session};
+use crate::tokens::{CountTokens, Estimate, Meter};
+
+/// Bounds of `root_dir`: a session, a phase and a name come behind it.
+const MAX_ROOT_SEGMENTS: usize = 8;
+const MAX_ROOT: usize = 400;
+
+/// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build) checks it all.
+#[derive(Clone, Default)]
+#[must_use = "nothing happens until `build`"]
+pub struct Builder {
+    settings: Settings,
+    backend: Option<Arc<dyn Backend>>,
+    counter: Option<Arc<dyn CountTokens>>,
+    on_report: Option<OnReport>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("settings", &self.settings)
+            .field("backend", &self.backend)
+            .field("has_counter", &self.counter.is_some())
+            .field("has_on_report", &self.on_report.is_some())
+            .finish()
+    }
+}
+
+impl Builder {
+    /// Takes all settings at once. What was set before is gone, but for backend, counter and callbacks.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Where content is stored. Required unless truncation is skipped; without one, clearing loses what it clears.
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Counts tokens with a counter of your own, in place of [`Settings::token_counter`].
+    pub fn count_tokens_with(mut self, counter: impl CountTokens) -> Self {
+        self.counter = Some(Arc::new(counter));
+        self
+    }
+
+    /// Is called with every report, of truncations and of passes, once what it says has been done.
+    pub fn on_report(mut self, observer: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        self.on_report = Some(Arc::new(observer));
+        self
+    }
+
+    /// What is different for the tool `name`.
+    pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
+        self.settings.tool_config.insert(name.into(), policy);
+        self
+    }
+
+    /// See [`Settings::root_dir`].
+    pub fn root_dir(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.root_dir = prefix.into();
+        self
+    }
+
+    /// See [`Settings::skip_truncation`].
+    pub fn skip_truncation(mut self, skip: bool) -> Self {
+        self.settings.skip_truncation = skip;
+        self
+    }
+
+    /// See [`Settings::skip_clear`].
+    pub fn skip_clear(mut self, skip: bool) -> Self {
+        self.settings.skip_clear = skip;
+        self
+    }
+
+    /// See [`Settings::read_file_tool_name`].
+    pub fn read_file_tool_name<'n>(mut self, name: impl Into<Option<&'n str>>) -> Self {
+        self.settings.read_file_tool_name = name.into().map(str::to_owned);
+        self
+    }
+
+    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`Limit::tokens`] is tokens.
+    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
+        self.settings.max_length_for_trunc = limit.into();
+        self
+    }
+
+    /// See [`Settings::preview`].
+    pub fn preview(mut self, preview: Preview) -> Self {
+        self.settings.preview = preview;
+        self
+    }
+
+    /// See [`Settings::preview_length`].
+    pub fn preview_length(mut self, bytes: usize) -> Self {
+        self.settings.preview_length = bytes;
+        self
+    }
+
+    /// See [`Settings::stub_length`].
+    pub fn stub_length(mut self, bytes: usize) -> Self {
+        self.settings.stub_length = bytes;
+        self
+    }
+
+    /// See [`Settings::trunc_exclude_tools`].
+    pub fn trunc_exclude_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.settings.trunc_exclude_tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// See [`Settings::clear_exclude_tools`].
+    pub fn clear_exclude_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.settings.clear_exclude_tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// See [`Settings::token_counter`].
+    pub fn token_counter(mut self, counter: TokenCounter) -> Self {
+        self.settings.token_counter = counter;
+        self.counter = None;
+        self
+    }
+
+    /// See [`Settings::max_tokens_for_clear`].
+    pub fn max_tokens_for_clear(mut self, tokens: u64) -> Self {
+        self.settings.max_tokens_for_clear = tokens;
+        self
+    }
+
+    /// See [`Settings::clear_retention_suffix_limit`].
+    pub fn clear_retention_suffix_limit(mut self, rounds: usize) -> Self {
+        self.settings.clear_retention_suffix_limit = rounds;
+        self
+    }
+
+    /// See [`Settings::clear_at_least_tokens`].
+    pub fn clear_at_least_tokens(mut self, tokens: u64) -> Self {
+        self.settings.clear_at_least_tokens = tokens;
+        self
+    }
+
+    /// See [`Settings::clear_target_tokens`].
+    pub fn clear_target_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
+        self.settings.clear_target_tokens = tokens.into();
+        self
+    }
+
+    /// See [`Settings::clear_tool_inputs`].
+    pub fn clear_tool_inputs(mut self, clear: bool) -> Self {
+        self.settings.clear_tool_inputs = clear;
+        self
+    }
+
+    /// See [`Settings::keep_errors`].
+    pub fn keep_errors(mut self, keep: bool) -> Self {
+        self.settings.keep_errors = keep;
+        self
+    }
+
+    /// See [`Settings::on_offload_error`].
+    pub fn on_offload_error(mut self, then: OnOffloadError) -> Self {
+        self.settings.on_offload_error = then;
+        self
+    }
+
+    /// See [`Settings::language`].
+    pub fn language(mut self, language: Language) -> Self {
+        self.settings.language = language;
+        self
+    }
+
+    /// Checks the configuration and makes the reduction.
+    ///
+    /// # Errors
+    ///
+    /// A [`BuildError`] that names the field and says what to do.
+    pub fn build(self) -> Result<ToolReduction, BuildError> {
+        let Self { settings, backend, counter, on_report } = self;
+        let counter = counter.map_or_else(|| counter_by_name(settings.token_counter), Ok)?;
+        let roots = roots(&settings)?;
+        if settings.read_file_tool_name.as_deref() == Some("") {
+            return Err(BuildError::NamelessReader);
+        }
+        let default = Policy::resolve(&settings, backend.as_ref(), None);
+        check_truncation(&settings, &default, None, &roots)?;
+        let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
+        let mut policies = HashMap::new();
+        for name in settings.tool_config.keys().chain(listed) {
+            let policy = Policy::resolve(&settings, backend.as_ref(), Some(name));
+            check_truncation(&settings, &policy, Some(name), &roots)?;
+            policies.insert(name.clone(), policy);
+        }
+        check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
+        if std::iter::once(&default).chain(policies.values()).any(|policy| policy.clears) {
+            check_clear(&settings)?;
+        }
+        Ok(ToolReduction::new(Shared { settings, default, policies, meter: Meter::new(counter), on_report }, roots))
+    }
+}
+
+fn counter_by_name(counter: TokenCounter) -> Result<Arc<dyn CountTokens>, BuildError> {
+    match counter {
+        TokenCounter::Estimate => Ok(Arc::new(Estimate)),
+        #[cfg(feature = "tiktoken")]
+        TokenCounter::O200kBase => Ok(Arc::new(crate::tokens::Tiktoken::o200k_base())),
+        #[cfg(feature = "tiktoken")]
+        TokenCounter::Cl100kBase => Ok(Arc::new(crate::tokens::Tiktoken::cl100k_base())),
+        #[cfg(not(feature = "tiktoken"))]
+        TokenCounter::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
+        #[cfg(not(feature = "tiktoken"))]
+        TokenCounter::Cl100kBase => Err(BuildError::CounterNotCompiledIn { name: "cl100k_base" }),
+    }
+}
+
+fn roots(settings: &Settings) -> Result<Roots, BuildError> {
+    if settings.root_dir.is_empty() {
+        return Ok(Roots::default());
+    }
+    let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir { source: Some(source) })?;
+    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT {
+        return Err(BuildError::RootDir { source: None });
+    }
+    Ok(Roots::default().below(root.as_str()))
+}
+
+/// Two stores that name content alike must be one store.
+fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots) -> Result<(), BuildError> {
+    let probe = longest_key(roots);
+    let mut known = HashMap::new();
+    for backend in policies.filter_map(|policy| policy.backend.as_ref()) {
+        let identity = backend.identity();
+        if *known.entry(backend.locate(&probe)).or_insert(identity) != identity {
+            return Err(BuildError::SameLocations);
+        }
+    }
+    Ok(())
+}
+
+fn check_clear(settings: &Settings) -> Result<(), BuildError> {
+    if settings.max_tokens_for_clear == 0 {
+        return Err(BuildError::ZeroLimit { field: "max_tokens_for_clear", instead: "skip_clear", tool: None });
+    }
+    match settings.clear_target_tokens {
+        Some(target) if target > settings.max_tokens_for_clear => {
+            Err(BuildError::TargetAboveThreshold { target, threshold: settings.max_tokens_for_clear })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, roots: &Roots) -> Result<(), BuildError> {
+    if !policy.truncates {
+        return Ok(());
+    }
+    let tool = tool.map(str::to_owned);
+    let Some(backend) = &policy.backend else { return Err(BuildError::NoBackend { tool }) };
+    let limit = policy.limit.safe_bytes();
+    if limit == 0 {
+        return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
+    }
+    // Sessions made from this reduction keep the promise too, whatever their id.
+    let longest_location = backend.locate(&longest_key(&roots.below(&longest_session())));
+    let longest_hint = longest_hint(settings, longest_location);
+    let at_least = longest_hint + MIN_PAGE;
+    if limit < at_least {
+        return Err(BuildError::LimitTooSmall { tool, limit, at_least });
+    }
+    let preview_length = policy.preview_length;
+    if preview_length.saturating_add(longest_hint) > limit {
+        return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
+    }
+    Ok(())
+}
+
+/// The longest that a hint of truncation gets, its preview aside.
+fn longest_hint(settings: &Settings, location: Location) -> usize {
+    let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
+    hint.lines = Some(999_999_999_999);
+    hint.notes = Notes { local: false, interrupted: true, not_utf8: true, joined: true };
+    hint.location = Some(location);
+    let facts = Facts { reader: settings.read_file_tool_name.as_deref(), parts: 999_999, ..Facts::default() };
+    hint.prose = settings.language.prose().of_hint(&hint, facts);
+    // The header holds the preview's length too, and a line feed comes before the preview.
+    hint.render().len() + "+999999999\n".len()
+}

@@ -1,0 +1,96 @@
+//! What is wrong with a configuration, and what to do about it.
+
+use crate::backend::KeyError;
+
+/// A configuration that does not build.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Truncation stores what it cuts off, and there is nowhere to store it.
+    #[error("no backend for {}: set `backend`, or `skip_truncation`", of(.tool))]
+    NoBackend {
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+    },
+    /// A limit of zero would cut everything.
+    #[error("`{field}`{} is 0: set at least 1, or leave the phase out with `{instead}`", of_one(.tool))]
+    ZeroLimit {
+        /// The field.
+        field: &'static str,
+        /// The field that leaves the phase out.
+        instead: &'static str,
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+    },
+    /// Two stores give one location to different content, so nobody could tell which one a hint means.
+    #[error(
+        "the backends of all tools and of the tools with their own name what they store alike: use one of them for all, \
+         or give them names (`Memory::named`)"
+    )]
+    SameLocations,
+    /// A truncated result could be over the limit itself.
+    #[error(
+        "`preview_length` of {} is {preview_length} bytes; with a hint of up to {longest_hint} bytes that is over \
+         `max_length_for_trunc` ({limit} bytes): lower `preview_length` to at most {}, or raise the limit",
+        of(.tool), .limit - .longest_hint
+    )]
+    PreviewTooLong {
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+        /// The preview's length in bytes.
+        preview_length: usize,
+        /// The longest hint's length in bytes; less than the limit.
+        longest_hint: usize,
+        /// The limit, in bytes, or in tokens where it is in tokens: a token is at least a byte.
+        limit: usize,
+    },
+    /// No page of what is stored would fit under the limit.
+    #[error(
+        "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least} bytes",
+        of(.tool)
+    )]
+    LimitTooSmall {
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+        /// The limit.
+        limit: usize,
+        /// What would do.
+        at_least: usize,
+    },
+    /// The pass could never reach its target.
+    #[error(
+        "`clear_target_tokens` ({target}) is above `max_tokens_for_clear` ({threshold}): lower it to at most the threshold"
+    )]
+    TargetAboveThreshold {
+        /// The target in tokens.
+        target: u64,
+        /// The threshold in tokens.
+        threshold: u64,
+    },
+    /// The prefix is no safe path.
+    #[error(
+        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`"
+    )]
+    RootDir {
+        /// What is wrong with it.
+        #[source]
+        source: Option<KeyError>,
+    },
+    /// The reader has no name.
+    #[error("`read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool")]
+    NamelessReader,
+    /// The counter was left out when the crate was compiled.
+    #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
+    CounterNotCompiledIn {
+        /// The counter's name.
+        name: &'static str,
+    },
+}
+
+fn of_one(tool: &Option<String>) -> String {
+    tool.as_ref().map_or_else(String::new, |tool| format!(" of the tool `{tool}`"))
+}
+
+fn of(tool: &Option<String>) -> String {
+    tool.as_ref().map_or_else(|| "all tools".to_owned(), |tool| format!("the tool `{tool}`"))
+}

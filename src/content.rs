@@ -1,0 +1,317 @@
+//! What tools are asked and what they return.
+
+use std::fmt;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One piece of what a tool returned or a person said.
+///
+/// ```
+/// use offcut::Part;
+/// let part: Part = serde_json::from_str(r#"{"type":"text","value":"hello"}"#)?;
+/// assert_eq!(part, Part::Text("hello".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
+pub enum Part {
+    /// Text: what is counted, truncated and cleared.
+    Text(String),
+    /// A JSON document: counted and stored as compact text.
+    Json(Value),
+    /// An image, a sound or a file that is part of the message itself.
+    Media {
+        /// Its media type, such as `image/png`.
+        mime: String,
+        /// Its bytes; base64 in JSON.
+        #[serde(with = "base64_bytes")]
+        data: Bytes,
+    },
+    /// An image, a sound or a file that the message only points at.
+    Link {
+        /// Its media type, if the message says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime: Option<String>,
+        /// Where it is.
+        url: String,
+    },
+    /// Something this crate does not know. It is passed on as it is.
+    Opaque(Value),
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+mod base64_bytes {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(data: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(data))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        let text = String::deserialize(from)?;
+        STANDARD.decode(text).map(Bytes::from).map_err(D::Error::custom)
+    }
+}
+
+/// What the model asks a tool to do. All of it was written by the model: data, not to be trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The id that pairs the call with its result. Several providers repeat ids; some leave it empty.
+    #[serde(default)]
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as the model wrote them: JSON, most of the time.
+    #[serde(default)]
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// A call of the tool `name`, with `arguments` as JSON text.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+}
+
+/// A piece of a streamed result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chunk {
+    /// Bytes of text. A chunk may end inside a character.
+    Bytes(Bytes),
+    /// A whole part. The bytes before it and after it are two texts.
+    Part(Part),
+}
+
+/// The content of a tool's result.
+pub enum Body {
+    /// All of it.
+    Parts(Vec<Part>),
+    /// As it comes.
+    Stream(BoxStream<'static, Result<Chunk, ToolError>>),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parts(parts) => f.debug_tuple("Parts").field(parts).finish(),
+            Self::Stream(_) => f.write_str("Stream(..)"),
+        }
+    }
+}
+
+/// What a tool returned.
+///
+/// ```
+/// use offcut::ToolOutput;
+/// let fine = ToolOutput::from("12 files");
+/// let failed = ToolOutput::error("no such directory");
+/// assert!(!fine.is_error && failed.is_error);
+/// ```
+#[derive(Debug)]
+pub struct ToolOutput {
+    /// The content.
+    pub body: Body,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A result of several parts.
+    #[must_use]
+    pub fn parts(parts: Vec<Part>) -> Self {
+        Self { body: Body::Parts(parts), is_error: false }
+    }
+
+    /// A result that says what went wrong.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { body: Body::Parts(vec![Part::Text(text.into())]), is_error: true }
+    }
+
+    /// Text as a program wrote it, perhaps not UTF-8.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Self::from(text),
+            Err(error) => {
+                let bytes = Bytes::from(error.into_bytes());
+                Self::stream(stream::iter([Ok(Chunk::Bytes(bytes))]))
+            }
+        }
+    }
+
+    /// A result that comes piece by piece.
+    pub fn stream(chunks: impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + 'static) -> Self {
+        Self { body: Body::Stream(chunks.boxed()), is_error: false }
+    }
+
+    /// The whole content, and the error that ended its stream early, if one did.
+    ///
+    /// Bytes that are no UTF-8 become replacement characters here; [`ToolReduction::truncate`](crate::ToolReduction::truncate)
+    /// stores them first.
+    pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
+        let collected = self.collect().await;
+        let parts = collected.pieces.into_iter().map(Piece::into_part).collect();
+        (parts, collected.interrupted)
+    }
+
+    pub(crate) async fn collect(self) -> Collected {
+        let is_error = self.is_error;
+        let mut stream = match self.body {
+            Body::Parts(parts) => {
+                let pieces = parts.into_iter().map(Piece::Part).collect();
+                return Collected { pieces, is_error, interrupted: None };
+            }
+            Body::Stream(stream) => stream,
+        };
+        let mut collected = Collected { pieces: Vec::new(), is_error, interrupted: None };
+        let mut bytes = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            match chunk {
+                Ok(Chunk::Bytes(more)) => bytes.extend_from_slice(&more),
+                Ok(Chunk::Part(part)) => {
+                    collected.push_bytes(std::mem::take(&mut bytes));
+                    collected.pieces.push(Piece::Part(part));
+                }
+                Err(error) => {
+                    collected.interrupted = Some(error);
+                    break;
+                }
+            }
+        }
+        collected.push_bytes(bytes);
+        collected
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::parts(vec![Part::Text(text)])
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+/// What the model is shown of a call that failed: the error's text, marked as an error.
+impl<T: Into<ToolOutput>> From<Result<T, ToolError>> for ToolOutput {
+    fn from(result: Result<T, ToolError>) -> Self {
+        result.map_or_else(|error| Self::error(error.to_string()), Into::into)
+    }
+}
+
+/// A result whose stream has been read to its end.
+pub(crate) struct Collected {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) is_error: bool,
+    pub(crate) interrupted: Option<ToolError>,
+}
+
+impl Collected {
+    fn push_bytes(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.pieces.push(match String::from_utf8(bytes) {
+            Ok(text) => Piece::Part(Part::Text(text)),
+            Err(error) => {
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Piece::NotUtf8 { text, bytes: error.into_bytes().into() }
+            }
+        });
+    }
+}
+
+/// A part, or text whose bytes are not what can be shown of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Part(Part),
+    NotUtf8 { text: String, bytes: Bytes },
+}
+
+impl Piece {
+    pub(crate) fn into_part(self) -> Part {
+        match self {
+            Self::Part(part) => part,
+            Self::NotUtf8 { text, .. } => Part::Text(text),
+        }
+    }
+}
+
+/// Why a tool call failed. Its text is what the model is shown.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    message: String,
+    #[source]
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl ToolError {
+    /// An error with a text that the model can act on.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None }
+    }
+
+    /// The same, with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn chunks_that_split_a_character_are_one_text() {
+        let euro = "a€b".as_bytes();
+        let chunks = [euro[..2].to_vec(), euro[2..].to_vec()].map(|b| Ok(Chunk::Bytes(b.into())));
+        let (parts, error) = ToolOutput::stream(stream::iter(chunks)).into_parts().await;
+        assert_eq!(parts, [Part::Text("a€b".into())]);
+        assert!(error.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_came_before_an_error_is_kept() {
+        let chunks = [Ok(Chunk::Bytes("ab".into())), Err(ToolError::new("pipe broke"))];
+        let (parts, error) = ToolOutput::stream(stream::iter(chunks)).into_parts().await;
+        assert_eq!(parts, [Part::Text("ab".into())]);
+        assert_eq!(error.unwrap().to_string(), "pipe broke");
+    }
+
+    #[test]
+    fn every_part_survives_json() {
+        let parts = vec![
+            Part::Text("t".into()),
+            Part::Json(serde_json::json!({"a": 1})),
+            Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[0, 255]) },
+            Part::Link { mime: None, url: "https://example.org/a.png".into() },
+            Part::Opaque(serde_json::json!({"x": []})),
+        ];
+        let json = serde_json::to_string(&parts).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Part>>(&json).unwrap(), parts);
+    }
+}

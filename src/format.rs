@@ -1,0 +1,226 @@
+//! How the messages of a loop are seen: read by a visitor, changed in two places, never converted.
+//!
+//! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
+//! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], [`OpenAiChat`]
+//! for chat-completions JSON.
+
+mod openai_chat;
+mod plain;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::content::Part;
+
+pub use openai_chat::OpenAiChat;
+pub use plain::{Message, Plain};
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Instructions: system and developer messages.
+    System,
+    /// A person, or whoever stands in for one.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// What a message holds, piece by piece, in order. Everything is borrowed from the message.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Piece<'m> {
+    /// Whose the pieces up to the next `Role` are. Each message begins with one; a message that holds the items of several
+    /// (a user message with results and text) gives one before each.
+    Role(Role),
+    /// The model calls a tool.
+    Call(Call<'m>),
+    /// A tool answers: opens a result slot. The [`Content`](Piece::Content) that follows, up to the next `Result` or `Role`, is
+    /// the slot's.
+    Result(ResultHead<'m>),
+    /// Content: of the open result slot if there is one, else of the message itself.
+    Content(PartRef<'m>),
+}
+
+/// A call as a message holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'m> {
+    /// Empty where the format or the provider has none.
+    pub id: &'m str,
+    /// The tool's name.
+    pub name: &'m str,
+    /// What the tool is asked.
+    pub arguments: Arguments<'m>,
+    /// Whether the provider signed the call, so that changing its arguments would make it invalid.
+    pub is_signed: bool,
+}
+
+/// A call's arguments as a message holds them.
+#[derive(Clone, Copy, Debug)]
+pub enum Arguments<'m> {
+    /// JSON as text; what a model wrote may be no JSON at all.
+    Text(&'m str),
+    /// JSON.
+    Json(&'m Value),
+}
+
+/// What a message says of a result, but for its content.
+#[derive(Clone, Copy, Debug)]
+pub struct ResultHead<'m> {
+    /// The id of the call that it answers; empty where the format or the provider has none.
+    pub id: &'m str,
+    /// The tool's name where the message has it.
+    pub name: Option<&'m str>,
+    /// Whether the message marks the result as an error.
+    pub is_error: bool,
+}
+
+/// A [`Part`] as a message holds it.
+#[derive(Clone, Copy, Debug)]
+pub enum PartRef<'m> {
+    /// Text.
+    Text(&'m str),
+    /// A JSON document.
+    Json(&'m Value),
+    /// An image, a sound or a file inside the message.
+    Media {
+        /// Its media type.
+        mime: &'m str,
+        /// Its bytes.
+        data: Data<'m>,
+    },
+    /// An image, a sound or a file that the message points at.
+    Link {
+        /// Its media type, if the message says.
+        mime: Option<&'m str>,
+        /// Where it is.
+        url: &'m str,
+    },
+    /// Something that the format does not know.
+    Opaque(&'m Value),
+}
+
+/// Bytes as a message holds them.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'m> {
+    /// Base64 text.
+    Base64(&'m str),
+    /// The bytes themselves.
+    Bytes(&'m Bytes),
+}
+
+impl<'m> From<&'m Part> for PartRef<'m> {
+    fn from(part: &'m Part) -> Self {
+        match part {
+            Part::Text(text) => Self::Text(text),
+            Part::Json(value) => Self::Json(value),
+            Part::Media { mime, data } => Self::Media { mime, data: Data::Bytes(data) },
+            Part::Link { mime, url } => Self::Link { mime: mime.as_deref(), url },
+            Part::Opaque(value) => Self::Opaque(value),
+        }
+    }
+}
+
+/// How one message type holds tool calls and results. Three methods make any message type work with this crate.
+///
+/// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates nothing: it runs over every
+/// message before every call of a model. The README's section "Writing a format" is a complete example.
+///
+/// # Contract
+///
+/// - `visit` gives the same pieces each time for the same message, starting with a [`Piece::Role`].
+/// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call `n`, from 0.
+/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content (a format that has no such part gives its
+///   text), and everything else as before: ids, order, roles, error marks, unknown fields.
+/// - A slot or call that is not there is left alone.
+pub trait Format: Send + Sync {
+    /// The message type.
+    type Message: Clone + Send + Sync;
+
+    /// Shows `see` what `message` holds.
+    fn visit<'m>(&self, message: &'m Self::Message, see: &mut dyn FnMut(Piece<'m>));
+
+    /// Replaces the content of a result slot.
+    fn replace_result(&self, message: &mut Self::Message, slot: usize, parts: Vec<Part>);
+
+    /// Replaces the arguments of a call by `arguments`, which is JSON.
+    fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
+}
+
+/// A list of messages, whatever their type: what plans are made of and applied to.
+pub trait Conversation: Send + Sync {
+    /// How many messages there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shows `see` what a message holds. `message` is below [`len`](Self::len).
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>));
+
+    /// Replaces the content of a result slot. What is not there is left alone.
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>);
+
+    /// Replaces the arguments of a call. What is not there is left alone.
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+}
+
+const _: Option<&dyn Conversation> = None; // stays object-safe
+
+/// A list of messages of one format, as a [`Conversation`].
+///
+/// ```
+/// use offcut::format::{Conversation, Message, Messages, Plain};
+/// let mut messages = vec![Message::user("hello")];
+/// assert_eq!(Messages::new(&Plain, &mut messages).len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Messages<'a, F: Format> {
+    format: &'a F,
+    messages: &'a mut [F::Message],
+}
+
+impl<'a, F: Format> Messages<'a, F> {
+    /// `messages`, seen through `format`.
+    pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
+        Self { format, messages }
+    }
+}
+
+impl<F: Format> Conversation for Messages<'_, F> {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
+        if let Some(message) = self.messages.get(message) {
+            self.format.visit(message, see);
+        }
+    }
+
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+        if let Some(message) = self.messages.get_mut(message) {
+            self.format.replace_result(message, slot, parts);
+        }
+    }
+
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+        if let Some(message) = self.messages.get_mut(message) {
+            self.format.replace_arguments(message, call, arguments);
+        }
+    }
+}
+
+impl Data<'_> {
+    /// How many bytes it is, padding and line breaks of its base64 aside.
+    pub(crate) fn decoded_len(self) -> u64 {
+        match self {
+            Self::Base64(text) => text.trim_end_matches('=').len() as u64 * 3 / 4,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Chat-completions messages as their wire JSON.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use crate::content::{Part, ToolCall};
+
+/// The format of OpenAI chat-completions messages, and of every provider that speaks it, as [`serde_json::Value`].
+///
+/// Unknown fields stay as they are. The API has no error mark for results, so none is seen and none is written. The deprecated
+/// `function_call` and its `function` messages are understood too. Order of keys: see the crate's documentation on
+/// `preserve_order`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenAiChat;
+
+impl OpenAiChat {
+    /// The message that answers `call` with `content`.
+    ///
+    /// One text becomes a string, which every provider accepts; anything else becomes an array of parts.
+    #[must_use]
+    pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
+        json!({"role": "tool", "tool_call_id": call.id, "content": content_json(content.into())})
+    }
+
+    /// The calls of an assistant message.
+    #[must_use]
+    pub fn tool_calls(message: &Value) -> Vec<ToolCall> {
+        let mut calls = Vec::new();
+        Self.visit(message, &mut |piece| {
+            if let Piece::Call(call) = piece {
+                let arguments = match call.arguments {
+                    Arguments::Text(text) => text.to_owned(),
+                    Arguments::Json(value) => value.to_string(),
+                };
+                calls.push(ToolCall::new(call.id, call.name, arguments));
+            }
+        });
+        calls
+    }
+}
+
+impl Format for OpenAiChat {
+    type Message = Value;
+
+    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+        match text_of(message, "role") {
+            "assistant" => {
+                see(Piece::Role(Role::Assistant));
+                for call in raw_calls(message) {
+                    see(Piece::Call(read_call(call)));
+                }
+                for said in ["reasoning_content", "reasoning", "refusal"] {
+                    if let Some(Value::String(text)) = message.get(said) {
+                        see(Piece::Content(PartRef::Text(text)));
+                    }
+                }
+            }
+            "tool" | "function" => {
+                see(Piece::Role(Role::Tool));
+                let name = message.get("name").and_then(Value::as_str);
+                see(Piece::Result(ResultHead { id: text_of(message, "tool_call_id"), name, is_error: false }));
+            }
+            "user" => see(Piece::Role(Role::User)),
+            _ => see(Piece::Role(Role::System)),
+        }
+        match message.get("content") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| see(Piece::Content(read_part(part)))),
+            Some(other) => see(Piece::Content(PartRef::Json(other))),
+        }
+    }
+
+    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
+        if slot != 0 || !matches!(text_of(message, "role"), "tool" | "function") {
+            return;
+        }
+        let Value::Object(fields) = message else { return };
+        let content = match fields.get_mut("content").map(Value::take) {
+            Some(Value::Array(old)) => keep_marks(old, parts),
+            _ => content_json(parts),
+        };
+        fields.insert("content".into(), content);
+    }
+
+    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+        let raw = match message.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            Some(calls) if !calls.is_empty() => calls.get_mut(call),
+            _ if call == 0 => message.get_mut("function_call"),
+            _ => None,
+        };
+        let Some(Value::Object(raw)) = raw else { return };
+        // A custom tool's input is free text; a function's arguments are JSON as text.
+        if let Some(input) = raw.get_mut("custom").and_then(|custom| custom.get_mut("input")) {
+            *input = Value::String(arguments);
+        } else if let Some(function) = raw.get_mut("function").and_then(Value::as_object_mut) {
+            function.insert("arguments".into(), Value::String(arguments));
+        } else {
+            raw.insert("arguments".into(), Value::String(arguments));
+        }
+    }
+}
+
+fn text_of<'m>(value: &'m Value, field: &str) -> &'m str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn raw_calls(message: &Value) -> impl Iterator<Item = &Value> {
+    let calls = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let legacy = if calls.is_empty() { message.get("function_call").filter(|call| call.is_object()) } else { None };
+    calls.iter().chain(legacy)
+}
+
+fn read_call(raw: &Value) -> Call<'_> {
+    let function = raw.get("function").or_else(|| raw.get("custom")).unwrap_or(raw);
+    let arguments = match function.get("arguments").or_else(|| function.get("input")) {
+        Some(Value::String(text)) => Arguments::Text(text),
+        Some(value) => Arguments::Json(value),
+        None => Arguments::Text(""),
+    };
+    // Gemini's compatible endpoint signs calls in `extra_content`.
+    let is_signed = raw.get("extra_content").is_some();
+    Call { id: text_of(raw, "id"), name: text_of(function, "name"), arguments, is_signed }
+}
+
+fn read_part(part: &Value) -> PartRef<'_> {
+    if let Value::String(text) = part {
+        return PartRef::Text(text);
+    }
+    let url = match text_of(part, "type") {
+        "text" => match part.get("text").and_then(Value::as_str) {
+            Some(text) => return PartRef::Text(text),
+            None => return PartRef::Opaque(part),
+        },
+        "image_url" => part.get("image_url").and_then(|image| image.get("url").unwrap_or(image).as_str()),
+        "file" => part.get("file").and_then(|file| file.get("file_data")).and_then(Value::as_str),
+        "input_audio" => {
+            let audio = part.get("input_audio");
+            let data = audio.and_then(|audio| audio.get("data")).and_then(Value::as_str);
+            let mime = match audio.map(|audio| text_of(audio, "format")) {
+                Some("mp3") => "audio/mpeg",
+                _ => "audio/wav",
+            };
+            return data.map_or(PartRef::Opaque(part), |data| PartRef::Media { mime, data: Data::Base64(data) });
+        }
+        _ => None,
+    };
+    match url {
+        Some(url) => match split_data_url(url) {
+            Some((mime, base64)) => PartRef::Media { mime, data: Data::Base64(base64) },
+            None if url.starts_with("http:") || url.starts_with("https:") => PartRef::Link { mime: None, url },
+            None => PartRef::Opaque(part),
+        },
+        None => PartRef::Opaque(part),
+    }
+}
+
+/// `data:image/png;base64,AAAA` as its media type and its base64.
+fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let mime = head.strip_suffix(";base64")?;
+    Some((mime.split(';').next().unwrap_or(mime), data))
+}
+
+fn content_json(parts: Vec<Part>) -> Value {
+    match <[Part; 1]>::try_from(parts) {
+        Ok([Part::Text(text)]) => Value::String(text),
+        Ok([part]) => Value::Array(vec![write_part(part)]),
+        Err(parts) if parts.is_empty() => Value::String(String::new()),
+        Err(parts) => parts.into_iter().map(write_part).collect(),
+    }
+}
+
+fn write_part(part: Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Json(value) => json!({"type": "text", "text": value.to_string()}),
+        Part::Media { mime, data } => {
+            let base64 = STANDARD.encode(&data);
+            match mime.as_str() {
+                "audio/mpeg" => json!({"type": "input_audio", "input_audio": {"format": "mp3", "data": base64}}),
+                "audio/wav" => json!({"type": "input_audio", "input_audio": {"format": "wav", "data": base64}}),
+                mime => {
+                    let url = format!("data:{mime};base64,{base64}");
+                    if mime.starts_with("image/") {
+                        json!({"type": "image_url", "image_url": {"url": url}})
+                    } else {
+                        json!({"type": "file", "file": {"file_data": url}})
+                    }
+                }
+            }
+        }
+        Part::Link { url, .. } => json!({"type": "image_url", "image_url": {"url": url}}),
+        Part::Opaque(value) => value,
+    }
+}
+
+/// The new parts as an array, since the old content was one. What the old text parts carried beside their text, cache marks
+/// most of all, moves to the last new part.
+fn keep_marks(old: Vec<Value>, parts: Vec<Part>) -> Value {
+    let mut marks = Map::new();
+    for part in old {
+        if let Value::Object(fields) = part
+            && fields.get("type").and_then(Value::as_str) == Some("text")
+        {
+            marks.extend(fields.into_iter().filter(|(name, _)| name != "type" && name != "text"));
+        }
+    }
+    let mut new: Vec<Value> = parts.into_iter().map(write_part).collect();
+    if let Some(Value::Object(last)) = new.last_mut() {
+        last.extend(marks);
+    }
+    Value::Array(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(message: &Value) -> String {
+        let mut out = String::new();
+        OpenAiChat.visit(message, &mut |piece| out.push_str(&format!("{piece:?}\n")));
+        out
+    }
+
+    #[test]
+    fn what_is_seen_of_each_kind_of_message() {
+        insta::assert_snapshot!(seen(&json!({"role": "assistant", "content": "Looking.", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}},
+            {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
+        ]})), @r#"
+        Role(Assistant)
+        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false })
+        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false })
+        Content(Text("Looking."))
+        "#);
+        insta::assert_snapshot!(seen(&json!({"role": "tool", "tool_call_id": "a", "content": [
+            {"type": "text", "text": "one"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+            {"type": "image_url", "image_url": {"url": "https://example.org/x.png"}},
+            {"type": "new", "x": 1},
+        ]})), @r#"
+        Role(Tool)
+        Result(ResultHead { id: "a", name: None, is_error: false })
+        Content(Text("one"))
+        Content(Media { mime: "image/png", data: Base64("AA==") })
+        Content(Link { mime: None, url: "https://example.org/x.png" })
+        Content(Opaque(Object {"type": String("new"), "x": Number(1)}))
+        "#);
+        insta::assert_snapshot!(seen(&json!({"role": "function", "name": "f", "content": "r"})), @r#"
+        Role(Tool)
+        Result(ResultHead { id: "", name: Some("f"), is_error: false })
+        Content(Text("r"))
+        "#);
+    }
+
+    #[test]
+    fn malformed_messages_are_seen_as_what_they_are() {
+        for odd in [json!(null), json!([]), json!({}), json!({"role": 1}), json!({"role": "tool", "content": {"a": 1}})]
+        {
+            assert!(seen(&odd).starts_with("Role("), "{odd}");
+            let mut changed = odd.clone();
+            OpenAiChat.replace_result(&mut changed, 1, vec![]);
+            OpenAiChat.replace_arguments(&mut changed, 0, "{}".into());
+            assert_eq!(changed, odd);
+        }
+    }
+
+    #[test]
+    fn l5_unknown_fields_and_cache_marks_stay() {
+        let mut message = json!({"role": "tool", "tool_call_id": "a", "x": {"y": [1]}, "content": [
+            {"type": "text", "text": "one"},
+            {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}},
+        ]});
+        OpenAiChat.replace_result(&mut message, 0, vec!["hint".into()]);
+        assert_eq!(
+            message,
+            json!({"role": "tool", "tool_call_id": "a", "x": {"y": [1]}, "content": [
+                {"type": "text", "text": "hint", "cache_control": {"type": "ephemeral"}},
+            ]})
+        );
+    }
+
+    #[test]
+    fn arguments_are_replaced_where_they_stand() {
+        let mut message = json!({"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"long\":1}"}, "x": 1},
+        ]});
+        OpenAiChat.replace_arguments(&mut message, 0, "{}".into());
+        assert_eq!(
+            message,
+            json!({"role": "assistant", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "x": 1},
+            ]})
+        );
+        let mut legacy = json!({"role": "assistant", "function_call": {"name": "f", "arguments": "1"}});
+        OpenAiChat.replace_arguments(&mut legacy, 0, "{}".into());
+        assert_eq!(legacy["function_call"]["arguments"], "{}");
+    }
+}

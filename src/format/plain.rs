@@ -1,0 +1,135 @@
+//! This crate's own message type: for loops that have none yet, and for tests.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
+use crate::content::{Part, ToolCall};
+
+/// A message of a conversation with a model that calls tools.
+///
+/// ```
+/// use offcut::format::Message;
+/// let message: Message = serde_json::from_str(
+///     r#"{"role":"tool","call_id":"call_1","name":"grep","content":[{"type":"text","value":"3 hits"}]}"#,
+/// )?;
+/// assert!(matches!(message, Message::Tool { is_error: false, .. }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// Instructions.
+    System {
+        /// What they say.
+        content: Vec<Part>,
+    },
+    /// What a person says.
+    User {
+        /// What they say.
+        content: Vec<Part>,
+    },
+    /// What the model says and asks.
+    Assistant {
+        /// What it says.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Part>,
+        /// Which tools it calls.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+    },
+    /// The result of one call.
+    Tool {
+        /// The id of the call that it answers.
+        #[serde(default)]
+        call_id: String,
+        /// The tool's name.
+        #[serde(default)]
+        name: String,
+        /// What the tool returned.
+        content: Vec<Part>,
+        /// Whether the tool failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+impl Message {
+    /// Instructions.
+    pub fn system(text: impl Into<Part>) -> Self {
+        Self::System { content: vec![text.into()] }
+    }
+
+    /// What a person says.
+    pub fn user(text: impl Into<Part>) -> Self {
+        Self::User { content: vec![text.into()] }
+    }
+
+    /// What the model says, without a call.
+    pub fn assistant(text: impl Into<Part>) -> Self {
+        Self::Assistant { content: vec![text.into()], calls: Vec::new() }
+    }
+
+    /// The model calls tools.
+    #[must_use]
+    pub fn calls(calls: Vec<ToolCall>) -> Self {
+        Self::Assistant { content: Vec::new(), calls }
+    }
+
+    /// The result of `call`.
+    #[must_use]
+    pub fn tool(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Self {
+        Self::Tool { call_id: call.id.clone(), name: call.name.clone(), content, is_error }
+    }
+}
+
+/// The format of [`Message`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Format for Plain {
+    type Message = Message;
+
+    fn visit<'m>(&self, message: &'m Message, see: &mut dyn FnMut(Piece<'m>)) {
+        let content = match message {
+            Message::System { content } => {
+                see(Piece::Role(Role::System));
+                content
+            }
+            Message::User { content } => {
+                see(Piece::Role(Role::User));
+                content
+            }
+            Message::Assistant { content, calls } => {
+                see(Piece::Role(Role::Assistant));
+                for call in calls {
+                    let arguments = Arguments::Text(&call.arguments);
+                    see(Piece::Call(Call { id: &call.id, name: &call.name, arguments, is_signed: false }));
+                }
+                content
+            }
+            Message::Tool { call_id, name, content, is_error } => {
+                see(Piece::Role(Role::Tool));
+                let name = (!name.is_empty()).then_some(name.as_str());
+                see(Piece::Result(ResultHead { id: call_id, name, is_error: *is_error }));
+                content
+            }
+        };
+        for part in content {
+            see(Piece::Content(PartRef::from(part)));
+        }
+    }
+
+    fn replace_result(&self, message: &mut Message, slot: usize, parts: Vec<Part>) {
+        if let (Message::Tool { content, .. }, 0) = (message, slot) {
+            *content = parts;
+        }
+    }
+
+    fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
+        if let Message::Assistant { calls, .. } = message
+            && let Some(call) = calls.get_mut(call)
+        {
+            call.arguments = arguments;
+        }
+    }
+}

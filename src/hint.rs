@@ -1,0 +1,156 @@
+//! The text that stands for stored content.
+//!
+//! A hint is a header, a sentence and perhaps a preview:
+//!
+//! ```text
+//! [offcut/1 truncated 51200B/812L 64+7998 "/home/me/.offcut/trunc/call_1"] The full result is stored there; …
+//! first lines
+//! [… 47000B, L40-790 …]
+//! last lines
+//! ```
+//!
+//! The header is the same in every language and alone is parsed. It holds the envelope's version, what happened, the original's
+//! bytes (and lines), the bytes of the sentence and of the preview, and the location as a JSON string. Since lengths are in it,
+//! sentence and preview may hold anything, and a text that was changed afterwards is no hint any more.
+
+mod en;
+mod envelope;
+mod prose;
+mod zh;
+
+use std::fmt;
+
+use crate::backend::Location;
+
+pub(crate) use prose::Facts;
+
+/// The language of the sentences in hints. Chosen for each instance, never for the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Language {
+    /// English.
+    #[default]
+    #[serde(alias = "en")]
+    English,
+    /// Simplified Chinese.
+    #[serde(alias = "zh")]
+    Chinese,
+}
+
+impl Language {
+    pub(crate) const ALL: [Self; 2] = [Self::English, Self::Chinese];
+}
+
+/// What a text that stands for stored content says.
+///
+/// ```
+/// use offcut::hint::{Hint, Kind};
+/// let text = "[offcut/1 cleared 51200B/812L 4 \"/tmp/a/clear/call_1\"] Gone";
+/// let hint = Hint::parse(text).expect("a hint");
+/// assert_eq!((hint.kind, hint.bytes, hint.lines), (Kind::Cleared, 51_200, Some(812)));
+/// assert_eq!(hint.render(), text);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hint {
+    /// What happened to the original.
+    pub kind: Kind,
+    /// What else there is to say about it.
+    pub notes: Notes,
+    /// The original's length in bytes.
+    pub bytes: u64,
+    /// The original's lines, where that was known.
+    pub lines: Option<u64>,
+    /// Where the original is; `None` if it was not saved.
+    pub location: Option<Location>,
+    /// The sentence for the model.
+    pub prose: String,
+    /// What is shown of the original.
+    pub preview: String,
+    /// Whether the header stands before the preview or, as in streams, behind it.
+    pub placement: Placement,
+}
+
+/// What happened to the original of a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// It was too long when the tool returned it.
+    Truncated,
+    /// It was too old before a model call.
+    Cleared,
+    /// It is a link that was cleared; the location is the link itself.
+    Link,
+    /// It is stored, and the preview is a page of it.
+    Page {
+        /// Where the page begins.
+        from: Position,
+    },
+    /// It is stored, and the preview is those of its lines that match a pattern.
+    Matches,
+}
+
+/// Whether a hint's header comes first or last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Header, sentence, preview: results that were there as a whole.
+    #[default]
+    First,
+    /// Preview, header, sentence: results that were shown as they came.
+    Last,
+}
+
+/// What else a hint says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Notes {
+    /// The store failed, and the location is a file on the machine where the agent ran.
+    pub local: bool,
+    /// The tool's output broke off; what came before is all there is.
+    pub interrupted: bool,
+    /// The original is no UTF-8; the preview has replacement characters.
+    pub not_utf8: bool,
+    /// The original was several texts; what is stored begins with a line that lists their lengths.
+    pub joined: bool,
+}
+
+/// A place in a text: a line, counted from 1, and a byte in it, counted from 0.
+///
+/// As text it is the line alone, or line and byte joined by `+`: `12`, `1+50000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// The line, counted from 1.
+    pub line: u64,
+    /// The byte in the line, counted from 0.
+    pub byte: u64,
+}
+
+impl Position {
+    /// The beginning of a text.
+    pub const START: Self = Self { line: 1, byte: 0 };
+
+    /// Reads `12` or `1+50000`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (line, byte) = match text.split_once('+') {
+            Some((line, byte)) => (envelope::number(line)?, envelope::number(byte).filter(|byte| *byte > 0)?),
+            None => (envelope::number(text)?, 0),
+        };
+        (line > 0).then_some(Self { line, byte })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.byte {
+            0 => write!(f, "{}", self.line),
+            byte => write!(f, "{}+{byte}", self.line),
+        }
+    }
+}
+
+/// How many lines `text` has: a last line without a line feed counts too.
+pub(crate) fn count_lines(text: &[u8]) -> u64 {
+    let feeds = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    feeds + u64::from(text.last().is_some_and(|last| *last != b'\n'))
+}

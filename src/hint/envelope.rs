@@ -1,0 +1,290 @@
+//! Hints as text, and back.
+
+use std::fmt::Write;
+
+use super::{Hint, Kind, Notes, Placement, Position};
+use crate::backend::Location;
+
+/// What every header begins with. The number is the version of the envelope.
+const OPENING: &str = "[offcut/1 ";
+/// Locations are read up to so many bytes, and so many headers are tried at the end of a text: a text made of beginnings of
+/// headers must not cost more than that.
+const MAX_LOCATION: usize = 16 * 1024;
+const MAX_CANDIDATES: usize = 64;
+
+impl Hint {
+    /// A hint without sentence and preview, header first.
+    #[must_use]
+    pub fn new(kind: Kind, bytes: u64) -> Self {
+        Self {
+            kind,
+            notes: Notes::default(),
+            bytes,
+            lines: None,
+            location: None,
+            prose: String::new(),
+            preview: String::new(),
+            placement: Placement::First,
+        }
+    }
+
+    /// The hint as text. [`parse`](Self::parse) gives the same hint back.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = String::with_capacity(self.preview.len() + self.prose.len() + 160);
+        if self.placement == Placement::Last {
+            text.push_str(&self.preview);
+            text.push('\n');
+        }
+        text.push_str(&self.header(self.prose.len(), self.preview.len()));
+        if !self.prose.is_empty() {
+            text.push(' ');
+            text.push_str(&self.prose);
+        }
+        if self.placement == Placement::First && !self.preview.is_empty() {
+            text.push('\n');
+            text.push_str(&self.preview);
+        }
+        text
+    }
+
+    fn header(&self, prose: usize, preview: usize) -> String {
+        let mut text = String::from(OPENING);
+        text.push_str(match self.kind {
+            Kind::Truncated => "truncated",
+            Kind::Cleared => "cleared",
+            Kind::Link => "link",
+            Kind::Page { .. } => "page",
+            Kind::Matches => "matches",
+        });
+        let Notes { local, interrupted, not_utf8, joined } = self.notes;
+        for (note, is_set) in NOTES.into_iter().zip([local, interrupted, not_utf8, joined]) {
+            if is_set {
+                text.push(',');
+                text.push_str(note);
+            }
+        }
+        // Writing to a String cannot fail.
+        if let Kind::Page { from } = self.kind {
+            let _ = write!(text, "@{from}");
+        }
+        let _ = write!(text, " {}B", self.bytes);
+        if let Some(lines) = self.lines {
+            let _ = write!(text, "/{lines}L");
+        }
+        let _ = match self.placement {
+            Placement::First if preview == 0 => write!(text, " {prose}"),
+            Placement::First => write!(text, " {prose}+{preview}"),
+            Placement::Last => write!(text, " {prose}-{preview}"),
+        };
+        match &self.location {
+            Some(location) => {
+                let _ = write!(text, " {}", serde_json::Value::from(location.as_str()));
+            }
+            None => text.push_str(" -"),
+        }
+        text.push(']');
+        text
+    }
+
+    /// Reads a text that is one hint, and nothing else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match Self::parse_first(text) {
+            Some((hint, "")) => Some(hint),
+            _ => Self::parse_last(text),
+        }
+    }
+
+    /// Reads a text that is one hint or several, each on a line of its own, and nothing else.
+    #[must_use]
+    pub fn parse_all(text: &str) -> Option<Vec<Self>> {
+        let mut hints = Vec::new();
+        let mut rest = text;
+        while let Some((hint, tail)) = Self::parse_first(rest) {
+            hints.push(hint);
+            if tail.is_empty() {
+                return Some(hints);
+            }
+            rest = tail.strip_prefix('\n')?;
+        }
+        // A hint behind its preview is never one of several.
+        if hints.is_empty() { Self::parse_last(text).map(|hint| vec![hint]) } else { None }
+    }
+
+    /// A hint whose header comes first, and what follows it.
+    fn parse_first(text: &str) -> Option<(Self, &str)> {
+        let Header { mut hint, prose, preview, mut rest } = parse_header(text)?;
+        if hint.placement != Placement::First {
+            return None;
+        }
+        if prose > 0 {
+            (hint.prose, rest) = take(rest.strip_prefix(' ')?, prose)?;
+        }
+        if preview > 0 {
+            (hint.preview, rest) = take(rest.strip_prefix('\n')?, preview)?;
+        }
+        Some((hint, rest))
+    }
+
+    /// A hint whose header comes behind the preview. The preview may hold headers too: the right one fits to the byte.
+    fn parse_last(text: &str) -> Option<Self> {
+        text.rmatch_indices(OPENING).take(MAX_CANDIDATES).find_map(|(at, _)| {
+            let Header { mut hint, prose, preview, rest } = parse_header(&text[at..])?;
+            let shown = text[..at].strip_suffix('\n')?;
+            let said = if prose > 0 { rest.strip_prefix(' ')? } else { rest };
+            if hint.placement != Placement::Last || shown.len() != preview || said.len() != prose {
+                return None;
+            }
+            hint.prose = said.to_owned();
+            hint.preview = shown.to_owned();
+            Some(hint)
+        })
+    }
+}
+
+/// The words for the notes, in the order of their fields.
+const NOTES: [&str; 4] = ["local", "interrupted", "not-utf8", "joined"];
+
+/// A header that was read: the hint without sentence and preview, their lengths, and what follows the header.
+struct Header<'t> {
+    hint: Hint,
+    prose: usize,
+    preview: usize,
+    rest: &'t str,
+}
+
+fn parse_header(text: &str) -> Option<Header<'_>> {
+    let rest = text.strip_prefix(OPENING)?;
+    let (what, rest) = rest.split_once(' ')?;
+    let (size, rest) = rest.split_once(' ')?;
+    let (lengths, rest) = rest.split_once(' ')?;
+    let (location, rest) = match rest.strip_prefix("-]") {
+        Some(rest) => (None, rest),
+        None => {
+            let bounded = &rest[..rest.floor_char_boundary(MAX_LOCATION)];
+            let mut values = serde_json::Deserializer::from_str(bounded).into_iter::<String>();
+            let location = values.next()?.ok()?;
+            let rest = rest.get(values.byte_offset()..)?.strip_prefix(']')?;
+            (Some(Location::new(location)), rest)
+        }
+    };
+    let (what, from) = match what.split_once('@') {
+        Some((what, from)) => (what, Some(Position::parse(from)?)),
+        None => (what, None),
+    };
+    let mut words = what.split(',');
+    let kind = match (words.next()?, from) {
+        ("truncated", None) => Kind::Truncated,
+        ("cleared", None) => Kind::Cleared,
+        ("link", None) => Kind::Link,
+        ("matches", None) => Kind::Matches,
+        ("page", Some(from)) => Kind::Page { from },
+        _ => return None,
+    };
+    let mut set = [false; 4];
+    for word in words {
+        set[NOTES.iter().position(|note| *note == word)?] = true;
+    }
+    let [local, interrupted, not_utf8, joined] = set;
+    let notes = Notes { local, interrupted, not_utf8, joined };
+    let (bytes, lines) = match size.split_once('/') {
+        Some((bytes, lines)) => (bytes, Some(number(lines.strip_suffix('L')?)?)),
+        None => (size, None),
+    };
+    let (prose, preview) = lengths.split_once(['+', '-']).unwrap_or((lengths, "0"));
+    let (prose, preview) = (number(prose)?.try_into().ok()?, number(preview)?.try_into().ok()?);
+    let placement = if lengths.contains('-') { Placement::Last } else { Placement::First };
+    let hint = Hint { notes, lines, location, placement, ..Hint::new(kind, number(bytes.strip_suffix('B')?)?) };
+    // Each header has one spelling, so that rendering gives back the bytes that were read.
+    let header = text.strip_suffix(rest)?;
+    (hint.header(prose, preview) == header).then_some(Header { hint, prose, preview, rest })
+}
+
+/// A number in its one spelling: digits, no sign, no leading zero.
+pub(super) fn number(digits: &str) -> Option<u64> {
+    let is_canonical = digits == "0" || !digits.starts_with('0');
+    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+fn take(text: &str, length: usize) -> Option<(String, &str)> {
+    let (head, rest) = text.split_at_checked(length)?;
+    Some((head.to_owned(), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+    use super::*;
+
+    fn hints() -> impl Strategy<Value = Hint> {
+        let position = (1u64.., any::<u64>()).prop_map(|(line, byte)| Position { line, byte });
+        let kind = prop_oneof![
+            Just(Kind::Truncated),
+            Just(Kind::Cleared),
+            Just(Kind::Link),
+            Just(Kind::Matches),
+            position.prop_map(|from| Kind::Page { from }),
+        ];
+        let notes = any::<[bool; 4]>().prop_map(|[local, interrupted, not_utf8, joined]| Notes {
+            local,
+            interrupted,
+            not_utf8,
+            joined,
+        });
+        // Texts that try to look like the envelope's own marks.
+        let text = proptest::collection::vec(
+            prop_oneof![
+                Just("[offcut/1 "),
+                Just("]"),
+                Just("\n"),
+                Just("\""),
+                Just(" 4"),
+                Just("\\"),
+                Just("€"),
+                Just("-] "),
+                Just("x")
+            ],
+            0..12,
+        )
+        .prop_map(|pieces| pieces.concat());
+        let location = proptest::option::of(text.clone().prop_map(Location::new));
+        let sizes = (any::<u64>(), any::<Option<u64>>());
+        (kind, notes, sizes, location, text.clone(), text, any::<bool>()).prop_map(
+            |(kind, notes, (bytes, lines), location, prose, preview, is_last)| {
+                let placement = if is_last { Placement::Last } else { Placement::First };
+                Hint { kind, notes, bytes, lines, location, prose, preview, placement }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn h1_what_is_rendered_is_parsed(hint in hints()) {
+            let text = hint.render();
+            assert_eq!(Hint::parse(&text), Some(hint));
+        }
+
+        #[test]
+        fn h1_several_hints_are_told_apart(hints in proptest::collection::vec(hints(), 1..4)) {
+            let hints: Vec<_> = hints.into_iter().map(|hint| Hint { placement: Placement::First, ..hint }).collect();
+            let text = hints.iter().map(Hint::render).collect::<Vec<_>>().join("\n");
+            assert_eq!(Hint::parse_all(&text), Some(hints));
+        }
+
+        #[test]
+        fn l7_no_text_is_too_odd(text in "(\\[offcut/1 |truncated|cleared|page@|[0-9]|B|/|L| |\"|-|\\+|\\]|\n|.){0,30}") {
+            if let Some(hint) = Hint::parse(&text) {
+                assert_eq!(hint.render(), text);
+            }
+        }
+
+        #[test]
+        fn a_hint_with_anything_around_it_is_none(hint in hints(), more in "[a-z ]{1,9}") {
+            let text = hint.render();
+            assert_eq!(Hint::parse(&format!("{text}{more}")), None);
+            assert_eq!(Hint::parse_all(&format!("{text}{more}")), None);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Keeps what an agent's tools return from filling the model's context, and loses none of it.
+//!
+//! A tool result goes in; a short one comes out, and the full text is where the hint says.
+//!
+//! | moment | what happens | start at |
+//! |---|---|---|
+//! | a tool returns | a result over the limit is stored whole and replaced by a preview and a hint | [`ToolReduction::truncate`] |
+//! | the model is about to be called | over the token threshold, old results are stored and replaced by hints | [`ToolReduction::clear`] |
+//! | the model wants more | it reads what is stored back, page by page | [`ToolReduction::read_file_tool`] |
+//!
+//! ```
+//! use offcut::backend::Memory;
+//! use offcut::format::{Message, Plain};
+//! use offcut::{ToolCall, ToolReduction};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
+//! let mut messages = vec![Message::user("Where is the leak?")];
+//!
+//! // In the loop, when a tool has returned:
+//! let call = ToolCall::new("call_1", "grep", r#"{"pattern":"alloc"}"#);
+//! let shown = reduction.truncate(&call, "src/pool.rs:7: alloc\n".repeat(2_000)).await?;
+//! messages.push(Message::calls(vec![call.clone()]));
+//! messages.push(Message::tool(&call, shown.parts, shown.is_error));
+//!
+//! // And before each call of the model:
+//! let report = reduction.clear(&Plain, &mut messages).await?;
+//! assert_eq!(report.cleared_tool_uses(), 0); // far below the threshold
+//! # Ok(()) }
+//! ```
+//!
+//! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`].
+//! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its own. Nothing is converted.
+//! - **What the model reads:** [`hint`] and [`preview`].
+//! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in neither.
+//! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
+//!
+//! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the code and the decisions.
+
+pub mod agent;
+pub mod backend;
+pub mod clear;
+pub mod config;
+mod content;
+pub mod format;
+pub mod hint;
+mod middleware;
+pub mod preview;
+mod read_back;
+mod reduction;
+pub mod report;
+mod store;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+pub mod tokens;
+mod truncate;
+
+pub use config::{BuildError, Builder, Limit, OnOffloadError, Settings, TokenCounter, ToolPolicy};
+pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
+pub use hint::Language;
+pub use middleware::{BeforeModel, Middleware, Next, ToolHandler};
+pub use read_back::ReadFileTool;
+pub use reduction::{Error, ToolReduction};
+pub use report::Report;
+pub use truncate::Truncated;
+
+/// The README's examples compile and run.
+#[cfg(all(doctest, feature = "fs"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,196 @@
+//! The lines of stored content that match a pattern.
+
+use regex::bytes::Regex;
+
+use super::is_said;
+use crate::backend::Location;
+use crate::hint::{Hint, Kind, Language, Position, count_lines};
+
+/// Longer lines are searched in windows of so many bytes: memory stays bounded, and a match across two windows is not found.
+const MAX_LINE: usize = 1 << 20;
+/// What is shown of a long line, in bytes, around its first match.
+const EXCERPT: usize = 400;
+/// Stands where a long line is cut.
+const CUT: char = '…';
+
+/// Finds matching lines in content that comes in blocks. Holds no more than the page and one line, whatever the content's length.
+#[derive(Debug)]
+pub(super) struct Finder {
+    pattern: Regex,
+    from: u64,
+    max_matches: u64,
+    room: usize,
+    /// The line that is being read, and what of it is not searched yet.
+    line: u64,
+    pending: Vec<u8>,
+    found_in_line: bool,
+    shown: String,
+    count: u64,
+    /// The first line that matches and is not shown.
+    next: Option<u64>,
+}
+
+impl Finder {
+    pub(super) fn new(pattern: Regex, from: u64, max_matches: Option<u64>, room: usize) -> Self {
+        Self {
+            pattern,
+            from,
+            max_matches: max_matches.unwrap_or(u64::MAX),
+            room,
+            line: 1,
+            pending: Vec::new(),
+            found_in_line: false,
+            shown: String::new(),
+            count: 0,
+            next: None,
+        }
+    }
+
+    /// Takes the next block, and says whether it needs more.
+    pub(super) fn push(&mut self, block: &[u8]) -> bool {
+        for piece in block.split_inclusive(|byte| *byte == b'\n') {
+            self.pending.extend_from_slice(piece);
+            let ends = piece.ends_with(b"\n");
+            if ends || self.pending.len() >= MAX_LINE {
+                self.search(ends);
+            }
+            if self.next.is_some() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn search(&mut self, ends: bool) {
+        let pending = std::mem::take(&mut self.pending);
+        let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
+        if self.line >= self.from
+            && !self.found_in_line
+            && let Some(found) = self.pattern.find(line)
+        {
+            self.found_in_line = true;
+            self.show(line, found.start());
+        }
+        if ends {
+            self.line += 1;
+            self.found_in_line = false;
+        }
+    }
+
+    fn show(&mut self, line: &[u8], at: usize) {
+        let row = format!("{}:{}\n", self.line, excerpt(&String::from_utf8_lossy(line), at));
+        if self.count >= self.max_matches || self.shown.len() + row.len() > self.room {
+            self.next = Some(self.line);
+            return;
+        }
+        self.shown.push_str(&row);
+        self.count += 1;
+    }
+
+    pub(super) fn finish(mut self, total: u64, location: Location, language: Language) -> Hint {
+        if !self.pending.is_empty() {
+            self.search(false);
+        }
+        let mut hint = Hint::new(Kind::Matches, total);
+        hint.location = Some(location);
+        hint.prose = language.prose().of_matches(self.count, self.next.map(|line| Position { line, byte: 0 }));
+        self.shown.pop();
+        hint.preview = self.shown;
+        hint
+    }
+}
+
+/// What is shown of a line: all of it, or what stands around byte `at`.
+fn excerpt(line: &str, at: usize) -> String {
+    if line.len() <= EXCERPT {
+        return line.to_owned();
+    }
+    let start = line.floor_char_boundary(at.saturating_sub(EXCERPT / 4).min(line.len() - EXCERPT));
+    let stop = line.floor_char_boundary(start + EXCERPT);
+    let mut out = String::with_capacity(EXCERPT + 2 * CUT.len_utf8());
+    out.extend((start > 0).then_some(CUT));
+    out.push_str(&line[start..stop]);
+    out.extend((stop < line.len()).then_some(CUT));
+    out
+}
+
+/// Whether every row is a line of the content, under its number, and the sentence counts them.
+pub(super) fn is_genuine(hint: &Hint, content: &[u8]) -> bool {
+    let rows: Vec<&str> = if hint.preview.is_empty() { Vec::new() } else { hint.preview.split('\n').collect() };
+    let mut lines = content.split(|byte| *byte == b'\n').zip(1u64..);
+    let all_there = rows.iter().all(|row| {
+        let Some((number, shown)) = row.split_once(':') else { return false };
+        let line = lines.by_ref().find(|(_, line)| line.to_string() == number);
+        line.is_some_and(|(line, _)| {
+            let line = String::from_utf8_lossy(line);
+            line == shown
+                || line.len() > EXCERPT && line.contains(shown.trim_matches(CUT)) && shown.len() <= EXCERPT + 6
+        })
+    });
+    let count = rows.len() as u64;
+    let says = |next: Option<Position>| is_said(&hint.prose, |language| language.prose().of_matches(count, next));
+    let total = count_lines(content);
+    all_there
+        && hint.lines.is_none()
+        && hint.bytes == content.len() as u64
+        && (says(None)
+            || next_line(&hint.prose).is_some_and(|line| line <= total && says(Some(Position { line, byte: 0 }))))
+}
+
+/// The last number in a sentence.
+fn next_line(prose: &str) -> Option<u64> {
+    prose.split(|c: char| !c.is_ascii_digit()).rfind(|digits| !digits.is_empty())?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(content: &[u8], pattern: &str, from: u64, max: Option<u64>, room: usize) -> Hint {
+        let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, max, room);
+        for block in content.chunks(5) {
+            finder.push(block);
+        }
+        finder.finish(content.len() as u64, Location::new("/x/trunc/a"), Language::English)
+    }
+
+    #[test]
+    fn r4_matching_lines_come_with_their_numbers() {
+        let content = b"fn one\nlet a\nfn two\nlet b\nfn three";
+        insta::assert_snapshot!(find(content, "^fn", 1, None, 500).render(), @r#"
+        [offcut/1 matches 34B 18+28 "/x/trunc/a"] Matching lines: 3.
+        1:fn one
+        3:fn two
+        5:fn three
+        "#);
+        insta::assert_snapshot!(find(content, "^fn", 2, Some(1), 500).render(), @r#"
+        [offcut/1 matches 34B 46+8 "/x/trunc/a"] Matching lines so far: 1. Go on with offset 5.
+        3:fn two
+        "#);
+        insta::assert_snapshot!(find(content, "absent", 1, None, 500).render(), @r#"[offcut/1 matches 34B 18 "/x/trunc/a"] Matching lines: 0."#);
+    }
+
+    #[test]
+    fn r4_a_match_in_a_huge_line_is_shown_with_what_is_around_it() {
+        let line = format!("{}needle{}", "x".repeat(3_000_000), "y".repeat(1_000));
+        let hint = find(line.as_bytes(), "needle", 1, None, 1_000);
+        assert!(hint.preview.contains("needle") && hint.preview.len() < 420, "{}", hint.preview.len());
+        assert!(is_genuine(&hint, line.as_bytes()));
+    }
+
+    #[test]
+    fn imitations_are_told_apart() {
+        let content = b"fn one\nlet a\nfn two";
+        let real = find(content, "fn", 1, Some(1), 500);
+        assert!(is_genuine(&real, content));
+        for (preview, prose) in [
+            ("1:fn one", "2 lines match."),
+            ("1:fn two", "1 lines match."),
+            ("secret", "1 lines match."),
+            ("1:fn one", "The first 1 matching lines; go on with offset 99."),
+        ] {
+            let fake = Hint { preview: preview.into(), prose: prose.into(), ..real.clone() };
+            assert!(!is_genuine(&fake, content), "{preview} {prose}");
+        }
+    }
+}

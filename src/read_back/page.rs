@@ -1,0 +1,253 @@
+//! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a page.
+
+use super::is_said;
+use crate::backend::Location;
+use crate::hint::{Hint, Kind, Language, Position, count_lines};
+
+/// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the content's length.
+#[derive(Debug)]
+pub(super) struct Cutter {
+    from: Position,
+    max_lines: Option<u64>,
+    room: usize,
+    /// Where the next byte stands.
+    at: Position,
+    /// The page's bytes, and up to one more, which tells that there are more.
+    bytes: Vec<u8>,
+    /// Line feeds and whether the last byte was one: all that is needed to count lines.
+    feeds: u64,
+    ends_with_feed: bool,
+    length: u64,
+}
+
+/// A page that was cut.
+#[derive(Debug)]
+pub(super) struct Page {
+    from: Position,
+    text: String,
+    /// The last line that some of is shown.
+    last: u64,
+    next: Option<Position>,
+    total: u64,
+    lines: Option<u64>,
+}
+
+impl Cutter {
+    pub(super) fn new(from: Position, max_lines: Option<u64>, room: usize) -> Self {
+        Self {
+            from,
+            max_lines,
+            room,
+            at: Position::START,
+            bytes: Vec::new(),
+            feeds: 0,
+            ends_with_feed: false,
+            length: 0,
+        }
+    }
+
+    /// Takes the next block, and says whether it needs more for the page itself.
+    pub(super) fn push(&mut self, block: &[u8]) -> bool {
+        self.length += block.len() as u64;
+        let mut rest = block;
+        // Line by line up to the page's beginning.
+        while self.at < self.from && !rest.is_empty() && self.bytes.is_empty() {
+            let line_end = rest.iter().position(|byte| *byte == b'\n').map(|feed| feed + 1);
+            let step = if self.at.line < self.from.line {
+                line_end.unwrap_or(rest.len())
+            } else {
+                let missing = usize::try_from(self.from.byte - self.at.byte).unwrap_or(usize::MAX);
+                missing.min(line_end.unwrap_or(rest.len()))
+            };
+            self.advance(&rest[..step]);
+            rest = &rest[step..];
+        }
+        let wanted = (self.room + 1).saturating_sub(self.bytes.len()).min(rest.len());
+        self.bytes.extend_from_slice(&rest[..wanted]);
+        self.feeds += block.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.ends_with_feed = block.last().map_or(self.ends_with_feed, |last| *last == b'\n');
+        self.bytes.len() <= self.room
+    }
+
+    /// Moves over bytes that hold at most one line feed, at their end.
+    fn advance(&mut self, bytes: &[u8]) {
+        if bytes.ends_with(b"\n") {
+            self.at = Position { line: self.at.line + 1, byte: 0 };
+        } else {
+            self.at.byte += bytes.len() as u64;
+        }
+    }
+
+    /// The page. `total` is the content's length in bytes, which may be more than was pushed.
+    pub(super) fn finish(self, total: u64) -> Page {
+        // An offset inside a line that is shorter than that begins at the next line.
+        let from = if self.at > self.from { self.at } else { self.from };
+        let mut stop = stop(&self.bytes, self.room, self.max_lines);
+        let text = match std::str::from_utf8(&self.bytes[..stop]) {
+            Ok(text) => text.to_owned(),
+            // A replacement character takes three bytes.
+            Err(_) => {
+                stop = self::stop(&self.bytes, self.room / 3, self.max_lines);
+                String::from_utf8_lossy(&self.bytes[..stop]).into_owned()
+            }
+        };
+        let shown = &self.bytes[..stop];
+        let end = end_of(from, shown);
+        let is_all = stop == self.bytes.len();
+        let last = if end.byte == 0 && end.line > from.line { end.line - 1 } else { end.line };
+        let lines = (self.length == total).then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
+        Page { from, text, last, next: (!is_all).then_some(end), total, lines }
+    }
+}
+
+/// Where a page of at most `room` bytes and `max_lines` lines ends: behind a line if it holds a whole one, else behind a character.
+fn stop(bytes: &[u8], room: usize, max_lines: Option<u64>) -> usize {
+    let mut stop = bytes.len().min(room);
+    if let Some(feed) = max_lines.and_then(|lines| nth_feed(bytes, lines)) {
+        stop = stop.min(feed + 1);
+    }
+    if stop == bytes.len() {
+        return stop;
+    }
+    match bytes[..stop].iter().rposition(|byte| *byte == b'\n') {
+        Some(feed) => feed + 1,
+        None => {
+            let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+            (stop.saturating_sub(3).max(1)..=stop).rev().find(is_boundary).unwrap_or(stop)
+        }
+    }
+}
+
+fn nth_feed(bytes: &[u8], n: u64) -> Option<usize> {
+    let nth = usize::try_from(n.checked_sub(1)?).ok()?;
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(nth).map(|(at, _)| at)
+}
+
+/// The place behind `shown`, which begins at `from`.
+fn end_of(from: Position, shown: &[u8]) -> Position {
+    let feeds = shown.iter().filter(|byte| **byte == b'\n').count() as u64;
+    match shown.iter().rposition(|byte| *byte == b'\n') {
+        Some(feed) => Position { line: from.line + feeds, byte: (shown.len() - feed - 1) as u64 },
+        None => Position { line: from.line, byte: from.byte + shown.len() as u64 },
+    }
+}
+
+impl Page {
+    pub(super) fn hint(self, location: Location, language: Language) -> Hint {
+        let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
+        hint.lines = self.lines;
+        hint.location = Some(location);
+        hint.prose = language.prose().of_page(self.from, self.last, self.next, self.text.is_empty());
+        hint.preview = self.text;
+        hint
+    }
+}
+
+pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8]) -> bool {
+    let mut cutter = Cutter::new(from, None, content.len());
+    cutter.push(content);
+    let (rest, at) = (cutter.bytes, cutter.at.max(from));
+    let preview = hint.preview.as_bytes();
+    let text = String::from_utf8_lossy(&rest);
+    // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the same text.
+    let shown = match &text {
+        std::borrow::Cow::Borrowed(_) => rest.get(..preview.len()).filter(|shown| *shown == preview),
+        std::borrow::Cow::Owned(_) => raw_length(&rest, &hint.preview).map(|length| &rest[..length]),
+    };
+    let Some(shown) = shown else { return false };
+    let end = end_of(at, shown);
+    let last = if end.byte == 0 && end.line > at.line { end.line - 1 } else { end.line };
+    let next = (shown.len() < rest.len()).then_some(end);
+    at == from
+        && hint.bytes == content.len() as u64
+        && hint.lines.is_none_or(|lines| lines == count_lines(content))
+        && is_said(&hint.prose, |language| language.prose().of_page(from, last, next, preview.is_empty()))
+}
+
+/// How many of `bytes` are shown as exactly `text`, invalid ones as replacement characters.
+fn raw_length(bytes: &[u8], text: &str) -> Option<usize> {
+    let (mut length, mut rest) = (0, text);
+    for chunk in bytes.utf8_chunks() {
+        if rest.is_empty() {
+            break;
+        }
+        let valid = chunk.valid().len().min(rest.len());
+        rest = rest.strip_prefix(chunk.valid().get(..valid)?)?;
+        length += valid;
+        if valid == chunk.valid().len() && !chunk.invalid().is_empty() && !rest.is_empty() {
+            rest = rest.strip_prefix('\u{fffd}')?;
+            length += chunk.invalid().len();
+        }
+    }
+    rest.is_empty().then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn cut(content: &[u8], from: Position, lines: Option<u64>, room: usize) -> Page {
+        let mut cutter = Cutter::new(from, lines, room);
+        for block in content.chunks(7) {
+            cutter.push(block);
+        }
+        cutter.finish(content.len() as u64)
+    }
+
+    #[test]
+    fn r2_a_page_says_what_it_shows_of_how_much_and_how_to_go_on() {
+        let content: String = (1..=9).map(|n| format!("line {n}\n")).collect();
+        let page = cut(content.as_bytes(), Position { line: 3, byte: 0 }, Some(2), 500);
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::English).render(), @r#"
+        [offcut/1 page@3 63B/9L 31+14 "/x/trunc/a"] Lines 3-4. Go on with offset 5.
+        line 3
+        line 4
+        "#);
+        let page = cut(b"0123456789", Position { line: 1, byte: 4 }, None, 4);
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::Chinese).render(), @r#"
+        [offcut/1 page@1+4 10B/1L 50+4 "/x/trunc/a"] 第 1 行的一部分。续读请用 offset 1+8。
+        4567
+        "#);
+        let page = cut(b"a\nb", Position { line: 9, byte: 0 }, None, 400);
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::English).render(), @r#"[offcut/1 page@9 3B/2L 23 "/x/trunc/a"] Nothing from line 9 on."#);
+    }
+
+    proptest! {
+        #[test]
+        fn r2_pages_are_the_whole_content_without_gap_or_overlap(
+            content in "([a-zé€字]{0,40}\n?){0,12}", room in 4usize..60, lines in proptest::option::of(1u64..4)
+        ) {
+            let (mut read, mut from, mut pages) = (String::new(), Position::START, 0);
+            loop {
+                let page = cut(content.as_bytes(), from, lines, room);
+                prop_assert!(page.text.len() <= room);
+                prop_assert_eq!(page.lines, Some(count_lines(content.as_bytes())));
+                read.push_str(&page.text);
+                let next = page.next;
+                let hint = page.hint(Location::new("x"), Language::English);
+                prop_assert!(is_genuine(&hint, from, content.as_bytes()), "{hint:?}");
+                let Some(next) = next else { break };
+                prop_assert!(next > from);
+                from = next;
+                pages += 1;
+                prop_assert!(pages < 1000);
+            }
+            prop_assert_eq!(read, content);
+        }
+
+        #[test]
+        fn l7_any_bytes_can_be_paged(content in proptest::collection::vec(0u8.., 0..300), room in 12usize..60, line in 1u64..5, byte in 0u64..50) {
+            let from = Position { line, byte };
+            let page = cut(&content, from, None, room);
+            prop_assert!(page.text.len() <= room);
+            prop_assert!(page.next.is_none_or(|next| next > from));
+            let real = page.from;
+            let mut hint = page.hint(Location::new("x"), Language::English);
+            prop_assert!(is_genuine(&hint, real, &content), "{hint:?}");
+            hint.preview.push('x');
+            prop_assert!(!is_genuine(&hint, real, &content) || content.ends_with(b"x"));
+        }
+    }
+}

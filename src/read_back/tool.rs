@@ -1,0 +1,242 @@
+//! The reader as a tool.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use regex::bytes::RegexBuilder;
+use serde_json::{Value, json};
+
+use super::{MAX_PAGE, Stored, matches, overhead, page};
+use crate::agent::{Tool, ToolDefinition};
+use crate::backend::{BackendError, ErrorKind};
+use crate::content::{Part, ToolCall, ToolError, ToolOutput};
+use crate::hint::{Language, Position};
+use crate::reduction::ToolReduction;
+use crate::store::media_type;
+
+/// A compiled pattern takes at most so many bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a time.
+///
+/// It reads only what its own reduction stored, in its own session. What it returns is always under the truncation limit, so it
+/// is never truncated or stored itself.
+#[derive(Clone)]
+pub struct ReadFileTool {
+    reduction: ToolReduction,
+}
+
+impl ReadFileTool {
+    pub(crate) fn new(reduction: ToolReduction) -> Self {
+        Self { reduction }
+    }
+}
+
+impl fmt::Debug for ReadFileTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadFileTool").field("name", &self.reduction.reader_name()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Tool for ReadFileTool {
+    fn definition(&self) -> ToolDefinition {
+        let description = match self.reduction.language() {
+            Language::English => {
+                "Read a tool result that was stored. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \
+                 Shows a page from line `offset` on, or the lines that match `pattern`."
+            }
+            Language::Chinese => {
+                "读取已存储的工具结果。`path` 为 [offcut/1 truncated … \"path\"] 这类提示中的位置。\
+                 从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行。"
+            }
+        };
+        ToolDefinition {
+            name: self.reduction.reader_name().to_owned(),
+            description: description.to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "The location, exactly as the hint shows it."},
+                    "offset": {
+                        "type": ["integer", "string"],
+                        "description": "The first line, counted from 1; a negative number counts from the end. \
+                                        \"12+4000\" begins at byte 4000 of line 12. Default: 1."
+                    },
+                    "limit": {"type": "integer", "minimum": 1, "description": "The most lines to show. Default: as many as fit."},
+                    "pattern": {"type": "string", "description": "A regular expression: show only lines that match it."}
+                },
+                "required": ["path"]
+            }),
+        }
+    }
+
+    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let request = ReadRequest::parse(&call.arguments)?;
+        let room = self.reduction.page_room(&call.name);
+        read(&self.reduction, &request, room).await
+    }
+}
+
+/// What the reader is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReadRequest {
+    path: String,
+    offset: Offset,
+    limit: Option<u64>,
+    pattern: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Offset {
+    From(Position),
+    FromEnd(u64),
+}
+
+impl ReadRequest {
+    fn parse(arguments: &str) -> Result<Self, ToolError> {
+        let given: Value = serde_json::from_str(arguments).map_err(|error| {
+            ToolError::new(format!("the arguments are no JSON ({error}): pass {{\"path\": \"…\"}}"))
+        })?;
+        let Some(path) = given.get("path").and_then(Value::as_str) else {
+            return Err(ToolError::new("`path` is missing: pass the location that a hint shows"));
+        };
+        let offset = match given.get("offset") {
+            None | Some(Value::Null) => Offset::From(Position::START),
+            Some(offset) => parse_offset(offset).ok_or_else(|| {
+                ToolError::new(
+                    "`offset` is no line: pass a number from 1, a negative number, or \"LINE+BYTE\" as a page shows it",
+                )
+            })?,
+        };
+        let limit = match given.get("limit") {
+            None | Some(Value::Null) => None,
+            Some(limit) => {
+                let lines = limit.as_u64().or_else(|| limit.as_str()?.parse().ok()).filter(|lines| *lines > 0);
+                Some(lines.ok_or_else(|| ToolError::new("`limit` is no number of lines: pass a number from 1"))?)
+            }
+        };
+        let pattern =
+            given.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
+        Ok(Self { path: path.to_owned(), offset, limit, pattern })
+    }
+}
+
+fn parse_offset(offset: &Value) -> Option<Offset> {
+    let text = match offset {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    match text.strip_prefix('-') {
+        Some(lines) => lines.parse().ok().filter(|lines| *lines > 0).map(Offset::FromEnd),
+        // Models ask for line 0 when they mean the beginning.
+        None if text == "0" => Some(Offset::From(Position::START)),
+        None => Position::parse(&text).map(Offset::From),
+    }
+}
+
+/// Answers `request` in at most `room` bytes of text.
+pub(crate) async fn read(
+    reduction: &ToolReduction,
+    request: &ReadRequest,
+    room: usize,
+) -> Result<ToolOutput, ToolError> {
+    let Some(stored) = reduction.resolve(&request.path) else {
+        return Err(ToolError::new(
+            "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it",
+        ));
+    };
+    let room = room.min(MAX_PAGE);
+    let answer = match &request.pattern {
+        Some(pattern) => find(reduction, &stored, pattern, request, room).await,
+        None if media_type(&stored.key).is_some() => media(&stored).await,
+        None => show(reduction, &stored, request, room).await,
+    };
+    answer?.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            ToolError::new("nothing is stored at `path` any more: call the tool again if you need its result")
+                .with_source(error)
+        }
+        _ => ToolError::new(format!("the store failed: {error}")).with_source(error),
+    })
+}
+
+type Answer = Result<Result<ToolOutput, BackendError>, ToolError>;
+
+async fn show(reduction: &ToolReduction, stored: &Stored, request: &ReadRequest, room: usize) -> Answer {
+    let from = match request.offset {
+        Offset::From(position) => position,
+        Offset::FromEnd(lines) => match count_lines(stored).await {
+            Ok(total) => Position { line: total.saturating_sub(lines) + 1, byte: 0 },
+            Err(error) => return Ok(Err(error)),
+        },
+    };
+    Ok(page(stored, from, request.limit, room, reduction.language()).await.map(ToolOutput::from))
+}
+
+async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
+    let (mut feeds, mut is_open) = (0, false);
+    stored
+        .scan(|bytes, _| {
+            feeds += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            is_open = bytes.last().map_or(is_open, |last| *last != b'\n');
+            true
+        })
+        .await?;
+    Ok(feeds + u64::from(is_open))
+}
+
+async fn find(reduction: &ToolReduction, stored: &Stored, pattern: &str, request: &ReadRequest, room: usize) -> Answer {
+    let pattern = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build().map_err(|error| {
+        ToolError::new(format!("`pattern` is no regular expression that can be used here: {error}"))
+    })?;
+    let from = match request.offset {
+        Offset::From(position) => position.line,
+        Offset::FromEnd(_) => {
+            return Err(ToolError::new("`pattern` goes with an `offset` from 1: leave the sign away"));
+        }
+    };
+    let room = room.saturating_sub(overhead(stored));
+    let mut finder = matches::Finder::new(pattern, from, request.limit, room);
+    Ok(stored.scan(|bytes, _| finder.push(bytes)).await.map(|total| {
+        let hint = finder.finish(total, stored.location.clone(), reduction.language());
+        ToolOutput::from(hint.render())
+    }))
+}
+
+/// An image is shown as an image.
+async fn media(stored: &Stored) -> Answer {
+    let mime = media_type(&stored.key).unwrap_or_default().to_owned();
+    match stored.whole().await {
+        Ok(Some(data)) => Ok(Ok(ToolOutput::parts(vec![Part::Media { mime, data }]))),
+        Ok(None) => Err(ToolError::new("the file at `path` is too large to be shown")),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r1_arguments_are_read_as_models_write_them() {
+        let parse = |arguments: &str| ReadRequest::parse(arguments).map(|request| (request.offset, request.limit));
+        let line = |line, byte| Offset::From(Position { line, byte });
+        assert_eq!(parse(r#"{"path":"a"}"#).unwrap(), (line(1, 0), None));
+        assert_eq!(parse(r#"{"path":"a","offset":7,"limit":"5"}"#).unwrap(), (line(7, 0), Some(5)));
+        assert_eq!(parse(r#"{"path":"a","offset":"12+4000"}"#).unwrap(), (line(12, 4000), None));
+        assert_eq!(parse(r#"{"path":"a","offset":-20}"#).unwrap(), (Offset::FromEnd(20), None));
+        assert_eq!(parse(r#"{"path":"a","offset":0,"pattern":null}"#).unwrap(), (line(1, 0), None));
+        for bad in [
+            "",
+            "{}",
+            r#"{"path":1}"#,
+            r#"{"path":"a","offset":"x"}"#,
+            r#"{"path":"a","offset":1.5}"#,
+            r#"{"path":"a","limit":0}"#,
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

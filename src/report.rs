@@ -1,0 +1,221 @@
+//! What was done, why, and what it saved.
+
+use serde::Serialize;
+
+use crate::backend::Location;
+
+/// Every decision of one truncation or one clear pass. Sums over the decisions are exact.
+///
+/// Content is never in it, names that a model wrote are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Which moment it is about.
+    pub phase: Phase,
+    /// One for each result looked at, in the order of the conversation. A clear pass that was not triggered looks at none.
+    pub decisions: Vec<Decision>,
+    /// What the clear pass counted; `None` in a truncation.
+    pub tokens: Option<TokenCount>,
+}
+
+/// The moment that a report is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Phase {
+    /// A tool returned.
+    Truncate,
+    /// The model is about to be called.
+    #[default]
+    Clear,
+}
+
+/// What a clear pass counted, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TokenCount {
+    /// All messages and tool schemas before the pass, after what the ledger repeated.
+    pub counted: u64,
+    /// The threshold, `max_tokens_for_clear`. The pass acts above it.
+    pub threshold: u64,
+}
+
+/// What became of one result, or of one call's arguments.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Decision {
+    /// The tool's name, as the conversation has it.
+    pub tool: String,
+    /// The id of the call.
+    pub call_id: String,
+    /// The index of the message, in a clear pass.
+    pub message: Option<usize>,
+    /// Whether it is about the result or about the arguments.
+    pub subject: Subject,
+    /// What was done.
+    pub outcome: Outcome,
+    /// Bytes of content.
+    pub bytes: Change,
+    /// Tokens of content. A truncation counts none unless the limit is in tokens.
+    pub tokens: Option<Change>,
+    /// Where the original is, one location for each stored part.
+    pub locations: Vec<Location>,
+    /// What the store said, if it failed.
+    pub error: Option<String>,
+}
+
+/// A size before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+impl Change {
+    pub(crate) fn none(size: u64) -> Self {
+        Self { before: size, after: size }
+    }
+
+    /// How much less it is.
+    #[must_use]
+    pub fn saved(self) -> u64 {
+        self.before.saturating_sub(self.after)
+    }
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Subject {
+    /// The result of a call.
+    Result,
+    /// The arguments of a call.
+    Arguments,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It was too long: stored, and replaced by a hint with a preview.
+    Truncated,
+    /// It was too long and read from what is stored already: replaced by a page of that.
+    Paged,
+    /// It was old: stored, and replaced by a hint.
+    Cleared,
+    /// It was old and stored already: replaced by a hint at where it is.
+    Shortened,
+    /// It was replaced before, and the loop handed in the original again: replaced by the same bytes.
+    Repeated,
+    /// It was replaced, and could not be stored: what is not shown is lost.
+    Lost,
+    /// Nothing.
+    Kept(Reason),
+}
+
+/// Why nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// It is within the limit.
+    WithinLimit,
+    /// It belongs to one of the newest rounds.
+    Recent,
+    /// The model has not answered it yet.
+    Unanswered,
+    /// Its tool is excluded or skipped.
+    Excluded,
+    /// It is an error, and short enough to stay.
+    ShortError,
+    /// It is a hint already.
+    AlreadyHint,
+    /// A hint would not be shorter.
+    NoGain,
+    /// The pass reached its target before its turn came.
+    TargetReached,
+    /// The whole pass would have freed less than `clear_at_least_tokens`.
+    TooLittle,
+    /// It looks like a hint of ours, but what is stored does not match it.
+    Unverified,
+    /// The store failed.
+    StoreFailed,
+    /// The message was changed between plan and apply.
+    ChangedMeanwhile,
+    /// The provider signed it.
+    Signed,
+}
+
+impl Outcome {
+    /// Whether the conversation was changed.
+    #[must_use]
+    pub fn is_change(self) -> bool {
+        !matches!(self, Self::Kept(_))
+    }
+}
+
+impl Report {
+    /// How many results were replaced.
+    #[must_use]
+    pub fn cleared_tool_uses(&self) -> usize {
+        self.decisions.iter().filter(|d| d.subject == Subject::Result && d.outcome.is_change()).count()
+    }
+
+    /// How many tokens the conversation is shorter now.
+    #[must_use]
+    pub fn cleared_input_tokens(&self) -> u64 {
+        self.decisions.iter().filter_map(|decision| decision.tokens).map(Change::saved).sum()
+    }
+
+    /// How many bytes of content the conversation is shorter now.
+    #[must_use]
+    pub fn saved_bytes(&self) -> u64 {
+        self.decisions.iter().map(|decision| decision.bytes.saved()).sum()
+    }
+
+    /// Whether anything was changed.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.decisions.iter().any(|decision| decision.outcome.is_change())
+    }
+
+    /// One event for each decision: what was changed and what failed at `info` and `warn`, the rest at `debug`.
+    pub(crate) fn trace(&self) {
+        for decision in &self.decisions {
+            decision.trace();
+        }
+    }
+}
+
+impl Decision {
+    fn trace(&self) {
+        // The level is part of an event's static data, so each level needs an invocation of its own.
+        macro_rules! event {
+            ($level:ident, $message:literal) => {
+                tracing::$level!(
+                    tool = self.tool,
+                    call_id = self.call_id,
+                    subject = ?self.subject,
+                    outcome = ?self.outcome,
+                    bytes_before = self.bytes.before,
+                    bytes_after = self.bytes.after,
+                    tokens_before = self.tokens.map(|tokens| tokens.before),
+                    tokens_after = self.tokens.map(|tokens| tokens.after),
+                    locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
+                    error = self.error,
+                    $message
+                )
+            };
+        }
+        match self.outcome {
+            Outcome::Lost => event!(warn, "tool result lost"),
+            _ if self.error.is_some() => event!(warn, "tool result not stored"),
+            Outcome::Kept(_) => event!(debug, "tool result kept"),
+            _ => event!(info, "tool result reduced"),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Where in a backend a result goes: names from ids, prefixes, what to do when a name is taken.
+
+use bytes::Bytes;
+
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
+
+/// The longest call id, in bytes, that is used as a name.
+const MAX_ID: usize = 64;
+/// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
+const MAX_SUFFIX: usize = 16;
+
+/// Why content is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It was too long: `<root>/trunc/<id>`.
+    Truncate,
+    /// It was too old: `<root>/clear/<id>`.
+    Clear,
+}
+
+impl Phase {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Truncate => "trunc",
+            Self::Clear => "clear",
+        }
+    }
+}
+
+/// The prefix under which one session stores, in whichever backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roots {
+    /// Empty, or safe segments, each with a slash behind it.
+    prefix: String,
+}
+
+impl Roots {
+    pub(crate) fn below(&self, segment: &str) -> Self {
+        Self { prefix: format!("{}{segment}/", self.prefix) }
+    }
+
+    /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
+    pub(crate) fn own(&self, key: &Key) -> bool {
+        let name = key.as_str().strip_prefix(&self.prefix).and_then(|rest| {
+            [Phase::Truncate, Phase::Clear]
+                .iter()
+                .find_map(|phase| rest.strip_prefix(phase.folder())?.strip_prefix('/'))
+        });
+        name.is_some_and(|name| !name.contains('/'))
+    }
+}
+
+/// A name for stored content: the call id where that is safe, else a digest of the content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    stem: String,
+    ending: &'static str,
+    /// Whether it says what the content is, rather than who asked for it.
+    is_digest: bool,
+}
+
+impl Name {
+    /// `id` was written by a model: only a safe one becomes a name, as it is.
+    pub(crate) fn of(id: &str, content: &[u8]) -> Self {
+        let is_digest = id.len() > MAX_ID || !is_safe_segment(id);
+        let stem = if is_digest { digest(content) } else { id.to_owned() };
+        Self { stem, ending: "", is_digest }
+    }
+
+    /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …
+    pub(crate) fn part(mut self, n: usize) -> Self {
+        if n > 1 {
+            self.stem = format!("{}-{n}", self.stem);
+        }
+        self
+    }
+
+    /// The name of a call's arguments.
+    pub(crate) fn arguments(mut self) -> Self {
+        self.stem.push_str("-args");
+        self
+    }
+
+    /// With a file ending that fits `mime`.
+    pub(crate) fn with_ending(mut self, mime: &str) -> Self {
+        self.ending = ENDINGS.iter().find_map(|(known, ending)| (*known == mime).then_some(*ending)).unwrap_or(".bin");
+        self
+    }
+
+    /// Whether other content can't have the same name.
+    pub(crate) fn is_digest(&self) -> bool {
+        self.is_digest
+    }
+
+    /// The name that is free even where this one is taken.
+    pub(crate) fn with_digest(&self, content: &[u8]) -> Self {
+        Self { stem: format!("{}-{}", self.stem, digest(content)), ending: self.ending, is_digest: true }
+    }
+
+    fn file(&self) -> String {
+        format!("{}{}", self.stem, self.ending)
+    }
+}
+
+/// Media types that are stored under a file ending, so that people and programs know what it is.
+const ENDINGS: [(&str, &str); 12] = [
+    ("image/png", ".png"),
+    ("image/jpeg", ".jpg"),
+    ("image/gif", ".gif"),
+    ("image/webp", ".webp"),
+    ("image/svg+xml", ".svg"),
+    ("application/pdf", ".pdf"),
+    ("application/json", ".json"),
+    ("audio/mpeg", ".mp3"),
+    ("audio/wav", ".wav"),
+    ("video/mp4", ".mp4"),
+    ("text/html", ".html"),
+    ("text/csv", ".csv"),
+];
+
+/// The media type of what is stored under `key`, if its ending tells.
+pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
+    let is_media =
+        |mime: &str| ["image/", "audio/", "video/", "application/pdf"].iter().any(|kind| mime.starts_with(kind));
+    ENDINGS.iter().find_map(|(mime, ending)| (is_media(mime) && key.as_str().ends_with(ending)).then_some(*mime))
+}
+
+/// As long as a session's segment gets.
+pub(crate) fn longest_session() -> String {
+    "x".repeat(MAX_ID)
+}
+
+/// As long as a key gets below `roots`.
+pub(crate) fn longest_key(roots: &Roots) -> Key {
+    let stem = "x".repeat(MAX_ID + MAX_SUFFIX);
+    key(roots, Phase::Truncate, &Name { stem, ending: "", is_digest: false }.with_digest(&[]))
+}
+
+#[expect(clippy::expect_used, reason = "prefix, phase and name are all made of safe segments of bounded length")]
+fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
+    Key::new(format!("{}{}/{}", roots.prefix, phase.folder(), name.file())).expect("safe segments")
+}
+
+/// The two names that content may get: its own, and one that is free even where the first is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    first: Key,
+    second: Key,
+}
+
+impl Target {
+    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+        let second = key(roots, phase, &name.with_digest(content));
+        Self { first: key(roots, phase, name), second }
+    }
+
+    /// Content whose own name is known to be taken.
+    pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+        let second = key(roots, phase, &name.with_digest(content));
+        Self { first: second.clone(), second }
+    }
+
+    /// The locations that the content may get.
+    pub(crate) fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
+        [backend.locate(&self.first), backend.locate(&self.second)]
+    }
+
+    /// Stores `content` and says where. What was stored before is never overwritten.
+    pub(crate) async fn save(&self, backend: &dyn Backend, content: Bytes) -> Result<Location, BackendError> {
+        for key in [&self.first, &self.second] {
+            match backend.put(key, content.clone()).await? {
+                Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
+                Put::Taken => {}
+            }
+        }
+        let message = format!("`{}` and `{}` hold other content: nothing was overwritten", self.first, self.second);
+        Err(BackendError::new(ErrorKind::Other, message))
+    }
+}
+
+/// A segment for the session `id`: the id where that is safe, else its digest.
+pub(crate) fn session_segment(id: &str) -> String {
+    Name::of(id, id.as_bytes()).file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l6_hostile_ids_become_digests() {
+        let long = "x".repeat(2_000);
+        for id in ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", &long] {
+            assert_eq!(Name::of(id, b"content").file(), digest(b"content"), "{id:?}");
+        }
+        assert_eq!(Name::of("call_1", b"content").file(), "call_1");
+        assert_eq!(Name::of("call_1", b"").part(2).with_ending("image/png").file(), "call_1-2.png");
+        assert_eq!(Name::of("call_1", b"").arguments().with_digest(b"").file(), "call_1-args-e3b0c44298fc1c14");
+    }
+
+    #[test]
+    fn a_session_owns_exactly_its_own() {
+        let root = Roots::default().below("agent");
+        let session = root.below("s1");
+        let own = |roots: &Roots, key: &str| roots.own(&Key::new(key).unwrap());
+        assert!(own(&root, "agent/trunc/call_1") && own(&root, "agent/clear/call_1-args"));
+        assert!(own(&session, "agent/s1/trunc/call_1"));
+        for foreign in
+            ["agent/s1/trunc/call_1", "trunc/call_1", "agent/swept/call_1", "agent/trunc", "other/trunc/call_1"]
+        {
+            assert!(!own(&root, foreign), "{foreign}");
+        }
+        assert!(!own(&session, "agent/trunc/call_1"));
+        assert!(!own(&Roots::default(), "agent/trunc/call_1"));
+    }
+
+    #[test]
+    fn the_longest_name_fits_a_key() {
+        let roots = Roots::default().below(&"x".repeat(200)).below(&"x".repeat(199)).below(&longest_session());
+        assert!(longest_key(&roots).as_str().len() > 400 + 2 * MAX_ID);
+    }
+}

@@ -1,0 +1,182 @@
+//! Clauses about what is stored and read, one call after the other.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::{broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
+use crate::backend::{Backend, Put};
+
+pub(super) async fn stored_content_is_read(store: &impl Backend) {
+    const CLAUSE: &str = "says the truth: what is stored can be read";
+    let contents = [
+        Bytes::new(),
+        Bytes::from_static(b"\0"),
+        Bytes::from_static(b"\r\n\xff\xfe"),
+        "呼叫🙂\u{feff}".into(),
+        (0..=255).collect(),
+        noise(64 * 1024 - 1, 1),
+        noise(64 * 1024, 2),
+        noise(64 * 1024 + 1, 3),
+        noise(1024 * 1024, 4),
+    ];
+    for (number, content) in contents.iter().enumerate() {
+        let key = key(format!("trunc/call_{number}"));
+        put(store, &key, content, Put::Stored, CLAUSE).await;
+        holds(store, &key, content, CLAUSE).await;
+    }
+    for (number, content) in contents.iter().enumerate() {
+        holds(store, &key(format!("trunc/call_{number}")), content, CLAUSE).await;
+    }
+}
+
+pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
+    const CLAUSE: &str = "any key can be stored under";
+    for path in
+        ["a".to_owned(), "k".repeat(255), ["s"; 16].join("/"), ["d".repeat(224), "e".repeat(255)].join("/"), "-".into()]
+    {
+        let key = key(path);
+        let content = Bytes::from(key.to_string());
+        put(store, &key, &content, Put::Stored, CLAUSE).await;
+        holds(store, &key, &content, CLAUSE).await;
+    }
+}
+
+pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
+    const CLAUSE: &str = "read: what of the range lies behind the end is left out";
+    let content = noise(300_000, 5);
+    let (long, empty) = (key("trunc/long"), key("trunc/empty"));
+    put(store, &long, &content, Put::Stored, CLAUSE).await;
+    put(store, &empty, &Bytes::new(), Put::Stored, CLAUSE).await;
+    let end = content.len() as u64;
+    let ranges = [
+        (0, 0),
+        (0, 1),
+        (1, 2),
+        (0, end),
+        (0, end + 1),
+        (end - 1, end),
+        (end - 1, end + 9),
+        (end, end),
+        (end, end + 1),
+        (end + 1, end + 2),
+        (u64::MAX - 1, u64::MAX),
+        (u64::MAX, u64::MAX),
+        (1000, 70_000),
+        (65_535, 65_537),
+        (1, u64::MAX),
+        (5, 3),
+        (end + 2, end),
+    ];
+    for (start, stop) in ranges {
+        for (key, content) in [(&long, &content), (&empty, &Bytes::new())] {
+            let of = format!("reading {start}..{stop} of {} bytes", content.len());
+            let page = succeed(store.read(key, Range { start, end: stop }).await, CLAUSE, &of);
+            equal(page.total, content.len() as u64, CLAUSE, &format!("{of}, the total"));
+            let cut = |at: u64| usize::try_from(at).map_or(content.len(), |at| at.min(content.len()));
+            let (first, last) = (cut(start), cut(stop).max(cut(start)));
+            check(page.bytes == content[first..last], CLAUSE, || format!("{of} gave {} wrong bytes", page.bytes.len()));
+        }
+    }
+}
+
+pub(super) async fn nothing_is_not_found(store: &impl Backend) {
+    const CLAUSE: &str = "read: not found if nothing is stored there";
+    check(listed(store, CLAUSE).await.is_empty(), CLAUSE, || "a new store lists content".into());
+    is_not_found(store, &key("trunc/call_1"), CLAUSE).await;
+    put(store, &key("trunc/call_1"), &"content".into(), Put::Stored, CLAUSE).await;
+    for path in [
+        "call_1",
+        "trunc",
+        "trunc/call_",
+        "trunc/call_11",
+        "trunc/call_1/x",
+        "trunc/call_1.txt",
+        "clear/call_1",
+        "x/trunc/call_1",
+    ] {
+        is_not_found(store, &key(path), CLAUSE).await;
+    }
+}
+
+pub(super) async fn stored_content_never_changes(store: &impl Backend) {
+    const CLAUSE: &str = "create-only";
+    let contents = [Bytes::new(), "a".into(), "b".into(), "ab".into(), noise(100_000, 6), noise(100_000, 7)];
+    for (number, content) in contents.iter().enumerate() {
+        let key = key(format!("trunc/call_{number}"));
+        put(store, &key, content, Put::Stored, CLAUSE).await;
+        for other in &contents {
+            let should = if other == content { Put::AlreadyThere } else { Put::Taken };
+            put(store, &key, other, should, CLAUSE).await;
+            holds(store, &key, content, CLAUSE).await;
+            let mut writer = written(store, std::slice::from_ref(other), CLAUSE).await;
+            equal(succeed(writer.finish(&key).await, CLAUSE, "a writer"), should, CLAUSE, "a writer");
+            holds(store, &key, content, CLAUSE).await;
+        }
+    }
+    // One that differs in its last byte only.
+    let mut other = contents[4].to_vec();
+    *other.last_mut().expect("it is not empty") ^= 1;
+    put(store, &key("trunc/call_4"), &other.into(), Put::Taken, CLAUSE).await;
+    holds(store, &key("trunc/call_4"), &contents[4], CLAUSE).await;
+}
+
+pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) {
+    const CLAUSE: &str = "create-only: keys that differ in case only";
+    let pairs = [("trunc/call_a", "trunc/CALL_A"), ("trunc/call_b", "TRUNC/call_b")];
+    for (lower, upper) in pairs.map(|(lower, upper)| (key(lower), key(upper))) {
+        let (first, second) = (Bytes::from("first"), Bytes::from("second"));
+        put(store, &lower, &first, Put::Stored, CLAUSE).await;
+        // A store that does not tell them apart has the name taken.
+        match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
+            Put::Stored => holds(store, &upper, &second, CLAUSE).await,
+            Put::Taken => {}
+            Put::AlreadyThere => broken(CLAUSE, "other content is said to be there already"),
+        }
+        holds(store, &lower, &first, CLAUSE).await;
+    }
+}
+
+pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
+    const CLAUSE: &str = "create-only: a key that begins with another key and a slash";
+    for (first, second) in [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second))) {
+        put(store, &first, &"first".into(), Put::Stored, CLAUSE).await;
+        // A store that has directories can't have both, and may say so in any way but by losing one.
+        match store.put(&second, "second".into()).await {
+            Ok(Put::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
+            Ok(Put::Taken) | Err(_) => {}
+            Ok(Put::AlreadyThere) => broken(CLAUSE, "other content is said to be there already"),
+        }
+        holds(store, &first, &"first".into(), CLAUSE).await;
+    }
+}
+
+pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
+    const CLAUSE: &str = "list: everything that is stored";
+    let mut stored = BTreeMap::new();
+    // More than fit into one page of most stores' answers would take too long; into one of ours does.
+    for number in 0..600_usize {
+        let path = match number % 3 {
+            0 => format!("trunc/call_{number}"),
+            1 => format!("s-{}/clear/call_{number}", number % 7),
+            _ => format!("top_{number}"),
+        };
+        let key = key(path);
+        put(store, &key, &noise(number, 23), Put::Stored, CLAUSE).await;
+        stored.insert(key, number as u64);
+    }
+    let writer = written(store, &[noise(100, 24)], CLAUSE).await;
+    let is = listed(store, CLAUSE).await;
+    drop(writer);
+    let missing = stored.keys().filter(|key| !is.contains_key(key)).count();
+    let foreign = is.keys().filter(|key| !stored.contains_key(key)).count();
+    check(missing + foreign == 0, CLAUSE, || format!("{missing} keys are not listed, {foreign} should not be"));
+    check(is == stored, CLAUSE, || "sizes are wrong".into());
+    // A stream that is dropped half-way must not break what comes after.
+    let mut list = store.list();
+    list.next().await;
+    drop(list);
+    equal(listed(store, CLAUSE).await.len(), stored.len(), CLAUSE, "listing a second time");
+}

@@ -1,0 +1,142 @@
+//! Clauses about names.
+
+use std::collections::BTreeSet;
+
+use super::{check, equal, key, noise};
+use crate::backend::{Backend, Key};
+
+pub(super) fn names_are_inverse(store: &impl Backend) {
+    const CLAUSE: &str = "inverse";
+    let keys: BTreeSet<_> = sample_keys().into_iter().collect();
+    let mut locations = BTreeSet::new();
+    for key in &keys {
+        let location = store.locate(key);
+        equal(store.resolve(location.as_str()).as_ref(), Some(key), CLAUSE, &format!("resolving `{location}`"));
+        equal(store.locate(key), location.clone(), CLAUSE, "locating a second time");
+        check(!location.as_str().contains(char::is_control), CLAUSE, || format!("{location:?} has control characters"));
+        locations.insert(location);
+    }
+    equal(locations.len(), keys.len(), CLAUSE, "locating different keys");
+}
+
+pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
+    const CLAUSE: &str = "inverse: what this store did not name resolves to none";
+    let named = key("trunc/call_1");
+    let location = store.locate(&named);
+    let location = location.as_str();
+    let mut hostile: Vec<String> = [
+        "",
+        "/",
+        ".",
+        "..",
+        "~",
+        "\0",
+        "trunc/call_1",
+        "./trunc/call_1",
+        "../trunc/call_1",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "../../../etc/cron.d/x",
+        "C:\\Windows\\win.ini",
+        "\\\\server\\share\\x",
+        "https://example.com/trunc/call_1",
+        "memory:",
+        "memory:/",
+        "memory:/../x",
+        "memory:///trunc/call_1",
+        "s3://bucket/../x",
+    ]
+    .map(String::from)
+    .into();
+    for suffix in [
+        "/",
+        "/.",
+        "/..",
+        "/../call_2",
+        "/../../../etc/passwd",
+        "//x",
+        "\\x",
+        "\0",
+        "\0.txt",
+        "\n",
+        "\r\n",
+        " ",
+        ".",
+        "?x",
+        "#x",
+        "%00",
+        "%2e",
+        ":1-20",
+        "\u{202e}",
+        "呼",
+    ] {
+        hostile.push(format!("{location}{suffix}"));
+    }
+    for prefix in [" ", "/", "./", "../", "x", "file://", "\0", "\n", "\u{feff}"] {
+        hostile.push(format!("{prefix}{location}"));
+    }
+    // Most stores end a location in the key. What stands before it is then their root.
+    if let Some(root) = location.strip_suffix(named.as_str()) {
+        for inner in
+            ["../", "./", "/", "x/../", "trunc/../", "%2e%2e/", "..%2f", "..\\", "\0/", "../../../../../../etc/"]
+        {
+            hostile.push(format!("{root}{inner}{named}"));
+        }
+        hostile.push(root.to_owned());
+        hostile.push(format!("{root}trunc//call_1"));
+        hostile.push(format!("{root}trunc\\call_1"));
+        hostile.push(format!("{root}trunc\u{ff0f}call_1"));
+        hostile.push(format!("{root}.staging/call_1"));
+        // A neighbour whose name begins with the root's.
+        let stem = root.trim_end_matches('/');
+        for neighbour in ["x", "-2", ".bak", "/..", " "] {
+            hostile.push(format!("{stem}{neighbour}/{named}"));
+        }
+        hostile.push(format!("{stem}{named}"));
+    }
+    for text in hostile.iter().filter(|text| *text != location) {
+        if let Some(found) = store.resolve(text) {
+            // Some of these are locations in some store: then it must be the one of that very key.
+            let named = store.locate(&found);
+            check(named.as_str() == text, CLAUSE, || {
+                format!("{text:?} resolves to `{found}`, whose location is {named:?}")
+            });
+        }
+    }
+}
+
+fn sample_keys() -> Vec<Key> {
+    let mut keys: Vec<_> = [
+        "a",
+        "trunc/call_1",
+        "clear/call_1",
+        "trunc/call_1-args",
+        "s-1/clear/toolu_01A09q90qw90lq917835lq9",
+        "A",
+        "TRUNC/Call_1",
+        "trunc/..a".trim_matches('.'),
+        "a.b/c..d/e-_.f",
+        "0",
+        "-",
+        "_",
+        "trunc/-rf",
+        "trunc/x.png",
+        "trunc/trunc/trunc",
+        "memory/x",
+    ]
+    .into_iter()
+    .filter_map(|path| Key::new(path).ok())
+    .collect();
+    keys.push(key("k".repeat(255)));
+    keys.push(key(["s"; 16].join("/")));
+    keys.push(key(["d".repeat(224), "e".repeat(224), "f".repeat(224), "g".repeat(225)].join("/")));
+    let alphabet = b"abcxyzABCXYZ0123456789._-";
+    keys.extend((0..200).filter_map(|seed| {
+        let draw = noise(24, seed);
+        let path = draw.chunks(8).map(|segment| {
+            segment.iter().map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()])).collect::<String>()
+        });
+        Key::new(path.collect::<Vec<_>>().join("/")).ok()
+    }));
+    keys
+}

@@ -1,0 +1,101 @@
+//! Clauses about writers.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
+use crate::backend::{Backend, Put};
+
+pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
+    const CLAUSE: &str = "writer: stores what was written";
+    let content = noise(200_000, 8);
+    for (number, size) in [1, 7, 4096, 65_536, 70_000, 200_000].into_iter().enumerate() {
+        // One byte at a time takes long enough for a part of it.
+        let content = content.slice(..content.len().min(size * 2000));
+        let mut chunks: Vec<_> = content.chunks(size).map(Bytes::copy_from_slice).collect();
+        chunks.insert(chunks.len() / 2, Bytes::new());
+        let key = key(format!("trunc/call_{number}"));
+        let mut writer = written(store, &chunks, CLAUSE).await;
+        equal(succeed(writer.finish(&key).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+        holds(store, &key, &content, CLAUSE).await;
+        // Stored the one way is stored the other way.
+        put(store, &key, &content, Put::AlreadyThere, CLAUSE).await;
+    }
+    let mut writer = written(store, &[], CLAUSE).await;
+    let empty = key("trunc/empty");
+    equal(succeed(writer.finish(&empty).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing without a chunk");
+    holds(store, &empty, &Bytes::new(), CLAUSE).await;
+}
+
+pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
+    const CLAUSE: &str = "writer: nothing is visible before it is named";
+    let chunks = [noise(100_000, 9), noise(10, 10), noise(100_000, 11)];
+    let key = key("trunc/call_1");
+    let mut writer = succeed(store.writer().await, CLAUSE, "opening a writer");
+    for chunk in &chunks {
+        succeed(writer.write(chunk.clone()).await, CLAUSE, "writing a chunk");
+        let listed = listed(store, CLAUSE).await;
+        check(listed.is_empty(), CLAUSE, || format!("{listed:?} is listed"));
+        is_not_found(store, &key, CLAUSE).await;
+    }
+    equal(succeed(writer.finish(&key).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+    holds(store, &key, &chunks.concat().into(), CLAUSE).await;
+    let listed = listed(store, CLAUSE).await;
+    equal(listed, BTreeMap::from([(key, 200_010)]), CLAUSE, "listing after it was named");
+}
+
+pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
+    const CLAUSE: &str = "writer: after taken it can finish under another key";
+    let (first, second) = (noise(100_000, 12), noise(100_000, 13));
+    let keys: Vec<_> = (0..3).map(|number| key(format!("trunc/call_{number}"))).collect();
+    put(store, &keys[0], &first, Put::Stored, CLAUSE).await;
+    put(store, &keys[1], &first.slice(1..), Put::Stored, CLAUSE).await;
+    let mut writer = written(store, &[second.slice(..70_000), second.slice(70_000..)], CLAUSE).await;
+    for (key, should) in keys.iter().zip([Put::Taken, Put::Taken, Put::Stored]) {
+        equal(succeed(writer.finish(key).await, CLAUSE, "finishing"), should, CLAUSE, "finishing");
+    }
+    drop(writer);
+    holds(store, &keys[0], &first, CLAUSE).await;
+    holds(store, &keys[1], &first.slice(1..), CLAUSE).await;
+    holds(store, &keys[2], &second, CLAUSE).await;
+}
+
+pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
+    const CLAUSE: &str = "create-only: a writer that has finished changes nothing";
+    let content = noise(100_000, 14);
+    let (key, other) = (key("trunc/call_1"), key("trunc/call_2"));
+    for _ in 0..2 {
+        // The second time, it is there already.
+        let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
+        succeed(writer.finish(&key).await, CLAUSE, "finishing");
+        // Both may fail. What they may not do is reach what is stored.
+        let more = writer.write(noise(100_000, 15)).await;
+        let named = writer.finish(&other).await;
+        holds(store, &key, &content, CLAUSE).await;
+        if more.is_err() && matches!(named, Ok(Put::Stored)) {
+            broken(CLAUSE, "content is stored after a write that failed");
+        }
+        drop(writer);
+        holds(store, &key, &content, CLAUSE).await;
+    }
+}
+
+pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
+    const CLAUSE: &str = "writer: dropped before it is named, it leaves nothing";
+    put(store, &key("trunc/call_1"), &"content".into(), Put::Stored, CLAUSE).await;
+    drop(written(store, &[], CLAUSE).await);
+    drop(written(store, &[noise(100_000, 16), noise(100_000, 17)], CLAUSE).await);
+    let mut writer = written(store, &[noise(100_000, 18)], CLAUSE).await;
+    let taken = succeed(writer.finish(&key("trunc/call_1")).await, CLAUSE, "finishing");
+    equal(taken, Put::Taken, CLAUSE, "finishing");
+    drop(writer);
+    for polls in 0..4 {
+        let mut writer = written(store, &[noise(100_000, 19)], CLAUSE).await;
+        abandon(writer.write(noise(1_000_000, 20)), polls).await;
+        drop(writer);
+        abandon(store.writer(), polls).await;
+    }
+    let listed = listed(store, CLAUSE).await;
+    equal(listed, BTreeMap::from([(key("trunc/call_1"), 7)]), CLAUSE, "listing");
+}

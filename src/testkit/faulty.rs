@@ -1,0 +1,252 @@
+//! A store that fails on cue.
+
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+
+/// A store that does what `inner` does until its cue, for tests of what code does when a store fails.
+///
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use offcut::backend::{Backend, ErrorKind, Key, Memory, Put};
+/// use offcut::testkit::{Fault, Faulty};
+///
+/// let store = Faulty::new(Memory::new());
+/// store.fault_on_write(2, Fault::Fail(ErrorKind::Full));
+///
+/// assert_eq!(store.put(&Key::new("trunc/call_1")?, "one".into()).await?, Put::Stored);
+/// let error = store.put(&Key::new("trunc/call_2")?, "two".into()).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Full);
+/// assert_eq!(store.put(&Key::new("trunc/call_2")?, "two".into()).await?, Put::Stored);
+/// assert_eq!(store.writes(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What counts
+///
+/// - a *write* is a call of [`Backend::put`] or of [`Writer::finish`]: what can make content visible;
+/// - a *chunk* is a call of [`Writer::write`];
+/// - a *read* is a call of [`Backend::read`].
+///
+/// Calls are counted from 1 when they are first polled, all clones together, failed ones too. Opening a writer, listing,
+/// locating and resolving are handed on and not counted.
+#[derive(Debug)]
+pub struct Faulty<B> {
+    inner: Arc<B>,
+    cues: Arc<Cues>,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It does nothing and returns an error of this kind.
+    Fail(ErrorKind),
+    /// It does nothing and never returns.
+    Hang,
+    /// It does what it should, then returns an error of kind [`ErrorKind::Unavailable`]: the answer was lost.
+    ApplyThenFail,
+    /// It does what it should, then never returns: the place to drop a future whose effect is there.
+    ApplyThenHang,
+}
+
+#[derive(Debug, Default)]
+struct Cues {
+    writes: Mutex<Cue>,
+    chunks: Mutex<Cue>,
+    reads: Mutex<Cue>,
+}
+
+#[derive(Debug, Default)]
+struct Cue {
+    calls: u64,
+    at: BTreeMap<u64, Fault>,
+    every: Option<Fault>,
+}
+
+impl<B> Faulty<B> {
+    /// A store that hands everything on to `inner` until it is told otherwise.
+    pub fn new(inner: B) -> Self {
+        Self { inner: Arc::new(inner), cues: Arc::default() }
+    }
+
+    /// The store behind, to look at without being counted.
+    #[must_use]
+    pub fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    /// The `n`-th write, counted from 1 since the store was made, fails in this way. Once.
+    pub fn fault_on_write(&self, n: u64, fault: Fault) -> &Self {
+        lock(&self.cues.writes).at.insert(n, fault);
+        self
+    }
+
+    /// The next write fails in this way. Once.
+    pub fn fault_on_next_write(&self, fault: Fault) -> &Self {
+        lock(&self.cues.writes).at_next(fault);
+        self
+    }
+
+    /// Every write from now on fails in this way.
+    pub fn fault_on_every_write(&self, fault: Fault) -> &Self {
+        lock(&self.cues.writes).every = Some(fault);
+        self
+    }
+
+    /// The `n`-th chunk, counted from 1 over all writers, fails in this way. Once.
+    pub fn fault_on_chunk(&self, n: u64, fault: Fault) -> &Self {
+        lock(&self.cues.chunks).at.insert(n, fault);
+        self
+    }
+
+    /// The `n`-th read, counted from 1 since the store was made, fails in this way. Once.
+    pub fn fault_on_read(&self, n: u64, fault: Fault) -> &Self {
+        lock(&self.cues.reads).at.insert(n, fault);
+        self
+    }
+
+    /// The next read fails in this way. Once.
+    pub fn fault_on_next_read(&self, fault: Fault) -> &Self {
+        lock(&self.cues.reads).at_next(fault);
+        self
+    }
+
+    /// Every read from now on fails in this way.
+    pub fn fault_on_every_read(&self, fault: Fault) -> &Self {
+        lock(&self.cues.reads).every = Some(fault);
+        self
+    }
+
+    /// Takes back all faults that have not happened. The counts go on. A call that hangs already does so for ever.
+    pub fn heal(&self) -> &Self {
+        for cue in [&self.cues.writes, &self.cues.chunks, &self.cues.reads] {
+            let mut cue = lock(cue);
+            cue.at.clear();
+            cue.every = None;
+        }
+        self
+    }
+
+    /// How many writes there were.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        lock(&self.cues.writes).calls
+    }
+
+    /// How many chunks there were.
+    #[must_use]
+    pub fn chunks(&self) -> u64 {
+        lock(&self.cues.chunks).calls
+    }
+
+    /// How many reads there were.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        lock(&self.cues.reads).calls
+    }
+}
+
+/// A clone shares the store behind, the counts and the faults to come.
+impl<B> Clone for Faulty<B> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), cues: Arc::clone(&self.cues) }
+    }
+}
+
+impl Cue {
+    fn at_next(&mut self, fault: Fault) {
+        self.at.insert(self.calls + 1, fault);
+    }
+
+    fn next(&mut self) -> Option<Fault> {
+        self.calls += 1;
+        self.at.remove(&self.calls).or(self.every)
+    }
+}
+
+fn lock(cue: &Mutex<Cue>) -> MutexGuard<'_, Cue> {
+    cue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes `call` as `cue` has it.
+async fn on_cue<T>(cue: &Mutex<Cue>, call: impl Future<Output = Result<T, BackendError>>) -> Result<T, BackendError> {
+    // A statement of its own: the lock must be free again before anything is awaited.
+    let fault = lock(cue).next();
+    match fault {
+        None => call.await,
+        Some(Fault::Fail(kind)) => Err(injected(kind)),
+        Some(Fault::Hang) => pending().await,
+        Some(Fault::ApplyThenFail) => {
+            call.await?;
+            Err(injected(ErrorKind::Unavailable))
+        }
+        Some(Fault::ApplyThenHang) => {
+            call.await?;
+            pending().await
+        }
+    }
+}
+
+fn injected(kind: ErrorKind) -> BackendError {
+    BackendError::new(kind, "the store was told to fail here")
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<B: Backend> Backend for Faulty<B> {
+    fn locate(&self, key: &Key) -> Location {
+        self.inner.locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        self.inner.resolve(location)
+    }
+
+    fn identity(&self) -> Option<usize> {
+        self.inner.identity()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        on_cue(&self.cues.writes, self.inner.put(key, content)).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        Ok(Box::new(FaultyWriter { inner: self.inner.writer().await?, cues: Arc::clone(&self.cues) }))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        on_cue(&self.cues.reads, self.inner.read(key, range)).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        self.inner.list()
+    }
+}
+
+#[derive(Debug)]
+struct FaultyWriter {
+    inner: Box<dyn Writer>,
+    cues: Arc<Cues>,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Writer for FaultyWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        on_cue(&self.cues.chunks, self.inner.write(chunk)).await
+    }
+
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+        on_cue(&self.cues.writes, self.inner.finish(key)).await
+    }
+}

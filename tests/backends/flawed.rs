@@ -1,0 +1,230 @@
+//! The suite, held to finding what is broken.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::testkit::backend::conformance;
+
+use super::key;
+
+/// What is wrong with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// The later put wins.
+    Overwrites,
+    /// Looks first and stores then, with time in between.
+    ChecksTooEarly,
+    /// Stores the first half, then the second.
+    ShowsHalf,
+    /// Says stored, and stores nothing that ends in a 9.
+    Forgets,
+    /// Takes any content for what is there already.
+    NeverCompares,
+    /// Removes what is stored while it compares.
+    Blinks,
+    /// Takes a location for its own if it only begins like one.
+    ResolvesLoosely,
+    /// Hands out more than was asked for.
+    IgnoresTheRange,
+    /// Fails where a range begins behind the end.
+    RefusesTheEnd,
+    /// Names all content alike but for case.
+    FoldsCase,
+    /// Lists what is still being written.
+    ListsWriters,
+    /// Gives up its content when a name is taken.
+    LosesOnTaken,
+    /// Stores what a writer has when it is dropped.
+    StoresOnDrop,
+    /// Lists no more than a page.
+    ListsOnePage,
+}
+
+/// A store in memory that keeps the contract but for one flaw.
+#[derive(Clone, Debug)]
+struct Flawed {
+    flaw: Flaw,
+    content: Arc<Mutex<BTreeMap<Key, Bytes>>>,
+}
+
+impl Flawed {
+    fn new(flaw: Flaw) -> Self {
+        Self { flaw, content: Arc::default() }
+    }
+
+    async fn store(&self, key: &Key, content: Bytes) -> Put {
+        let key = match self.flaw {
+            Flaw::FoldsCase => Key::new(key.as_str().to_lowercase()).unwrap(),
+            _ => key.clone(),
+        };
+        let stored = self.content.lock().unwrap().get(&key).cloned();
+        if let Some(stored) = stored
+            && self.flaw != Flaw::Overwrites
+        {
+            if self.flaw == Flaw::Blinks {
+                self.content.lock().unwrap().remove(&key);
+                tokio::task::yield_now().await;
+                self.content.lock().unwrap().insert(key, stored.clone());
+            }
+            let same = stored == content || self.flaw == Flaw::NeverCompares;
+            return if same { Put::AlreadyThere } else { Put::Taken };
+        }
+        match self.flaw {
+            Flaw::ShowsHalf => {
+                self.content.lock().unwrap().insert(key.clone(), content.slice(..content.len() / 2));
+                tokio::task::yield_now().await;
+            }
+            Flaw::ChecksTooEarly => tokio::task::yield_now().await,
+            Flaw::Forgets if key.as_str().ends_with('9') => return Put::Stored,
+            _ => {}
+        }
+        let mut all = self.content.lock().unwrap();
+        match all.get(&key) {
+            // Between the look and this, somebody else was there.
+            Some(stored) if !matches!(self.flaw, Flaw::Overwrites | Flaw::ChecksTooEarly | Flaw::ShowsHalf) => {
+                if *stored == content {
+                    Put::AlreadyThere
+                } else {
+                    Put::Taken
+                }
+            }
+            _ => {
+                all.insert(key, content);
+                Put::Stored
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Flawed {
+    fn locate(&self, key: &Key) -> Location {
+        Location::new(format!("flawed:/{key}"))
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        let path = location.strip_prefix("flawed:/")?;
+        match self.flaw {
+            Flaw::ResolvesLoosely => Key::new(path.trim_end_matches(['/', ' ', '\n'])).ok(),
+            _ => Key::new(path).ok(),
+        }
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        Ok(self.store(key, content).await)
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        if self.flaw == Flaw::ListsWriters {
+            self.content.lock().unwrap().insert(key("unnamed"), Bytes::new());
+        }
+        Ok(Box::new(FlawedWriter { store: self.clone(), buffer: Some(Vec::new()) }))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        let folded = key.as_str().to_lowercase();
+        let looked_up = if self.flaw == Flaw::FoldsCase { Key::new(folded).unwrap() } else { key.clone() };
+        let content = self.content.lock().unwrap().get(&looked_up).cloned();
+        let content = content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?;
+        let total = content.len() as u64;
+        if self.flaw == Flaw::RefusesTheEnd && range.start > total {
+            return Err(BackendError::new(ErrorKind::Other, "the range is behind the end"));
+        }
+        let end = if self.flaw == Flaw::IgnoresTheRange { total } else { range.end.min(total) };
+        let start = range.start.min(end);
+        Ok(Page { bytes: content.slice(start as usize..end as usize), total })
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        let limit = if self.flaw == Flaw::ListsOnePage { 500 } else { usize::MAX };
+        let entry = |(key, content): (&Key, &Bytes)| {
+            Ok(Entry { key: key.clone(), bytes: content.len() as u64, stored_at: SystemTime::UNIX_EPOCH })
+        };
+        let entries: Vec<_> = self.content.lock().unwrap().iter().map(entry).take(limit).collect();
+        stream::iter(entries).boxed()
+    }
+}
+
+#[derive(Debug)]
+struct FlawedWriter {
+    store: Flawed,
+    buffer: Option<Vec<u8>>,
+}
+
+#[async_trait]
+impl Writer for FlawedWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        let buffer = self.buffer.as_mut().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        buffer.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+        let buffer = self.buffer.take().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        let put = self.store.store(key, buffer.clone().into()).await;
+        if put == Put::Taken {
+            self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken { Vec::new() } else { buffer });
+        }
+        Ok(put)
+    }
+}
+
+impl Drop for FlawedWriter {
+    fn drop(&mut self) {
+        if let (Flaw::StoresOnDrop, Some(buffer)) = (self.store.flaw, self.buffer.take()) {
+            self.store.content.lock().unwrap().insert(key("dropped"), buffer.into());
+        }
+    }
+}
+
+/// What the suite says about a store with this flaw: `Err` with the panic's message.
+fn verdict(flaw: Flaw) -> Result<(), String> {
+    // On one thread, so that the races in `Flawed` are lost each time.
+    let suite = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(conformance(async || Flawed::new(flaw)));
+    };
+    std::thread::spawn(suite).join().map_err(|panic| match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(_) => "a panic without a message".to_owned(),
+    })
+}
+
+#[test]
+fn the_suite_accepts_what_has_no_flaw() {
+    assert_eq!(verdict(Flaw::None), Ok(()));
+}
+
+#[test]
+fn the_suite_finds_each_flaw_and_names_the_clause() {
+    let flaws = [
+        (Flaw::Overwrites, "`create-only`"),
+        (Flaw::ChecksTooEarly, "many at the same moment"),
+        (Flaw::ShowsHalf, "many at the same moment"),
+        (Flaw::Forgets, "`list"),
+        (Flaw::NeverCompares, "`create-only`"),
+        (Flaw::Blinks, "many at the same moment"),
+        (Flaw::ResolvesLoosely, "`inverse: what this store did not name"),
+        (Flaw::IgnoresTheRange, "`read: what of the range"),
+        (Flaw::RefusesTheEnd, "`read: what of the range"),
+        (Flaw::ListsWriters, "`writer: nothing is visible"),
+        (Flaw::LosesOnTaken, "`writer: after taken"),
+        (Flaw::StoresOnDrop, "`writer: dropped"),
+        (Flaw::ListsOnePage, "`list"),
+    ];
+    for (flaw, clause) in flaws {
+        match verdict(flaw) {
+            Ok(()) => panic!("{flaw:?} went unnoticed"),
+            Err(message) => assert!(message.contains(clause), "{flaw:?} is not named by: {message}"),
+        }
+    }
+    // Not telling cases apart loses nothing, so it is none.
+    assert_eq!(verdict(Flaw::FoldsCase), Ok(()));
+}

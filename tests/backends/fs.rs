@@ -1,0 +1,269 @@
+//! The store in a directory, held to what its docs promise.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use offcut::backend::{Backend, ErrorKind, Fs, Put};
+use offcut::testkit::backend::conformance;
+use tempfile::TempDir;
+
+use super::{key, listed};
+
+/// Keeps the directory as long as the suite uses it, and then removes it.
+fn made(homes: &Mutex<Vec<TempDir>>) -> PathBuf {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("some/new/store");
+    homes.lock().unwrap().push(home);
+    path
+}
+
+/// What stands in the directory `path`, sorted.
+pub(super) fn names_in(path: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        path.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_keeps_the_contract() {
+    let homes = Mutex::default();
+    conformance(async || Fs::open(made(&homes)).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_directory_keeps_the_contract_on_one_thread() {
+    let homes = Mutex::default();
+    conformance(async || Fs::open(made(&homes)).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_durable_directory_keeps_the_contract() {
+    let homes = Mutex::default();
+    conformance(async || Fs::open(made(&homes)).unwrap().durable(true)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_directory_keeps_the_contract() {
+    let homes = Mutex::default();
+    for prefix in [".offcut", "offcut:", "s3://x/", "/", "", "呼 叫"] {
+        conformance(async || Fs::open(made(&homes)).unwrap().shown_as(prefix)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_temporary_directory_keeps_the_contract() {
+    conformance(async || Arc::new(Fs::temporary().unwrap()) as Arc<dyn Backend>).await;
+}
+
+#[test]
+fn both_forms_of_a_location_resolve() {
+    let home = tempfile::tempdir().unwrap();
+    let plain = Fs::open(home.path()).unwrap();
+    let shown = plain.clone().shown_as(".offcut");
+    let call = key("trunc/call_1");
+    let absolute = home.path().canonicalize().unwrap().join("trunc").join("call_1");
+    if cfg!(unix) {
+        assert_eq!(plain.locate(&call).as_str(), absolute.to_str().unwrap());
+    }
+    assert_eq!(shown.locate(&call).as_str(), ".offcut/trunc/call_1");
+    assert_eq!(shown.resolve(plain.locate(&call).as_str()), Some(call.clone()));
+    assert_eq!(shown.resolve(".offcut/trunc/call_1"), Some(call));
+    assert_eq!(plain.resolve(".offcut/trunc/call_1"), None);
+    let root = plain.locate(&key("x")).as_str().strip_suffix("/x").unwrap().to_owned();
+    for hostile in ["x/trunc/call_1", "/../trunc/call_1", "/.staging/.0123456789abcdef", "//trunc/call_1", "/", ""] {
+        assert_eq!(shown.resolve(&format!("{root}{hostile}")), None, "{hostile:?}");
+    }
+}
+
+#[test]
+fn where_both_forms_fit_it_is_the_shown_one() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path().join("store")).unwrap();
+    let absolute = store.locate(&key("x"));
+    let above = absolute.as_str().strip_suffix("/store/x").unwrap();
+    let store = store.shown_as(above);
+    let inner = key("store/trunc/call_1");
+    assert_eq!(store.resolve(store.locate(&inner).as_str()), Some(inner));
+}
+
+#[test]
+fn debug_and_a_warning_say_that_a_temporary_store_is_disposable() {
+    #[derive(Clone, Default)]
+    struct Seen(Arc<Mutex<Vec<(tracing::Level, String)>>>);
+
+    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Seen {
+        fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+            struct Text(String);
+            impl tracing::field::Visit for Text {
+                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                    self.0 += &format!("{field}={value:?};");
+                }
+            }
+            let mut text = Text(String::new());
+            event.record(&mut text);
+            self.0.lock().unwrap().push((*event.metadata().level(), text.0));
+        }
+    }
+
+    use tracing_subscriber::layer::SubscriberExt;
+    let seen = Seen::default();
+    let store = tracing::subscriber::with_default(tracing_subscriber::registry().with(seen.clone()), || {
+        Fs::temporary().unwrap()
+    });
+    let warned =
+        |(level, text): &(tracing::Level, String)| *level == tracing::Level::WARN && text.contains("disposable");
+    assert!(seen.0.lock().unwrap().iter().any(warned), "{:?}", seen.0);
+    assert!(format!("{store:?}").contains("disposable: true"), "{store:?}");
+}
+
+#[tokio::test]
+async fn a_temporary_store_is_removed_with_its_last_user() {
+    let store = Fs::temporary().unwrap();
+    let call = key("trunc/call_1");
+    store.put(&call, "content".into()).await.unwrap();
+    let file = PathBuf::from(store.locate(&call).as_str());
+    let root = file.parent().unwrap().parent().unwrap().to_owned();
+    let clone = store.clone();
+    drop(store);
+    assert!(file.exists(), "a clone is left");
+    let mut writer = clone.writer().await.unwrap();
+    writer.write("content".into()).await.unwrap();
+    drop(clone);
+    assert!(file.exists(), "a writer is left");
+    drop(writer);
+    assert!(!root.exists());
+}
+
+#[tokio::test]
+async fn a_process_that_was_killed_leaves_nothing_to_see() {
+    let home = tempfile::tempdir().unwrap();
+    let staging = home.path().join(".staging");
+    std::fs::create_dir(&staging).unwrap();
+    std::fs::write(staging.join(".0123456789abcdef"), "half of").unwrap();
+    std::fs::write(home.path().join("a file of somebody else's"), "hello").unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    assert!(listed(&store).await.is_empty());
+    store.put(&key("trunc/call_1"), "content".into()).await.unwrap();
+    assert_eq!(listed(&store).await, BTreeMap::from([("trunc/call_1".to_owned(), 7)]));
+    assert_eq!(names_in(&staging), [".0123456789abcdef"], "it may belong to a process that lives");
+}
+
+/// The runtime ends only when its blocking calls have: then nothing may be left, whatever was dropped in their midst.
+#[test]
+fn what_is_dropped_leaves_no_staging_file() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let large = Bytes::from(vec![1; 4 << 20]);
+        for round in 0..20 {
+            let mut writer = store.writer().await.unwrap();
+            writer.write(large.clone()).await.unwrap();
+            // Polled once, then dropped.
+            _ = writer.write(large.clone()).now_or_never();
+            drop(writer);
+            _ = store.put(&key(&format!("trunc/call_{round}")), large.clone()).now_or_never();
+            _ = store.writer().now_or_never();
+            let mut writer = store.writer().await.unwrap();
+            writer.write("small".into()).await.unwrap();
+            _ = writer.finish(&key("trunc/small")).now_or_never();
+            drop(writer);
+        }
+    });
+    drop(runtime);
+    assert!(names_in(&home.path().join(".staging")).is_empty());
+    let files = names_in(&home.path().join("trunc"));
+    for file in files.iter().filter(|file| *file != "small") {
+        assert_eq!(home.path().join("trunc").join(file).metadata().unwrap().len(), 4 << 20);
+    }
+}
+
+#[test]
+fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
+    // The one blocking thread is kept busy, so that the write can't be done when it is dropped.
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let store = Fs::temporary().unwrap();
+        let mut writer = store.writer().await.unwrap();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || held.recv());
+        assert!(writer.write(vec![1; 1 << 20].into()).now_or_never().is_none());
+        drop(release);
+        assert!(writer.write("more".into()).await.is_err());
+        assert!(writer.finish(&key("trunc/call_1")).await.is_err());
+        assert!(listed(&store).await.is_empty());
+    });
+}
+
+#[test]
+fn two_handles_race_and_lose_nothing() {
+    const THREADS: usize = 16;
+    const KEYS: usize = 40;
+    let home = tempfile::tempdir().unwrap();
+    let handles = [Fs::open(home.path()).unwrap(), Fs::open(home.path()).unwrap()];
+    let start = std::sync::Barrier::new(THREADS);
+    let race = |thread: usize| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store = &handles[thread % 2];
+        let mut answers = Vec::new();
+        for number in 0..KEYS {
+            start.wait();
+            let key = key(&format!("race-{number}/trunc/call_1"));
+            let put = runtime.block_on(store.put(&key, vec![thread as u8; 10_000].into()));
+            answers.push((put, runtime.block_on(store.read(&key, 0..u64::MAX))));
+        }
+        answers
+    };
+    // Judged when the threads have ended: a panic before would leave the others at the barrier for ever.
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let race = &race;
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || race(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut stored = [0; KEYS];
+    for (thread, answers) in answers.into_iter().enumerate() {
+        for (number, (put, page)) in answers.into_iter().enumerate() {
+            let (put, page) = (put.unwrap(), page.unwrap());
+            assert_eq!((page.bytes.len(), page.total), (10_000, 10_000));
+            let mine = page.bytes.iter().all(|byte| usize::from(*byte) == thread);
+            assert_eq!(put, if mine { Put::Stored } else { Put::Taken });
+            stored[number] += usize::from(put == Put::Stored);
+        }
+    }
+    assert_eq!(stored, [1; KEYS]);
+    assert!(names_in(&home.path().join(".staging")).is_empty());
+}
+
+#[tokio::test]
+async fn directories_may_be_removed_meanwhile() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap().durable(true);
+    for round in 0..3 {
+        let call = key("s-1/trunc/call_1");
+        assert_eq!(store.put(&call, "content".into()).await.unwrap(), Put::Stored, "round {round}");
+        std::fs::remove_dir_all(home.path().join("s-1")).unwrap();
+        std::fs::remove_dir_all(home.path().join(".staging")).unwrap();
+        assert_eq!(store.read(&call, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    std::fs::remove_dir_all(home.path()).unwrap();
+    let error = store.put(&key("trunc/call_1"), "content".into()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "not found is about content: {error}");
+    assert!(error.to_string().contains("removed meanwhile"), "{error}");
+}
+
+#[test]
+fn a_root_that_is_a_file_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for path in [file.clone(), file.join("below")] {
+        let error = Fs::open(&path).unwrap_err();
+        assert!(error.to_string().contains("not a directory"), "{error}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    assert!(Fs::open("").is_err());
+}

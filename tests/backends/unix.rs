@@ -1,0 +1,222 @@
+//! The store in a directory, on a Unix: modes, links, and file systems that are mounted for a test.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use offcut::backend::{Backend, ErrorKind, Fs, Put};
+
+use super::fs::names_in;
+use super::{content, key, listed};
+
+#[tokio::test]
+async fn files_and_directories_are_private() {
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("parent/store");
+    let store = Fs::open(&root).unwrap();
+    store.put(&key("s-1/trunc/call_1"), "content".into()).await.unwrap();
+    for directory in ["", "..", ".staging", "s-1", "s-1/trunc"] {
+        assert_eq!(mode(&root.join(directory)), 0o700, "{directory:?}");
+    }
+    assert_eq!(mode(&root.join("s-1/trunc/call_1")), 0o600);
+    let temporary = Fs::temporary().unwrap();
+    let location = temporary.locate(&key("x"));
+    assert_eq!(mode(Path::new(location.as_str()).parent().unwrap()), 0o700);
+}
+
+#[tokio::test]
+async fn a_root_that_is_a_link_is_resolved_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (real, other, link) = (home.path().join("real"), home.path().join("other"), home.path().join("link"));
+    std::fs::create_dir(&real).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    symlink(&real, &link).unwrap();
+    let store = Fs::open(&link).unwrap();
+    std::fs::remove_file(&link).unwrap();
+    symlink(&other, &link).unwrap();
+    store.put(&key("trunc/call_1"), "content".into()).await.unwrap();
+    assert_eq!(std::fs::read(real.join("trunc/call_1")).unwrap(), b"content");
+    assert!(names_in(&other).is_empty());
+    let real = real.canonicalize().unwrap();
+    assert_eq!(store.locate(&key("x")).as_str(), real.join("x").to_str().unwrap());
+    let dangling = home.path().join("dangling");
+    symlink(home.path().join("nowhere"), &dangling).unwrap();
+    assert!(Fs::open(&dangling).is_err());
+    assert!(!home.path().join("nowhere").exists());
+}
+
+#[test]
+fn a_root_that_no_hint_can_show_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = tempfile::tempdir().unwrap();
+    for name in [&b"\xff"[..], b"two\nlines"] {
+        // Some file systems refuse such names themselves: also an error.
+        let error = Fs::open(home.path().join(std::ffi::OsStr::from_bytes(name))).unwrap_err();
+        assert!(error.to_string().contains("opening the store"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn l6_links_to_directories_lead_nowhere() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("secret"), "secret").unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    symlink(elsewhere.path(), home.path().join("trunc")).unwrap();
+    symlink("../..", home.path().join("up")).unwrap();
+    for path in ["trunc/call_1", "trunc/deep/er/call_1", "trunc/secret", "up/call_1"] {
+        let call = key(path);
+        let error = store.put(&call, "content".into()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{path}: {error}");
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        let mut writer = store.writer().await.unwrap();
+        writer.write("content".into()).await.unwrap();
+        assert!(writer.finish(&call).await.is_err());
+        assert!(store.read(&call, 0..100).await.is_err());
+    }
+    assert!(listed(&store).await.is_empty());
+    assert_eq!(names_in(elsewhere.path()), ["secret"]);
+    assert_eq!(std::fs::read(elsewhere.path().join("secret")).unwrap(), b"secret");
+    assert!(names_in(&home.path().join(".staging")).is_empty());
+}
+
+#[tokio::test]
+async fn l6_what_is_no_regular_file_is_neither_read_nor_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    store.put(&key("trunc/call_1"), "content".into()).await.unwrap();
+    let trunc = home.path().join("trunc");
+    symlink(&secret, trunc.join("out")).unwrap();
+    symlink("call_1", trunc.join("in")).unwrap();
+    symlink(elsewhere.path().join("new"), trunc.join("dangling")).unwrap();
+    symlink("loop", trunc.join("loop")).unwrap();
+    std::fs::create_dir(trunc.join("directory")).unwrap();
+    assert!(Command::new("mkfifo").arg(trunc.join("pipe")).status().unwrap().success());
+    for name in ["out", "in", "dangling", "loop", "directory", "pipe"] {
+        let call = key(&format!("trunc/{name}"));
+        for content in ["secret", "content", "other"] {
+            assert_eq!(store.put(&call, content.into()).await.unwrap(), Put::Taken, "{name}");
+            let mut writer = store.writer().await.unwrap();
+            writer.write(content.into()).await.unwrap();
+            assert_eq!(writer.finish(&call).await.unwrap(), Put::Taken, "{name}");
+        }
+        let error = store.read(&call, 0..100).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{name}: {error}");
+        let now = trunc.join(name).symlink_metadata().unwrap();
+        assert!(!now.is_file(), "{name} was replaced");
+    }
+    assert_eq!(listed(&store).await.into_keys().collect::<Vec<_>>(), ["trunc/call_1"]);
+    assert_eq!(names_in(elsewhere.path()), ["secret"]);
+    assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+}
+
+#[test]
+fn a_staging_directory_that_leads_out_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    symlink(elsewhere.path(), home.path().join(".staging")).unwrap();
+    let error = Fs::open(home.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    assert!(names_in(elsewhere.path()).is_empty());
+}
+
+#[test]
+fn a_root_without_permission_is_denied() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("store");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::set_permissions(&root, PermissionsExt::from_mode(0o500)).unwrap();
+    if std::fs::write(root.join("probe"), "").is_ok() {
+        eprintln!("SKIPPED a_root_without_permission_is_denied: this user may write everywhere (root?)");
+        return;
+    }
+    for path in [root.clone(), root.join("below")] {
+        let error = Fs::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    }
+}
+
+/// Runs the test of this name again in a mount namespace of its own, after the shell commands `mount`, which find the
+/// mount point in `$AT`. There, returns the mount point; here, `None` when it is over, or where no mounting is allowed.
+fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
+    const AT: &str = "OFFCUT_TEST_MOUNT";
+    if let Some(at) = std::env::var_os(AT) {
+        return Some(at.into());
+    }
+    let at = tempfile::tempdir().unwrap();
+    let script = format!("AT=\"${AT}\"; {{ {mount}; }} || exit 77; exec \"$0\" --exact \"$1\" --nocapture");
+    let inside = |unshare: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(unshare).args(["sh", "-c", &script]).arg(std::env::current_exe().unwrap()).arg(test);
+        // The script's own failure is not the test's: 77, or 1 where the namespace is refused.
+        let output = command.env(AT, at.path()).output().ok()?;
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let ran = text.contains("running 1 test");
+        assert!(output.status.success() || !ran, "inside the mount:\n{text}");
+        assert!(ran || !output.status.success(), "no test of the name {test}");
+        ran.then_some(())
+    };
+    // As root, and as anyone where the system lets people have namespaces.
+    if inside(&["--mount"]).or_else(|| inside(&["--map-root-user", "--mount"])).is_none() {
+        eprintln!("SKIPPED {test}: mounting is not allowed here");
+    }
+    None
+}
+
+#[test]
+fn a_read_only_file_system_is_denied() {
+    let name = "unix::a_read_only_file_system_is_denied";
+    let mount = "mount -t tmpfs -o size=1m none $AT && mkdir $AT/store && mount -o bind,remount,ro $AT";
+    let Some(at) = in_a_mount(name, mount) else { return };
+    for path in [at.join("store"), at.join("new")] {
+        let error = Fs::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains("read-only"), "{error}");
+    }
+}
+
+#[test]
+fn l1_a_full_disk_loses_nothing() {
+    let Some(at) = in_a_mount("unix::l1_a_full_disk_loses_nothing", "mount -t tmpfs -o size=1m none $AT") else {
+        return;
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Fs::open(at.join("store")).unwrap();
+        let small = Bytes::from(vec![1; 300_000]);
+        let large = Bytes::from(vec![2; 2_000_000]);
+        assert_eq!(store.put(&key("trunc/small"), small.clone()).await.unwrap(), Put::Stored);
+        let error = store.put(&key("trunc/large"), large.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+        assert!(error.to_string().contains("free some"), "{error}");
+
+        let mut writer = store.writer().await.unwrap();
+        let error = loop {
+            if let Err(error) = writer.write(large.slice(..100_000)).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+        assert!(writer.finish(&key("trunc/large")).await.is_err(), "what is missing must not go unnoticed");
+        drop(writer);
+
+        assert_eq!(listed(&store).await, BTreeMap::from([("trunc/small".to_owned(), 300_000)]));
+        assert_eq!(content(&store, "trunc/small").await, small);
+        let error = store.read(&key("trunc/large"), 0..1).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+
+        // What failed gave its room back; and what is stored still is, on a disk without any.
+        assert!(names_in(&at.join("store/.staging")).is_empty());
+        assert_eq!(store.put(&key("trunc/second"), small.slice(1..)).await.unwrap(), Put::Stored);
+        _ = std::fs::write(at.join("filler"), &large);
+        assert_eq!(store.put(&key("trunc/third"), small.clone()).await.unwrap_err().kind(), ErrorKind::Full);
+        assert_eq!(store.put(&key("trunc/small"), small.clone()).await.unwrap(), Put::AlreadyThere);
+        assert_eq!(store.put(&key("trunc/small"), large).await.unwrap(), Put::Taken);
+    });
+}

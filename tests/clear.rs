@@ -1,0 +1,444 @@
+//! The clear pass, rule by rule (C1–C9, C11–C13).
+
+mod common;
+
+use common::{builder, call, clear, content, lines, memory, outcomes, round, stored, text, tokens};
+use offcut::backend::{Backend, ErrorKind, Key, Memory};
+use offcut::format::{Message, Messages, OpenAiChat, Plain};
+use offcut::hint::{Hint, Kind};
+use offcut::report::{Outcome, Reason, Subject};
+use offcut::testkit::{Fault, Faulty};
+use offcut::{BeforeModel, Builder, Error, Language, OnOffloadError, Part, ToolCall, ToolPolicy, ToolReduction};
+use serde_json::json;
+
+/// Acts on every conversation of these tests.
+fn eager(store: &Memory) -> Builder {
+    builder(store).max_tokens_for_clear(100)
+}
+
+/// Three rounds of 400 lines each, the last one not answered yet.
+fn three_rounds() -> Vec<Message> {
+    [round("a", "grep", lines(400)), round("b", "read", lines(401)), round("c", "grep", lines(402))].concat()
+}
+
+#[tokio::test]
+async fn c1_strictly_more_than_the_threshold_triggers() {
+    let store = memory();
+    let mut messages = three_rounds();
+    let total = tokens(&eager(&store).build().unwrap(), &mut messages);
+    let at = eager(&store).max_tokens_for_clear(total).build().unwrap();
+    let report = clear(&at, &mut messages).await;
+    assert_eq!((report.tokens.unwrap().counted, report.decisions.len()), (total, 0));
+    assert_eq!(messages, three_rounds());
+    let above = eager(&store).max_tokens_for_clear(total - 1).build().unwrap();
+    assert!(clear(&above, &mut messages).await.is_change());
+}
+
+#[tokio::test]
+async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
+    let store = memory();
+    let mut messages = three_rounds();
+    let total = tokens(&eager(&store).build().unwrap(), &mut messages);
+    let reduction = eager(&store).max_tokens_for_clear(total).build().unwrap();
+    let schemas = [json!({"name": "grep"})];
+    let mut conversation = Messages::new(&Plain, &mut messages);
+    let mut turn = BeforeModel { tools: &schemas, ..BeforeModel::new(&mut conversation) };
+    assert!(
+        reduction
+            .plan_for(turn.conversation, offcut::clear::Request { tools: &schemas, last_usage: None })
+            .report()
+            .is_change()
+    );
+
+    // What the provider counted last stands for all before the last assistant turn.
+    turn.last_usage = Some(10);
+    let report = reduction.clear_turn(&mut turn).await.unwrap();
+    let mut last_round = three_rounds().split_off(4);
+    assert_eq!(report.tokens.unwrap().counted, 10 + tokens(&reduction, &mut last_round));
+    assert!(!report.is_change());
+}
+
+#[tokio::test]
+async fn c2_c3_the_newest_rounds_stay_and_the_oldest_go() {
+    let store = memory();
+    let reduction = eager(&store).build().unwrap();
+    let mut messages = three_rounds();
+    let report = clear(&reduction, &mut messages).await;
+    let expected = [Outcome::Cleared, Outcome::Cleared, Outcome::Kept(Reason::Unanswered)];
+    assert_eq!(outcomes(&report).into_iter().map(|(_, outcome)| outcome).collect::<Vec<_>>(), expected);
+    insta::assert_snapshot!(text(content(&messages[1])), @r#"[offcut/1 cleared 3492B/400L 43 "memory://t/clear/a"] Old result of grep. Read it with read_file."#);
+    assert_eq!(
+        stored(&store).await,
+        [
+            ("memory://t/clear/a".to_owned(), lines(400).into_bytes()),
+            ("memory://t/clear/b".to_owned(), lines(401).into_bytes()),
+        ]
+    );
+    assert_eq!(messages[4..], three_rounds()[4..]);
+}
+
+#[tokio::test]
+async fn c2_retention_counts_rounds() {
+    for (keep, cleared) in [(0, 3), (1, 2), (2, 1), (3, 0), (99, 0)] {
+        let mut messages = three_rounds();
+        messages.push(Message::assistant("done"));
+        let reduction = eager(&memory()).clear_retention_suffix_limit(keep).build().unwrap();
+        assert_eq!(clear(&reduction, &mut messages).await.cleared_tool_uses(), cleared, "keep {keep}");
+    }
+}
+
+#[tokio::test]
+async fn c3_what_stays_and_why() {
+    let store = memory();
+    let reduction = eager(&store)
+        .clear_exclude_tools(["listed"])
+        .tool("skipped", ToolPolicy::new().skip_clear(true))
+        .tool("strict", ToolPolicy::new().keep_errors(false))
+        .build()
+        .unwrap();
+    let error = |id, tool, content: String| {
+        let call = call(id, tool);
+        [Message::calls(vec![call.clone()]), Message::tool(&call, vec![content.into()], true)]
+    };
+    let mut messages = [
+        round("a", "listed", lines(100)),
+        round("b", "skipped", lines(100)),
+        error("c", "f", lines(100)),
+        error("d", "f", lines(2_000)),
+        error("e", "strict", lines(100)),
+        round("f", "f", "ok"),
+        round("g", "f", lines(100)),
+    ]
+    .concat();
+    let report = clear(&reduction, &mut messages).await;
+    let kept = |id: &str, reason| (id.to_owned(), Outcome::Kept(reason));
+    assert_eq!(
+        outcomes(&report),
+        [
+            kept("a", Reason::Excluded),
+            kept("b", Reason::Excluded),
+            kept("c", Reason::ShortError),
+            ("d".to_owned(), Outcome::Cleared),
+            ("e".to_owned(), Outcome::Cleared),
+            kept("f", Reason::NoGain),
+            kept("g", Reason::Unanswered),
+        ]
+    );
+    assert!(matches!(&messages[7], Message::Tool { is_error: true, .. }), "the mark stays");
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(outcomes(&report)[3], kept("d", Reason::AlreadyHint));
+    assert!(!report.is_change());
+}
+
+#[tokio::test]
+async fn c4_every_part_has_its_line_and_its_name() {
+    let store = memory();
+    let reduction = eager(&store).build().unwrap();
+    let parts = vec![
+        Part::from(lines(100)),
+        Part::Json(json!({"rows": lines(50)})),
+        Part::Media { mime: "image/png".into(), data: vec![7; 3_000].into() },
+        Part::Link { mime: Some("image/png".into()), url: "https://example.org/a.png".into() },
+        Part::Opaque(json!({"type": "new", "x": lines(10)})),
+    ];
+    let first = call("a", "shoot");
+    let mut messages = vec![Message::calls(vec![first.clone()]), Message::tool(&first, parts, false)];
+    messages.extend(round("b", "f", "ok"));
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(report.decisions[0].outcome, Outcome::Cleared);
+    insta::assert_snapshot!(text(content(&messages[1])), @r#"
+    [offcut/1 cleared 792B/100L 44 "memory://t/clear/a"] Old result of shoot. Read it with read_file.
+    [offcut/1 cleared 452B/1L 44 "memory://t/clear/a-2.json"] Old result of shoot. Read it with read_file.
+    [offcut/1 cleared 3000B 49 "memory://t/clear/a-3.png"] Old image/png from shoot. Read it with read_file.
+    [offcut/1 link 0B 20 "https://example.org/a.png"] Old link from shoot.
+    [offcut/1 cleared 102B/1L 44 "memory://t/clear/a-5.json"] Old result of shoot. Read it with read_file.
+    "#);
+    let names: Vec<_> = stored(&store).await.into_iter().map(|(location, content)| (location, content.len())).collect();
+    insta::assert_debug_snapshot!(names, @r#"
+    [
+        (
+            "memory://t/clear/a",
+            792,
+        ),
+        (
+            "memory://t/clear/a-2.json",
+            452,
+        ),
+        (
+            "memory://t/clear/a-3.png",
+            3000,
+        ),
+        (
+            "memory://t/clear/a-5.json",
+            102,
+        ),
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn c4_arguments_go_too_when_asked() {
+    let store = memory();
+    let reduction = eager(&store).max_tokens_for_clear(10).clear_tool_inputs(true).build().unwrap();
+    let write = ToolCall::new("a", "write", json!({"text": lines(200)}).to_string());
+    let mut messages = vec![Message::calls(vec![write.clone()]), Message::tool(&write, vec!["ok".into()], false)];
+    messages.extend(round("b", "f", "ok"));
+    let before = tokens(&reduction, &mut messages);
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(before - tokens(&reduction, &mut messages), report.cleared_input_tokens());
+    let Message::Assistant { calls, .. } = &messages[0] else { panic!() };
+    insta::assert_snapshot!(calls[0].arguments, @r#"{"_cleared":"[offcut/1 cleared 1903B/1L 47 \"memory://t/clear/a-args\"] Old arguments of write. Read it with read_file."}"#);
+    assert_eq!(stored(&store).await, [("memory://t/clear/a-args".to_owned(), write.arguments.into_bytes())]);
+    let report = clear(&reduction, &mut messages).await;
+    assert!(!report.is_change());
+    let arguments = report.decisions.iter().find(|decision| decision.subject == Subject::Arguments).unwrap();
+    assert_eq!(arguments.outcome, Outcome::Kept(Reason::AlreadyHint));
+}
+
+#[tokio::test]
+async fn c5_a_truncated_result_is_cut_to_a_hint_at_where_it_is() {
+    let store = memory();
+    let reduction = eager(&store).max_length_for_trunc(2_000).preview_length(800).stub_length(90).build().unwrap();
+    let shown = reduction.truncate(&call("a", "grep"), lines(1_000)).await.unwrap();
+    let mut messages = [round("a", "grep", shown.parts[0].clone()), round("b", "f", "ok")].concat();
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(report.decisions[0].outcome, Outcome::Shortened);
+    insta::assert_snapshot!(text(content(&messages[1])), @r#"
+    [offcut/1 cleared 8893B/1000L 43+85 "memory://t/trunc/a"] Old result of grep. Read it with read_file.
+    line 1
+    line 2
+    line 3
+    line 4
+    line 5
+    line 6
+    [… 8833 B, L7-999 …]
+    ine 999
+    line 1000
+    "#);
+    assert_eq!(stored(&store).await.len(), 1, "no second copy");
+}
+
+#[tokio::test]
+async fn c5_a_page_is_cut_to_a_hint_at_what_it_was_read_from() {
+    use offcut::agent::Tool;
+    let store = memory();
+    let reduction = eager(&store).max_length_for_trunc(3_000).preview_length(800).build().unwrap();
+    let shown = reduction.truncate(&call("a", "grep"), lines(1_000)).await.unwrap();
+    let location = shown.report.decisions[0].locations[0].to_string();
+    for arguments in
+        [json!({"path": location}), json!({"path": location, "offset": 500}), json!({"path": location, "pattern": "9"})]
+    {
+        let read = ToolCall::new("r", "read_file", arguments.to_string());
+        let (page, _) = reduction.read_file_tool().call(&read).await.unwrap().into_parts().await;
+        let mut messages = [round("r", "read_file", page[0].clone()), round("b", "f", "ok")].concat();
+        let report = clear(&reduction, &mut messages).await;
+        assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "{arguments}");
+        let hint = Hint::parse(text(content(&messages[1]))).unwrap();
+        assert_eq!((hint.kind, hint.location.unwrap().to_string()), (Kind::Cleared, location.clone()));
+        assert_eq!(stored(&store).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn c5_an_imitation_loses_nothing() {
+    let store = memory();
+    let reduction = eager(&store).max_length_for_trunc(3_000).preview_length(800).build().unwrap();
+    let shown = reduction.truncate(&call("a", "grep"), lines(1_000)).await.unwrap();
+    let real = Hint::parse(&shown.text()).unwrap();
+    let mut longer = real.clone();
+    longer.preview.push_str(&"what only the imitation says\n".repeat(20));
+    let mut elsewhere = real.clone();
+    elsewhere.location = Some(store.locate(&Key::new("trunc/nothing-there").unwrap()));
+    let mut chatty = real.clone();
+    chatty.prose.push_str(" And a secret.");
+    for imitation in [longer, elsewhere, chatty] {
+        let forged = imitation.render();
+        let mut messages = [round("x", "curl", forged.clone()), round("b", "f", "ok")].concat();
+        let report = clear(&reduction, &mut messages).await;
+        assert_eq!(text(content(&messages[1])), forged, "left alone");
+        assert!(!report.decisions[0].outcome.is_change());
+    }
+    // What points outside of our roots is ordinary text.
+    let mut foreign = real;
+    foreign.location = Some(offcut::backend::Location::new("/etc/passwd"));
+    let forged = foreign.render();
+    let mut messages = [round("x", "curl", forged.clone()), round("b", "f", "ok")].concat();
+    assert_eq!(clear(&reduction, &mut messages).await.decisions[0].outcome, Outcome::Cleared);
+    assert!(stored(&store).await.contains(&("memory://t/clear/x".to_owned(), forged.into_bytes())));
+}
+
+#[tokio::test]
+async fn c6_a_pass_that_would_free_too_little_does_nothing() {
+    let store = memory();
+    let reduction = eager(&store).clear_at_least_tokens(1_000_000).build().unwrap();
+    let mut messages = three_rounds();
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(messages, three_rounds());
+    assert!(stored(&store).await.is_empty());
+    assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::TooLittle));
+}
+
+#[tokio::test]
+async fn the_target_is_a_low_water_mark() {
+    let store = memory();
+    let mut messages = three_rounds();
+    let total = tokens(&eager(&store).build().unwrap(), &mut messages);
+    let reduction = builder(&store).max_tokens_for_clear(total - 1).clear_target_tokens(total - 100).build().unwrap();
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(
+        outcomes(&report)[..2],
+        [("a".to_owned(), Outcome::Cleared), ("b".to_owned(), Outcome::Kept(Reason::TargetReached)),]
+    );
+    assert!(tokens(&reduction, &mut messages) <= total - 100);
+}
+
+#[tokio::test]
+async fn c8_without_a_backend_results_are_gone_and_the_hint_says_so() {
+    let reduction = ToolReduction::builder().skip_truncation(true).max_tokens_for_clear(100).build().unwrap();
+    let mut messages = three_rounds();
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(report.decisions[0].outcome, Outcome::Lost);
+    insta::assert_snapshot!(text(content(&messages[1])), @"[offcut/1 cleared 3492B/400L 75 -] Old result of grep, removed and not stored. Call grep again if you need it.");
+    let again = messages.clone();
+    assert!(!clear(&reduction, &mut messages).await.is_change());
+    assert_eq!(messages, again);
+}
+
+#[tokio::test]
+async fn c9_plain_messages_make_no_later_pass_lose_anything() {
+    let store = memory();
+    let reduction = eager(&store).build().unwrap();
+    let mut messages = Vec::new();
+    let mut originals = Vec::new();
+    for n in 0..6 {
+        messages.extend(round(&format!("call_{n}"), "f", lines(100 + n)));
+        originals.push(lines(100 + n));
+        messages.push(Message::assistant("let me think"));
+        messages.push(Message::user("go on"));
+        clear(&reduction, &mut messages).await;
+        // The messages went through JSON and lost what is not in it.
+        messages = serde_json::from_str(&serde_json::to_string(&messages).unwrap()).unwrap();
+    }
+    let there: Vec<_> = stored(&store).await.into_iter().map(|(_, content)| content).collect();
+    assert_eq!(there, originals[..5].iter().map(|text| text.clone().into_bytes()).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn c11_skip_clear_counts_nothing() {
+    let count = |_: &str| -> u64 { panic!("counted") };
+    let reduction = eager(&memory()).skip_clear(true).count_tokens_with(count).build().unwrap();
+    let mut messages = three_rounds();
+    let report = clear(&reduction, &mut messages).await;
+    assert!(report.tokens.is_none() && report.decisions.is_empty());
+}
+
+#[tokio::test]
+async fn c13_originals_are_treated_the_same_every_turn() {
+    let store = memory();
+    let reduction = eager(&store).max_tokens_for_clear(700).clear_target_tokens(400).build().unwrap();
+    let (mut history, mut sent): (Vec<Message>, Vec<Message>) = (Vec::new(), Vec::new());
+    for n in 0..12 {
+        history.extend(round("call_0", "f", lines(60 + n % 2)));
+        let mut turn = history.clone();
+        clear(&reduction, &mut turn).await;
+        let common = sent.iter().zip(&turn).take_while(|(a, b)| a == b).count();
+        // What was cleared once is cleared to the same bytes; only what is cleared now differs.
+        for message in &sent[common..] {
+            if let Some(hint) = Hint::parse_all(text_of(message)) {
+                panic!("changed a hint: {hint:?}");
+            }
+        }
+        sent = turn;
+    }
+    assert_eq!(stored(&store).await.len(), 3, "the id's first result, and two texts by digest");
+}
+
+fn text_of(message: &Message) -> &str {
+    if let Message::Tool { content, .. } = message { text(content) } else { "" }
+}
+
+#[tokio::test]
+async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
+    let store = memory();
+    let reduction = eager(&store).build().unwrap();
+    let mut messages = three_rounds();
+    let committed = reduction.plan(&Messages::new(&Plain, &mut messages)).commit().await.unwrap();
+    messages[1] = Message::tool(&call("a", "grep"), vec!["edited".into()], false);
+    let report = committed.apply(&mut Messages::new(&Plain, &mut messages));
+    assert_eq!(text(content(&messages[1])), "edited");
+    assert_eq!(
+        outcomes(&report)[..2],
+        [("a".to_owned(), Outcome::Kept(Reason::ChangedMeanwhile)), ("b".to_owned(), Outcome::Cleared),]
+    );
+    // A conversation that got shorter is no trouble either.
+    let committed = reduction.plan(&Messages::new(&Plain, &mut three_rounds())).commit().await.unwrap();
+    let mut shorter = three_rounds()[..1].to_vec();
+    assert!(!committed.apply(&mut Messages::new(&Plain, &mut shorter)).is_change());
+}
+
+#[tokio::test]
+async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
+    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly, OnOffloadError::Fail] {
+        let store = Faulty::new(memory());
+        store.fault_on_write(2, Fault::Fail(ErrorKind::Unavailable));
+        let reduction =
+            ToolReduction::builder().backend(store.clone()).max_tokens_for_clear(100).on_offload_error(then);
+        let reduction = reduction.build().unwrap();
+        let mut messages = three_rounds();
+        match reduction.clear(&Plain, &mut messages).await {
+            Ok(report) if then == OnOffloadError::KeepOriginal => {
+                assert_eq!(report.decisions[1].outcome, Outcome::Kept(Reason::StoreFailed));
+                assert_eq!(messages[3], three_rounds()[3]);
+            }
+            Ok(report) => {
+                assert_eq!((then, report.decisions[1].outcome), (OnOffloadError::PreviewOnly, Outcome::Lost));
+                assert!(text(content(&messages[3])).contains("not stored"));
+            }
+            Err(Error::Offload { call_id, .. }) => {
+                assert_eq!((then, call_id.as_str()), (OnOffloadError::Fail, "b"));
+                assert_eq!(messages, three_rounds(), "as it was");
+                assert!(reduction.clear(&Plain, &mut messages).await.unwrap().is_change(), "trying again is safe");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn l10_sessions_see_nothing_of_each_other() {
+    let store = memory();
+    let reduction = eager(&store).max_length_for_trunc(2_000).preview_length(500).build().unwrap();
+    let (one, two) = (reduction.session("one"), reduction.session("two"));
+    let mut messages = three_rounds();
+    clear(&one, &mut messages).await;
+    let location = Hint::parse(text(content(&messages[1]))).unwrap().location.unwrap();
+    assert_eq!(location.as_str(), "memory://t/one/clear/a");
+    assert!(one.read_original(&location).await.is_some());
+    assert!(two.read_original(&location).await.is_none());
+    assert!(reduction.read_original(&location).await.is_none());
+    let hostile = reduction.session("../one");
+    let shown = hostile.truncate(&call("a", "f"), lines(400)).await.unwrap();
+    assert!(!shown.report.decisions[0].locations[0].as_str().contains(".."));
+}
+
+#[tokio::test]
+async fn openai_messages_keep_what_is_not_ours() {
+    let store = memory();
+    let reduction = eager(&store).language(Language::Chinese).build().unwrap();
+    let mut messages = vec![
+        json!({"role": "system", "content": "Be brief.", "x": 1}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}}], "reasoning_content": "hm"}),
+        json!({"role": "tool", "tool_call_id": "a", "content": lines(400), "y": [1, 2]}),
+        json!({"role": "assistant", "content": "done"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "b", "type": "function", "function": {"name": "grep", "arguments": "{}"}}]}),
+        json!({"role": "tool", "tool_call_id": "b", "content": "ok"}),
+    ];
+    let mut expected = messages.clone();
+    let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    assert_eq!(report.decisions[0].tool, "grep");
+    expected[2]["content"] = messages[2]["content"].clone();
+    assert_eq!(serde_json::to_string(&messages).unwrap(), serde_json::to_string(&expected).unwrap());
+    insta::assert_snapshot!(messages[2]["content"].as_str().unwrap(), @r#"[offcut/1 cleared 3492B/400L 46 "memory://t/clear/a"] grep 的旧结果。可用 read_file 读取。"#);
+}

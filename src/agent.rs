@@ -10,12 +10,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
+use crate::error::Error;
 use crate::format::{Message, Messages, Plain};
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
-use crate::reduction::Error;
+
+pub use crate::tool::{Tool, ToolDefinition};
 
 /// A model that answers messages and calls tools.
 #[async_trait]
@@ -87,53 +89,6 @@ impl ModelError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.is_rate_limit
-    }
-}
-
-/// A tool that a model can call.
-#[async_trait]
-pub trait Tool: Send + Sync {
-    /// What the model is told about it.
-    fn definition(&self) -> ToolDefinition;
-
-    /// Does what `call` asks. Its arguments were written by a model.
-    ///
-    /// # Errors
-    ///
-    /// The text is shown to the model as a failed result.
-    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError>;
-}
-
-/// A tool that is shared is a tool.
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn definition(&self) -> ToolDefinition {
-        (**self).definition()
-    }
-
-    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        (**self).call(call).await
-    }
-}
-
-/// What a model is told about a tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolDefinition {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// Its arguments, as a JSON schema.
-    pub parameters: Value,
-}
-
-impl ToolDefinition {
-    /// The definition as chat completions take it.
-    #[must_use]
-    pub fn to_openai(&self) -> Value {
-        let Self { name, description, parameters } = self;
-        json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
     }
 }
 

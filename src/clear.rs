@@ -9,7 +9,7 @@ mod lines;
 mod plan;
 mod rounds;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,9 +17,9 @@ use serde_json::Value;
 use crate::backend::{Backend, Location};
 use crate::hint::{Facts, Hint};
 use crate::preview::Preview;
-use crate::read_back::Stored;
-use crate::reduction::ToolReduction;
 use crate::report::Report;
+use crate::session::Session;
+use crate::store::Stored;
 use crate::store::Target;
 use ledger::{Fingerprint, Replacement};
 
@@ -39,7 +39,8 @@ pub struct Request<'a> {
 #[derive(Debug)]
 #[must_use = "a plan does nothing until it is committed and applied"]
 pub struct Plan {
-    reduction: ToolReduction,
+    session: Session,
+    ledger: Arc<Mutex<Ledger>>,
     edits: Vec<Edit>,
     report: Report,
 }
@@ -56,7 +57,8 @@ impl Plan {
 #[derive(Debug)]
 #[must_use = "what is stored does nothing until it is applied"]
 pub struct Committed {
-    reduction: ToolReduction,
+    session: Session,
+    ledger: Arc<Mutex<Ledger>>,
     ready: Vec<Ready>,
     report: Report,
 }
@@ -127,17 +129,17 @@ struct Draft {
 }
 
 impl Draft {
-    fn render(&self, reduction: &ToolReduction, location: Option<Location>) -> String {
+    fn render(&self, session: &Session, location: Option<Location>) -> String {
         let mut hint = self.hint.clone();
         hint.location = location;
         let facts = Facts {
             tool: &self.tool,
-            reader: reduction.reader(),
+            reader: session.reader(),
             mime: self.mime.as_deref(),
             is_arguments: self.is_arguments,
             ..Facts::default()
         };
-        hint.prose = reduction.language().prose().of_hint(&hint, facts);
+        hint.prose = session.language().prose().of_hint(&hint, facts);
         hint.render()
     }
 }

@@ -1,6 +1,5 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
-mod builder;
 mod error;
 
 use std::collections::BTreeMap;
@@ -12,10 +11,9 @@ use crate::backend::Backend;
 use crate::hint::Language;
 use crate::preview::Preview;
 
-pub use builder::Builder;
 pub use error::BuildError;
 
-/// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`].
+/// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
 /// # Default
 ///
@@ -169,7 +167,7 @@ impl Limit {
     }
 }
 
-/// What counts tokens, by name. A counter of your own is set with [`Builder::count_tokens_with`].
+/// What counts tokens, by name. A counter of your own is set with [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -331,7 +329,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// The policy for the tool `name`; `None` for a tool that nothing is said about.
-    fn resolve(settings: &Settings, global: Option<&Arc<dyn Backend>>, name: Option<&str>) -> Self {
+    pub(crate) fn resolve(settings: &Settings, global: Option<&Arc<dyn Backend>>, name: Option<&str>) -> Self {
         let nothing = ToolPolicy::default();
         let own = name.and_then(|name| settings.tool_config.get(name)).unwrap_or(&nothing);
         let is_in = |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));

@@ -22,6 +22,8 @@ use std::fmt;
 
 use crate::backend::Location;
 
+use prose::Prose;
+
 pub(crate) use prose::Facts;
 
 /// The language of the sentences in hints. Chosen for each instance, never for the process.
@@ -40,6 +42,13 @@ pub enum Language {
 
 impl Language {
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Chinese];
+
+    pub(crate) fn prose(self) -> &'static Prose {
+        match self {
+            Self::English => &en::ENGLISH,
+            Self::Chinese => &zh::CHINESE,
+        }
+    }
 }
 
 /// What a text that stands for stored content says.

@@ -42,6 +42,7 @@ pub mod backend;
 pub mod clear;
 pub mod config;
 mod content;
+mod error;
 pub mod format;
 pub mod hint;
 mod middleware;
@@ -49,18 +50,21 @@ pub mod preview;
 mod read_back;
 mod reduction;
 pub mod report;
+mod session;
 mod store;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tokens;
+mod tool;
 mod truncate;
 
-pub use config::{BuildError, Builder, Limit, OnOffloadError, Settings, TokenCounter, ToolPolicy};
+pub use config::{BuildError, Limit, OnOffloadError, Settings, TokenCounter, ToolPolicy};
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
+pub use error::Error;
 pub use hint::Language;
 pub use middleware::{BeforeModel, Middleware, Next, ToolHandler};
 pub use read_back::ReadFileTool;
-pub use reduction::{Error, ToolReduction};
+pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
 pub use truncate::Truncated;
 

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::content::{ToolCall, ToolError, ToolOutput};
+use crate::error::Error;
 use crate::format::Conversation;
-use crate::reduction::{Error, ToolReduction};
 
 /// Something that stands between a loop and its tools and model. Both methods pass everything on unless they are overridden.
 #[async_trait]
@@ -160,34 +160,5 @@ impl<'a> Next<'a> {
 impl fmt::Debug for Next<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Next").field("middlewares_left", &self.middlewares.len()).finish_non_exhaustive()
-    }
-}
-
-#[async_trait]
-impl Middleware for ToolReduction {
-    /// Truncates what the tool returns. A call that fails is passed on untouched, and nothing is stored.
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
-        let output = next.run(call).await?;
-        if !self.policy(&call.name).truncates {
-            return Ok(output);
-        }
-        self.wrap_failed_call(call, output).await
-    }
-
-    /// Truncates what the loop is going to show.
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
-        match self.truncate(call, shown).await {
-            Ok(truncated) => Ok(truncated.into()),
-            Err(error) => Err(ToolError::new(error.to_string()).with_source(error)),
-        }
-    }
-
-    /// The clear pass.
-    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
-        self.clear_turn(turn).await.map(drop)
-    }
-
-    fn required_tools(&self) -> Vec<String> {
-        self.reader().map(str::to_owned).into_iter().collect()
     }
 }

@@ -1,25 +1,25 @@
 //! The reduction itself: what a loop holds and calls.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod builder;
 
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{Ledger, Plan, Request};
-use crate::config::{Builder, Policy, Settings};
-use crate::content::{ToolCall, ToolOutput};
+use crate::config::Settings;
+use crate::content::{ToolCall, ToolError, ToolOutput};
+use crate::error::Error;
 use crate::format::{Conversation, Format, Messages};
-use crate::hint::Language;
-use crate::middleware::BeforeModel;
-use crate::read_back::{MAX_PAGE, ReadFileTool, Stored};
+use crate::middleware::{BeforeModel, Middleware, Next};
+use crate::read_back::ReadFileTool;
 use crate::report::Report;
-use crate::store::{Roots, session_segment};
-use crate::tokens::Meter;
-use crate::truncate::Truncated;
+use crate::session::Session;
+use crate::truncate::{Truncated, truncate};
 
-pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
+pub use builder::Builder;
 
 /// Keeps what tools return from filling a model's context, and loses none of it.
 ///
@@ -37,58 +37,15 @@ pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 /// assert!(shown.text().starts_with("[offcut/1 truncated 20000B/1000L"));
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ToolReduction {
-    shared: Arc<Shared>,
-    session: Arc<Session>,
-}
-
-/// What all sessions share.
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
-    pub(crate) default: Policy,
-    pub(crate) policies: HashMap<String, Policy>,
-    pub(crate) meter: Meter,
-    pub(crate) on_report: Option<OnReport>,
-}
-
-struct Session {
-    roots: Roots,
-    ledger: Mutex<Ledger>,
-}
-
-impl fmt::Debug for ToolReduction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolReduction")
-            .field("settings", &self.shared.settings)
-            .field("backend", &self.shared.default.backend)
-            .field("roots", &self.session.roots)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a store or a handler could not do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The store failed, and `on_offload_error` says that this is to fail. Nothing was changed; trying again is safe.
-    #[error(
-        "could not store what the call `{call_id}` of `{tool}` returned: try again, or set `on_offload_error` to keep it"
-    )]
-    Offload {
-        /// The tool.
-        tool: String,
-        /// The call's id.
-        call_id: String,
-        /// What the store said.
-        #[source]
-        source: BackendError,
-    },
+    session: Session,
+    ledger: Arc<Mutex<Ledger>>,
 }
 
 impl ToolReduction {
-    pub(crate) fn new(shared: Shared, roots: Roots) -> Self {
-        Self { shared: Arc::new(shared), session: Arc::new(Session { roots, ledger: Mutex::default() }) }
+    fn over(session: Session) -> Self {
+        Self { session, ledger: Arc::default() }
     }
 
     /// A builder with the documented defaults, see [`Settings`].
@@ -114,8 +71,7 @@ impl ToolReduction {
     /// ```
     #[must_use]
     pub fn session(&self, id: &str) -> Self {
-        let roots = self.session.roots.below(&session_segment(id));
-        Self { shared: self.shared.clone(), session: Arc::new(Session { roots, ledger: Mutex::default() }) }
+        Self::over(self.session.below(id))
     }
 
     /// What the model is to be shown of `output`: all of it if it is within the limit; else it is stored whole and replaced by a
@@ -127,8 +83,8 @@ impl ToolReduction {
     ///
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`; by default the result is returned whole.
     pub async fn truncate(&self, call: &ToolCall, output: impl Into<ToolOutput>) -> Result<Truncated, Error> {
-        let truncated = crate::truncate::truncate(self, call, output.into()).await?;
-        self.observe(&truncated.report);
+        let truncated = truncate(&self.session, call, output.into()).await?;
+        self.session.observe(&truncated.report);
         Ok(truncated)
     }
 
@@ -160,36 +116,25 @@ impl ToolReduction {
 
     /// [`plan`](Self::plan) with what the loop knows beside the messages.
     pub fn plan_for(&self, conversation: &dyn Conversation, request: Request<'_>) -> Plan {
-        Plan::new(self, conversation, request)
+        Plan::new(&self.session, &self.ledger, conversation, request)
     }
 
     /// The tokens of all messages and of the tools' schemas, as the clear pass counts them.
     #[must_use]
     pub fn count_tokens(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-        let meter = self.meter();
-        (0..conversation.len()).map(|message| meter.message(conversation, message)).sum::<u64>() + meter.schemas(tools)
+        self.session.meter().conversation(conversation, tools)
     }
 
     /// The tool that reads stored content back. It has the name that hints give, or `read_file` where hints name none.
     #[must_use]
     pub fn read_file_tool(&self) -> ReadFileTool {
-        ReadFileTool::new(self.clone())
+        ReadFileTool::new(self.session.clone())
     }
 
     /// The configuration.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.shared.settings
-    }
-
-    /// Where in which backend `location` is, if this session stored it.
-    pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
-        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        policies.filter_map(|policy| policy.backend.as_ref()).find_map(|backend| {
-            let key = backend.resolve(location).filter(|key| self.session.roots.own(key))?;
-            let location = backend.locate(&key);
-            Some(Stored { backend: backend.clone(), key, location })
-        })
+        self.session.settings()
     }
 
     /// Reads everything that is stored at `location`, byte for byte; `None` if this session did not store it.
@@ -200,55 +145,36 @@ impl ToolReduction {
     ///
     /// The store failed, or nothing is there.
     pub async fn read_original(&self, location: &Location) -> Option<Result<bytes::Bytes, BackendError>> {
-        let stored = self.resolve(location.as_str())?;
+        let stored = self.session.resolve(location.as_str())?;
         Some(stored.backend.read(&stored.key, 0..u64::MAX).await.map(|page| page.bytes))
     }
+}
 
-    pub(crate) fn policy(&self, tool: &str) -> &Policy {
-        self.shared.policies.get(tool).unwrap_or(&self.shared.default)
-    }
-
-    /// Whether the clear pass has anything to do at all.
-    pub(crate) fn clears(&self) -> bool {
-        self.shared.default.clears || self.shared.policies.values().any(|policy| policy.clears)
-    }
-
-    pub(crate) fn meter(&self) -> &Meter {
-        &self.shared.meter
-    }
-
-    pub(crate) fn roots(&self) -> &Roots {
-        &self.session.roots
-    }
-
-    pub(crate) fn language(&self) -> Language {
-        self.shared.settings.language
-    }
-
-    /// The reader that hints name.
-    pub(crate) fn reader(&self) -> Option<&str> {
-        self.shared.settings.read_file_tool_name.as_deref()
-    }
-
-    pub(crate) fn reader_name(&self) -> &str {
-        self.reader().unwrap_or("read_file")
-    }
-
-    /// How many bytes a page may take that `tool` returns: always under its truncation limit.
-    pub(crate) fn page_room(&self, tool: &str) -> usize {
-        let policy = self.policy(tool);
-        if policy.truncates { policy.limit.safe_bytes().min(MAX_PAGE) } else { MAX_PAGE }
-    }
-
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // Nothing that panics happens under the lock.
-        self.session.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn observe(&self, report: &Report) {
-        report.trace();
-        if let Some(on_report) = &self.shared.on_report {
-            on_report(report);
+#[async_trait]
+impl Middleware for ToolReduction {
+    /// Truncates what the tool returns. A call that fails is passed on untouched, and nothing is stored.
+    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+        let output = next.run(call).await?;
+        if !self.session.policy(&call.name).truncates {
+            return Ok(output);
         }
+        self.wrap_failed_call(call, output).await
+    }
+
+    /// Truncates what the loop is going to show.
+    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+        match self.truncate(call, shown).await {
+            Ok(truncated) => Ok(truncated.into()),
+            Err(error) => Err(ToolError::new(error.to_string()).with_source(error)),
+        }
+    }
+
+    /// The clear pass.
+    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
+        self.clear_turn(turn).await.map(drop)
+    }
+
+    fn required_tools(&self) -> Vec<String> {
+        self.session.reader().map(str::to_owned).into_iter().collect()
     }
 }

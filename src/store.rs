@@ -1,5 +1,7 @@
 //! Where in a backend a result goes: names from ids, prefixes, what to do when a name is taken.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
@@ -8,6 +10,10 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, diges
 const MAX_ID: usize = 64;
 /// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
+/// Content up to so many bytes is read whole where a text has to be compared with it.
+const MAX_WHOLE: u64 = 64 << 20;
+/// How many bytes are asked of a backend at once.
+const BLOCK: u64 = 1 << 20;
 
 /// Why content is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +181,48 @@ impl Target {
         }
         let message = format!("`{}` and `{}` hold other content: nothing was overwritten", self.first, self.second);
         Err(BackendError::new(ErrorKind::Other, message))
+    }
+}
+
+/// Stored content and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) key: Key,
+    pub(crate) location: Location,
+}
+
+impl Stored {
+    /// Gives `see` the content block by block until it has seen enough, and says how long the content is.
+    pub(crate) async fn scan(&self, mut see: impl FnMut(&[u8], u64) -> bool + Send) -> Result<u64, BackendError> {
+        let mut at = 0;
+        loop {
+            let page = self.backend.read(&self.key, at..at + BLOCK).await?;
+            let wants_more = see(&page.bytes, page.total);
+            at += page.bytes.len() as u64;
+            if page.bytes.is_empty() && at < page.total {
+                let message =
+                    format!("`{}` ended after {at} of {} bytes: the store is broken", self.location, page.total);
+                return Err(BackendError::new(ErrorKind::Other, message));
+            }
+            if at >= page.total || !wants_more {
+                return Ok(page.total);
+            }
+        }
+    }
+
+    /// All of it, or `None` if it is more than [`MAX_WHOLE`].
+    pub(crate) async fn whole(&self) -> Result<Option<Bytes>, BackendError> {
+        let mut content = Vec::new();
+        let total = self
+            .scan(|bytes, total| {
+                if total <= MAX_WHOLE {
+                    content.extend_from_slice(bytes);
+                }
+                total <= MAX_WHOLE
+            })
+            .await?;
+        Ok((content.len() as u64 == total).then(|| content.into()))
     }
 }
 

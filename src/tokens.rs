@@ -99,8 +99,9 @@ impl Meter {
         tokens
     }
 
-    pub(crate) fn schemas(&self, tools: &[Value]) -> u64 {
-        tools.iter().map(|tool| self.text(&tool.to_string())).sum()
+    pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
+        let messages: u64 = (0..conversation.len()).map(|message| self.message(conversation, message)).sum();
+        messages + tools.iter().map(|tool| self.text(&tool.to_string())).sum::<u64>()
     }
 }
 

@@ -10,9 +10,10 @@ use futures_util::stream;
 use crate::backend::Location;
 use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Body, Chunk, Collected, Part, Piece, ToolCall, ToolError, ToolOutput};
+use crate::error::Error;
 use crate::read_back::shown_by_another_reader;
-use crate::reduction::{Error, ToolReduction};
 use crate::report::{self, Change, Decision, Outcome, Reason, Report, Subject};
+use crate::session::Session;
 use crate::store::{Name, Phase, Target};
 use cut::{Cut, Draft};
 
@@ -68,34 +69,30 @@ impl From<Truncated> for ToolOutput {
 }
 
 /// Decides, stores, and puts the result together.
-pub(crate) async fn truncate(
-    reduction: &ToolReduction,
-    call: &ToolCall,
-    output: ToolOutput,
-) -> Result<Truncated, Error> {
-    let policy = reduction.policy(&call.name);
+pub(crate) async fn truncate(session: &Session, call: &ToolCall, output: ToolOutput) -> Result<Truncated, Error> {
+    let policy = session.policy(&call.name);
     let Collected { mut pieces, is_error, interrupted } = output.collect().await;
     let Some(backend) = policy.backend.as_ref().filter(|_| policy.truncates) else {
         let parts = pieces.into_iter().map(Piece::into_part).collect();
         return Ok(Truncated { parts, is_error, interrupted, report: report(None) });
     };
-    let mut decision = new_decision(reduction, policy, call, &pieces);
+    let mut decision = new_decision(session, policy, call, &pieces);
 
-    if let Some((location, parts)) = page_of_our_own(reduction, policy, call, &pieces).await {
+    if let Some((location, parts)) = page_of_our_own(session, policy, call, &pieces).await {
         decision.outcome = Outcome::Paged;
         decision.locations = vec![location];
         pieces = parts.into_iter().map(Piece::Part).collect();
     } else {
-        let plan = cut::plan(reduction, policy, &call.id, &pieces, interrupted.is_some());
+        let plan = cut::plan(session, policy, &call.id, &pieces, interrupted.is_some());
         let mut shown = Vec::new();
         for Cut { draft, drops } in plan {
             let name = Name::of(&call.id, &draft.content).part(draft.number);
-            let target = Target::new(reduction.roots(), Phase::Truncate, &name, &draft.content);
+            let target = Target::new(session.roots(), Phase::Truncate, &name, &draft.content);
             let location = match target.save(backend, draft.content.clone()).await {
                 Ok(location) => Some(location),
                 Err(source) => {
                     decision.error = Some(source.to_string());
-                    match reduction.settings().on_offload_error {
+                    match session.settings().on_offload_error {
                         OnOffloadError::Fail => {
                             let (tool, call_id) = (call.name.clone(), call.id.clone());
                             return Err(Error::Offload { tool, call_id, source });
@@ -107,13 +104,13 @@ pub(crate) async fn truncate(
             };
             shown.push((draft, drops, location));
         }
-        apply(reduction, &mut pieces, &mut decision, shown);
+        apply(session, &mut pieces, &mut decision, shown);
     }
 
     let parts: Vec<Part> = pieces.into_iter().map(Piece::into_part).collect();
     decision.bytes.after = parts.iter().map(text_bytes).sum();
     if let Some(tokens) = &mut decision.tokens {
-        tokens.after = parts.iter().map(|part| reduction.meter().part(part.into())).sum();
+        tokens.after = parts.iter().map(|part| session.meter().part(part.into())).sum();
     }
     Ok(Truncated { parts, is_error, interrupted, report: report(Some(decision)) })
 }
@@ -122,12 +119,12 @@ fn report(decision: Option<Decision>) -> Report {
     Report { phase: report::Phase::Truncate, decisions: decision.into_iter().collect(), tokens: None }
 }
 
-fn new_decision(reduction: &ToolReduction, policy: &Policy, call: &ToolCall, pieces: &[Piece]) -> Decision {
+fn new_decision(session: &Session, policy: &Policy, call: &ToolCall, pieces: &[Piece]) -> Decision {
     let bytes = pieces.iter().map(|piece| match piece {
         Piece::Part(part) => text_bytes(part),
         Piece::NotUtf8 { bytes, .. } => bytes.len() as u64,
     });
-    let tokens = || pieces.iter().map(|piece| piece_tokens(reduction, piece)).sum();
+    let tokens = || pieces.iter().map(|piece| piece_tokens(session, piece)).sum();
     Decision {
         tool: call.name.clone(),
         call_id: call.id.clone(),
@@ -141,10 +138,10 @@ fn new_decision(reduction: &ToolReduction, policy: &Policy, call: &ToolCall, pie
     }
 }
 
-fn piece_tokens(reduction: &ToolReduction, piece: &Piece) -> u64 {
+fn piece_tokens(session: &Session, piece: &Piece) -> u64 {
     match piece {
-        Piece::Part(part) => reduction.meter().part(part.into()),
-        Piece::NotUtf8 { text, .. } => reduction.meter().text(text),
+        Piece::Part(part) => session.meter().part(part.into()),
+        Piece::NotUtf8 { text, .. } => session.meter().text(text),
     }
 }
 
@@ -159,22 +156,22 @@ fn text_bytes(part: &Part) -> u64 {
 
 /// The page to show instead, if this is what another reader returned of content that is stored already.
 async fn page_of_our_own(
-    reduction: &ToolReduction,
+    session: &Session,
     policy: &Policy,
     call: &ToolCall,
     pieces: &[Piece],
 ) -> Option<(Location, Vec<Part>)> {
     let [Piece::Part(Part::Text(text))] = pieces else { return None };
-    if !cut::is_over(reduction, policy.limit, [text.as_str()]) {
+    if !cut::is_over(session, policy.limit, [text.as_str()]) {
         return None;
     }
-    let (stored, parts) = shown_by_another_reader(reduction, call, text, reduction.page_room(&call.name)).await?;
+    let (stored, parts) = shown_by_another_reader(session, call, text, session.page_room(&call.name)).await?;
     Some((stored.location, parts))
 }
 
 /// Puts the hints where the texts were.
 fn apply(
-    reduction: &ToolReduction,
+    session: &Session,
     pieces: &mut Vec<Piece>,
     decision: &mut Decision,
     shown: Vec<(Draft, Vec<usize>, Option<Location>)>,
@@ -185,7 +182,7 @@ fn apply(
             (None, _) | (_, Outcome::Lost) => Outcome::Lost,
             (Some(_), _) => Outcome::Truncated,
         };
-        let text = draft.render(reduction, location.clone());
+        let text = draft.render(session, location.clone());
         decision.locations.extend(location);
         pieces[draft.index] = Piece::Part(Part::Text(text));
         dropped.extend(drops);
@@ -201,8 +198,8 @@ fn apply(
 }
 
 impl Draft {
-    fn render(&self, reduction: &ToolReduction, location: Option<Location>) -> String {
-        self.hint(reduction, location).render()
+    fn render(&self, session: &Session, location: Option<Location>) -> String {
+        self.hint(session, location).render()
     }
 }
 

@@ -3,17 +3,18 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::ledger::{Fingerprint, Replacement};
+use super::ledger::{Fingerprint, Replacement, lock};
 use super::{Action, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{BackendError, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
+use crate::error::Error;
 use crate::format::{Conversation, Piece};
 use crate::hint::{Facts, Hint, Kind, Language, count_lines};
 use crate::preview::holds_only;
 use crate::read_back::is_genuine;
-use crate::reduction::{Error, ToolReduction};
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
+use crate::session::Session;
 
 /// How many results are stored at once.
 const AT_ONCE: usize = 8;
@@ -27,10 +28,10 @@ impl Plan {
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
     /// stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
-        let Self { reduction, edits, mut report } = self;
+        let Self { session, ledger, edits, mut report } = self;
         let outcomes: Vec<(usize, Result<Committing, Error>)> = stream::iter(edits.into_iter().map(|edit| {
-            let (reduction, decision) = (&reduction, report.decisions[edit.decision].clone());
-            async move { (edit.decision, commit_edit(reduction, edit, decision).await) }
+            let (session, decision) = (&session, report.decisions[edit.decision].clone());
+            async move { (edit.decision, commit_edit(session, edit, decision).await) }
         }))
         .buffered(AT_ONCE)
         .collect()
@@ -41,7 +42,7 @@ impl Plan {
             report.decisions[index] = committing.decision;
             ready.extend(committing.ready);
         }
-        Ok(Committed { reduction, ready, report })
+        Ok(Committed { session, ledger, ready, report })
     }
 }
 
@@ -51,7 +52,7 @@ struct Committing {
     ready: Option<Ready>,
 }
 
-async fn commit_edit(reduction: &ToolReduction, edit: Edit, mut decision: Decision) -> Result<Committing, Error> {
+async fn commit_edit(session: &Session, edit: Edit, mut decision: Decision) -> Result<Committing, Error> {
     let Edit { decision: index, place, original, action } = edit;
     let lines = match action {
         Action::Repeat(replacement) => {
@@ -62,7 +63,7 @@ async fn commit_edit(reduction: &ToolReduction, edit: Edit, mut decision: Decisi
     };
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
-        match commit_line(reduction, line).await {
+        match commit_line(session, line).await {
             Ok(Said { text, location }) => {
                 texts.push(text);
                 decision.locations.extend(location);
@@ -73,7 +74,7 @@ async fn commit_edit(reduction: &ToolReduction, edit: Edit, mut decision: Decisi
             }
             Err(Unsaid::Store { error, instead }) => {
                 decision.error = Some(error.to_string());
-                match (reduction.settings().on_offload_error, instead) {
+                match (session.settings().on_offload_error, instead) {
                     (OnOffloadError::Fail, _) => {
                         let Decision { tool, call_id, .. } = decision;
                         return Err(Error::Offload { tool, call_id, source: error });
@@ -99,7 +100,7 @@ async fn commit_edit(reduction: &ToolReduction, edit: Edit, mut decision: Decisi
         }
     };
     let tokens_before = decision.tokens.map_or(0, |change| change.before);
-    let after = (text.len() as u64, reduction.meter().text(&text));
+    let after = (text.len() as u64, session.meter().text(&text));
     // The plan reckoned with the longest form; a text that says "not saved" was not part of that.
     if after.0 >= decision.bytes.before || after.1 > tokens_before {
         decision.keep(Reason::NoGain);
@@ -125,10 +126,10 @@ enum Unsaid {
     Store { error: BackendError, instead: Option<String> },
 }
 
-async fn commit_line(reduction: &ToolReduction, line: Line) -> Result<Said, Unsaid> {
+async fn commit_line(session: &Session, line: Line) -> Result<Said, Unsaid> {
     match line {
         Line::Ready(text) => Ok(Said { text, location: None }),
-        Line::Store(store) => save(reduction, *store).await,
+        Line::Store(store) => save(session, *store).await,
         Line::Shorten(shorten) => {
             let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = *shorten;
             let content = match stored.whole().await {
@@ -136,15 +137,15 @@ async fn commit_line(reduction: &ToolReduction, line: Line) -> Result<Said, Unsa
                 Err(error) if otherwise.is_none() => return Err(Unsaid::Store { error, instead: None }),
                 Err(_) => None,
             };
-            let genuine = content.filter(|content| matches_stored(reduction, &shown, content));
+            let genuine = content.filter(|content| matches_stored(session, &shown, content));
             match (genuine, otherwise) {
                 (Some(content), _) => {
                     let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
                     draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);
-                    let text = draft.render(reduction, Some(stored.location.clone()));
+                    let text = draft.render(session, Some(stored.location.clone()));
                     Ok(Said { text, location: Some(stored.location) })
                 }
-                (None, Some(otherwise)) => commit_stored(reduction, *otherwise).await,
+                (None, Some(otherwise)) => commit_stored(session, *otherwise).await,
                 (None, None) => Err(Unsaid::Unverified),
             }
         }
@@ -152,31 +153,31 @@ async fn commit_line(reduction: &ToolReduction, line: Line) -> Result<Said, Unsa
 }
 
 /// What was no genuine page of what is stored: it is stored itself, or gone where nothing is stored.
-async fn commit_stored(reduction: &ToolReduction, line: Line) -> Result<Said, Unsaid> {
+async fn commit_stored(session: &Session, line: Line) -> Result<Said, Unsaid> {
     match line {
-        Line::Store(store) => save(reduction, *store).await,
+        Line::Store(store) => save(session, *store).await,
         Line::Ready(text) => Ok(Said { text, location: None }),
         Line::Shorten(_) => Err(Unsaid::Unverified),
     }
 }
 
-async fn save(reduction: &ToolReduction, store: ToStore) -> Result<Said, Unsaid> {
+async fn save(session: &Session, store: ToStore) -> Result<Said, Unsaid> {
     let ToStore { backend, target, content, draft } = store;
     match target.save(&backend, content).await {
-        Ok(location) => Ok(Said { text: draft.render(reduction, Some(location.clone())), location: Some(location) }),
-        Err(error) => Err(Unsaid::Store { error, instead: Some(draft.render(reduction, None)) }),
+        Ok(location) => Ok(Said { text: draft.render(session, Some(location.clone())), location: Some(location) }),
+        Err(error) => Err(Unsaid::Store { error, instead: Some(draft.render(session, None)) }),
     }
 }
 
 /// Whether all that a hint shows is what it says is stored, so that the hint can be cut and nothing is lost by it. Anybody can
 /// write a text that looks like a hint.
-fn matches_stored(reduction: &ToolReduction, shown: &Hint, content: &Bytes) -> bool {
+fn matches_stored(session: &Session, shown: &Hint, content: &Bytes) -> bool {
     if shown.kind != Kind::Truncated {
         return is_genuine(shown, content);
     }
     let Some((parts, text)) = texts_in(shown, content) else { return false };
     let is_said = Language::ALL.into_iter().any(|language| {
-        [reduction.reader(), None].into_iter().any(|reader| {
+        [session.reader(), None].into_iter().any(|reader| {
             let facts = Facts { reader, parts, ..Facts::default() };
             language.prose().of_hint(shown, facts) == shown.prose
         })
@@ -201,7 +202,7 @@ impl Committed {
     /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored is left alone and reported as
     /// changed meanwhile.
     pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
-        let Self { reduction, ready, mut report } = self;
+        let Self { session, ledger, ready, mut report } = self;
         for Ready { decision, place, original, replacement, is_repeat } in ready {
             if fingerprint_at(conversation, place) != Some(original) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
@@ -217,11 +218,11 @@ impl Committed {
                 _ => continue,
             }
             if !is_repeat && let Some(replaced) = fingerprint_at(conversation, place) {
-                reduction.ledger().record(original, replaced, replacement);
+                lock(&ledger).record(original, replaced, replacement);
             }
         }
         report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        reduction.observe(&report);
+        session.observe(&report);
         report
     }
 }

@@ -1,6 +1,7 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -76,6 +77,11 @@ pub(crate) struct Ledger {
     replacements: HashMap<Fingerprint, Vec<Replacement>>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint>,
+}
+
+/// Nothing that panics happens under the lock, so what is in it is whole.
+pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ledger {

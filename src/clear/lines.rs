@@ -12,8 +12,8 @@ use crate::backend::{Location, digest};
 use crate::config::Policy;
 use crate::format::{Data, PartRef};
 use crate::hint::{Hint, Kind, count_lines};
-use crate::read_back::Stored;
-use crate::reduction::ToolReduction;
+use crate::session::Session;
+use crate::store::Stored;
 use crate::store::{Name, Phase, Target};
 
 /// A longer link is stored like any other content.
@@ -21,7 +21,7 @@ const MAX_LINK: usize = 2048;
 
 /// Makes the lines of one pass, and gives each content a name that no other content of the pass has.
 pub(super) struct Liner<'a> {
-    reduction: &'a ToolReduction,
+    session: &'a Session,
     /// The ids of the results so far. A later result of the same id is named with its digest, whichever pass clears it.
     ids: HashSet<&'a str>,
     is_repeated_id: bool,
@@ -38,8 +38,8 @@ pub(super) struct Source<'s> {
 }
 
 impl<'a> Liner<'a> {
-    pub(super) fn new(reduction: &'a ToolReduction) -> Self {
-        Self { reduction, ids: HashSet::new(), is_repeated_id: false, names: HashMap::new() }
+    pub(super) fn new(session: &'a Session) -> Self {
+        Self { session, ids: HashSet::new(), is_repeated_id: false, names: HashMap::new() }
     }
 
     /// Goes on to the next result of the conversation.
@@ -56,11 +56,11 @@ impl<'a> Liner<'a> {
     fn render_line(&self, line: &Line, choice: usize) -> String {
         match line {
             Line::Ready(text) => text.clone(),
-            Line::Store(store) => store.draft.render(self.reduction, Some(store.location(choice))),
+            Line::Store(store) => store.draft.render(self.session, Some(store.location(choice))),
             Line::Shorten(shorten) => match &shorten.otherwise {
                 // The longer of the two that it may become.
                 Some(otherwise) if choice == 1 => self.render_line(otherwise, choice),
-                _ => shorten.draft.render(self.reduction, Some(shorten.stored.location.clone())),
+                _ => shorten.draft.render(self.session, Some(shorten.stored.location.clone())),
             },
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Liner<'a> {
     }
 
     pub(super) fn is_ours(&self, hint: &Hint) -> bool {
-        hint.location.as_ref().is_none_or(|location| self.reduction.resolve(location.as_str()).is_some())
+        hint.location.as_ref().is_none_or(|location| self.session.resolve(location.as_str()).is_some())
     }
 
     /// What a part becomes. `number` counts the result's parts from 1.
@@ -88,7 +88,7 @@ impl<'a> Liner<'a> {
                 if hint.as_ref().is_some_and(|hint| self.is_final(hint)) {
                     return Line::Ready(text.to_owned());
                 }
-                let stored = hint.as_ref().and_then(|hint| self.reduction.resolve(hint.location.as_ref()?.as_str()));
+                let stored = hint.as_ref().and_then(|hint| self.session.resolve(hint.location.as_ref()?.as_str()));
                 if let (Some(hint), Some(stored)) = (hint, stored) {
                     return self.shorten(of, text, hint, stored, number);
                 }
@@ -106,7 +106,7 @@ impl<'a> Liner<'a> {
             },
             PartRef::Link { url, .. } if url.len() <= MAX_LINK => {
                 let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(of.tool, None, &[], String::new()) };
-                return Line::Ready(draft.render(self.reduction, Some(Location::new(url))));
+                return Line::Ready(draft.render(self.session, Some(Location::new(url))));
             }
             PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
             PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
@@ -143,13 +143,13 @@ impl<'a> Liner<'a> {
 
     /// A hint at stored content; without a backend one that says the content is gone.
     fn store(&mut self, policy: &Policy, name: &Name, content: Bytes, draft: Draft) -> Line {
-        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.reduction, None)) };
+        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.session, None)) };
         // A name that other content has in this pass is known to be taken.
         let digest = digest(&content);
         let is_used = *self.names.entry(name.clone()).or_insert_with(|| digest.clone()) != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest();
         let make = if is_taken { Target::taken } else { Target::new };
-        let target = make(self.reduction.roots(), Phase::Clear, name, &content);
+        let target = make(self.session.roots(), Phase::Clear, name, &content);
         Line::Store(Box::new(ToStore { backend: Arc::clone(backend), target, content, draft }))
     }
 }

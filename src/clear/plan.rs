@@ -1,8 +1,9 @@
 //! Which results go: a pure decision about a borrowed conversation.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
-use super::ledger::{Fingerprint, Replacement, Walk};
+use super::ledger::{Fingerprint, Ledger, Replacement, Walk, lock};
 use super::lines::{Liner, Source};
 use super::rounds::{Age, CallSite, Outline, Slot};
 use super::{Action, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
@@ -10,18 +11,24 @@ use crate::config::Policy;
 use crate::content::Part;
 use crate::format::{Arguments, Conversation, PartRef};
 use crate::hint::Hint;
-use crate::reduction::ToolReduction;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
+use crate::session::Session;
 
 impl Plan {
-    pub(crate) fn new(reduction: &ToolReduction, conversation: &dyn Conversation, request: Request<'_>) -> Self {
-        let nothing = Self { reduction: reduction.clone(), edits: Vec::new(), report: Report::default() };
-        if !reduction.clears() {
+    pub(crate) fn new(
+        session: &Session,
+        ledger: &Arc<Mutex<Ledger>>,
+        conversation: &dyn Conversation,
+        request: Request<'_>,
+    ) -> Self {
+        let nothing =
+            Self { session: session.clone(), ledger: ledger.clone(), edits: Vec::new(), report: Report::default() };
+        if !session.clears() {
             return nothing;
         }
-        let ledger = reduction.ledger();
-        let settings = reduction.settings();
-        let mut planner = Planner::new(reduction);
+        let ledger = lock(ledger);
+        let settings = session.settings();
+        let mut planner = Planner::new(session);
         let anchored = request.last_usage.is_some();
         // Reading the rounds is needed to repeat decisions and to anchor the count; else only once the pass is triggered.
         let outline = (!ledger.is_empty() || anchored).then(|| Outline::of(conversation));
@@ -37,11 +44,11 @@ impl Plan {
         let counted = match (request.last_usage, last_turn) {
             (Some(usage), Some(last_turn)) => {
                 let new = last_turn..conversation.len();
-                usage.saturating_add(new.map(|message| reduction.meter().message(conversation, message)).sum())
+                usage.saturating_add(new.map(|message| session.meter().message(conversation, message)).sum())
             }
             _ => {
                 let repeated = planner.report.cleared_input_tokens();
-                reduction.count_tokens(conversation, request.tools).saturating_sub(repeated)
+                session.meter().conversation(conversation, request.tools).saturating_sub(repeated)
             }
         };
         planner.report.tokens = Some(TokenCount { counted, threshold: settings.max_tokens_for_clear });
@@ -54,7 +61,7 @@ impl Plan {
 }
 
 struct Planner<'a> {
-    reduction: &'a ToolReduction,
+    session: &'a Session,
     /// What is decided, by place in the conversation.
     report: Report,
     edits: Vec<Edit>,
@@ -71,9 +78,9 @@ struct Candidate {
 }
 
 impl<'a> Planner<'a> {
-    fn new(reduction: &'a ToolReduction) -> Self {
+    fn new(session: &'a Session) -> Self {
         let (report, edits, candidates) = (Report::default(), Vec::new(), Vec::new());
-        Self { reduction, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(reduction) }
+        Self { session, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(session) }
     }
 
     /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
@@ -88,7 +95,7 @@ impl<'a> Planner<'a> {
             decision.outcome = Outcome::Repeated;
             let texts = parts.iter().map(|part| if let Part::Text(text) = part { text.as_str() } else { "" });
             decision.bytes.after = texts.map(str::len).sum::<usize>() as u64;
-            let tokens = parts.iter().map(|part| self.reduction.meter().part(part.into())).sum();
+            let tokens = parts.iter().map(|part| self.session.meter().part(part.into())).sum();
             decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
             let place = Place::Result { message: slot.message, slot: slot.slot };
             self.push_repeat(decision, place, original, Replacement::Parts(parts.clone()));
@@ -99,7 +106,7 @@ impl<'a> Planner<'a> {
             let mut decision = self.call_decision(call);
             decision.outcome = Outcome::Repeated;
             decision.bytes.after = arguments.len() as u64;
-            let tokens = self.reduction.meter().text(arguments);
+            let tokens = self.session.meter().text(arguments);
             decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
             let place = Place::Arguments { message: call.message, call: call.call };
             self.push_repeat(decision, place, original, Replacement::Arguments(arguments.clone()));
@@ -115,7 +122,7 @@ impl<'a> Planner<'a> {
 
     /// Decides about every result, oldest first, until the target is reached.
     fn decide(&mut self, outline: &Outline<'a>, counted: u64) {
-        let settings = self.reduction.settings();
+        let settings = self.session.settings();
         let mut left = counted;
         for slot in &outline.slots {
             self.liner.begin(slot.head.id);
@@ -141,7 +148,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let mut decision = self.result_decision(outline, slot);
-        let policy = self.reduction.policy(&decision.tool);
+        let policy = self.session.policy(&decision.tool);
         let reason = self.reason_to_keep(outline, slot, policy, decision.bytes.before);
         if let Some(reason) = reason.or(is_enough.then_some(Reason::TargetReached)) {
             decision.keep(reason);
@@ -164,8 +171,8 @@ impl<'a> Planner<'a> {
     fn decide_arguments(&mut self, outline: &Outline<'_>, slot: &Slot<'_>) {
         let Some(call) = slot.call.map(|call| &outline.calls[call]) else { return };
         let place = Place::Arguments { message: call.message, call: call.call };
-        let policy = self.reduction.policy(outline.tool(slot));
-        let keep = self.reduction.settings().clear_retention_suffix_limit;
+        let policy = self.session.policy(outline.tool(slot));
+        let keep = self.session.settings().clear_retention_suffix_limit;
         if outline.age(slot, keep) != Age::Old || !policy.clears || self.repeated.contains(&place) {
             return;
         }
@@ -199,7 +206,7 @@ impl<'a> Planner<'a> {
         lines: Vec<Line>,
         wrap: fn(String) -> String,
     ) {
-        let meter = self.reduction.meter();
+        let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(self.liner.render(&lines, choice)));
         let tokens = texts.iter().map(|text| meter.text(text)).max().unwrap_or_default();
         let bytes = texts.iter().map(String::len).max().unwrap_or_default() as u64;
@@ -219,7 +226,7 @@ impl<'a> Planner<'a> {
     }
 
     fn reason_to_keep(&self, outline: &Outline<'_>, slot: &Slot<'_>, policy: &Policy, bytes: u64) -> Option<Reason> {
-        match outline.age(slot, self.reduction.settings().clear_retention_suffix_limit) {
+        match outline.age(slot, self.session.settings().clear_retention_suffix_limit) {
             Age::Unanswered => return Some(Reason::Unanswered),
             Age::Recent => return Some(Reason::Recent),
             Age::Old => {}
@@ -239,7 +246,7 @@ impl<'a> Planner<'a> {
     }
 
     fn result_decision(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Decision {
-        let meter = self.reduction.meter();
+        let meter = self.session.meter();
         Decision {
             tool: outline.tool(slot).to_owned(),
             call_id: slot.head.id.to_owned(),
@@ -261,7 +268,7 @@ impl<'a> Planner<'a> {
             subject: Subject::Arguments,
             outcome: Outcome::Kept(Reason::NoGain),
             bytes: Change::none(arguments_text(call.is.arguments).len() as u64),
-            tokens: Some(Change::none(self.reduction.meter().arguments(call.is.arguments))),
+            tokens: Some(Change::none(self.session.meter().arguments(call.is.arguments))),
             locations: Vec::new(),
             error: None,
         }

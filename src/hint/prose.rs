@@ -1,8 +1,6 @@
 //! The sentences of hints, put together from what is so.
 
-use super::en::ENGLISH;
-use super::zh::CHINESE;
-use super::{Hint, Kind, Language, Position};
+use super::{Hint, Kind, Position};
 
 /// Every sentence of one language. `{names}` are filled in; each sentence says which it has.
 #[derive(Debug)]
@@ -62,15 +60,6 @@ pub(crate) struct Facts<'a> {
 
 /// Longer tool names are cut in hints: a model wrote them.
 const MAX_TOOL: usize = 64;
-
-impl Language {
-    pub(crate) fn prose(self) -> &'static Prose {
-        match self {
-            Self::English => &ENGLISH,
-            Self::Chinese => &CHINESE,
-        }
-    }
-}
 
 impl Prose {
     /// The sentences for a hint that truncation or clearing wrote.
@@ -165,7 +154,7 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
     use crate::backend::Location;
-    use crate::hint::Notes;
+    use crate::hint::{Language, Notes};
 
     /// Everything that a hint can say, in one language.
     fn all_that_is_said(language: Language) -> String {

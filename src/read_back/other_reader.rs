@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Stored, page};
+use super::page;
 use crate::content::{Part, ToolCall};
 use crate::hint::Position;
-use crate::reduction::ToolReduction;
+use crate::session::Session;
+use crate::store::Stored;
 
 /// What a reader may say beside the content, in bytes: a header, a footer.
 const MAX_BESIDE: usize = 256;
@@ -18,19 +19,19 @@ const MAX_BESIDE_LINES: usize = 16;
 /// Without this, a model that reads stored content with a tool of its own would have the result stored, and would read that, and
 /// so on. Only lines that stand in the stored content, in their order, are cut, so nothing is lost.
 pub(crate) async fn shown_by_another_reader(
-    reduction: &ToolReduction,
+    session: &Session,
     call: &ToolCall,
     text: &str,
     room: usize,
 ) -> Option<(Stored, Vec<Part>)> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let stored = arguments.as_object()?.values().find_map(|value| reduction.resolve(value.as_str()?))?;
+    let stored = arguments.as_object()?.values().find_map(|value| session.resolve(value.as_str()?))?;
     let content = stored.whole().await.ok()??;
     let content = String::from_utf8_lossy(&content);
     let Read { first, beside } = compare(text, &content)?;
     let room = room.checked_sub(beside.len())?;
     let from = Position { line: first, byte: 0 };
-    let page = page(&stored, from, None, room, reduction.language()).await.ok()?;
+    let page = page(&stored, from, None, room, session.language()).await.ok()?;
     let beside = (!beside.is_empty()).then_some(Part::Text(beside));
     Some((stored, beside.into_iter().chain([Part::Text(page)]).collect()))
 }

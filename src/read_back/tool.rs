@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
-use super::{MAX_PAGE, Stored, matches, overhead, page};
-use crate::agent::{Tool, ToolDefinition};
+use super::{matches, overhead, page};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::{Language, Position};
-use crate::reduction::ToolReduction;
-use crate::store::media_type;
+use crate::session::Session;
+use crate::store::{Stored, media_type};
+use crate::tool::{Tool, ToolDefinition};
 
 /// A compiled pattern takes at most so many bytes.
 const MAX_PATTERN: usize = 1 << 20;
@@ -23,25 +23,25 @@ const MAX_PATTERN: usize = 1 << 20;
 /// is never truncated or stored itself.
 #[derive(Clone)]
 pub struct ReadFileTool {
-    reduction: ToolReduction,
+    session: Session,
 }
 
 impl ReadFileTool {
-    pub(crate) fn new(reduction: ToolReduction) -> Self {
-        Self { reduction }
+    pub(crate) fn new(session: Session) -> Self {
+        Self { session }
     }
 }
 
 impl fmt::Debug for ReadFileTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadFileTool").field("name", &self.reduction.reader_name()).finish_non_exhaustive()
+        f.debug_struct("ReadFileTool").field("name", &self.session.reader_name()).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Tool for ReadFileTool {
     fn definition(&self) -> ToolDefinition {
-        let description = match self.reduction.language() {
+        let description = match self.session.language() {
             Language::English => {
                 "Read a tool result that was stored. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \
                  Shows a page from line `offset` on, or the lines that match `pattern`."
@@ -52,7 +52,7 @@ impl Tool for ReadFileTool {
             }
         };
         ToolDefinition {
-            name: self.reduction.reader_name().to_owned(),
+            name: self.session.reader_name().to_owned(),
             description: description.to_owned(),
             parameters: json!({
                 "type": "object",
@@ -73,8 +73,8 @@ impl Tool for ReadFileTool {
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let request = ReadRequest::parse(&call.arguments)?;
-        let room = self.reduction.page_room(&call.name);
-        read(&self.reduction, &request, room).await
+        let room = self.session.page_room(&call.name);
+        read(&self.session, &request, room).await
     }
 }
 
@@ -137,21 +137,16 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
 }
 
 /// Answers `request` in at most `room` bytes of text.
-pub(crate) async fn read(
-    reduction: &ToolReduction,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, ToolError> {
-    let Some(stored) = reduction.resolve(&request.path) else {
+pub(crate) async fn read(session: &Session, request: &ReadRequest, room: usize) -> Result<ToolOutput, ToolError> {
+    let Some(stored) = session.resolve(&request.path) else {
         return Err(ToolError::new(
             "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it",
         ));
     };
-    let room = room.min(MAX_PAGE);
     let answer = match &request.pattern {
-        Some(pattern) => find(reduction, &stored, pattern, request, room).await,
+        Some(pattern) => find(session, &stored, pattern, request, room).await,
         None if media_type(&stored.key).is_some() => media(&stored).await,
-        None => show(reduction, &stored, request, room).await,
+        None => show(session, &stored, request, room).await,
     };
     answer?.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -164,7 +159,7 @@ pub(crate) async fn read(
 
 type Answer = Result<Result<ToolOutput, BackendError>, ToolError>;
 
-async fn show(reduction: &ToolReduction, stored: &Stored, request: &ReadRequest, room: usize) -> Answer {
+async fn show(session: &Session, stored: &Stored, request: &ReadRequest, room: usize) -> Answer {
     let from = match request.offset {
         Offset::From(position) => position,
         Offset::FromEnd(lines) => match count_lines(stored).await {
@@ -172,7 +167,7 @@ async fn show(reduction: &ToolReduction, stored: &Stored, request: &ReadRequest,
             Err(error) => return Ok(Err(error)),
         },
     };
-    Ok(page(stored, from, request.limit, room, reduction.language()).await.map(ToolOutput::from))
+    Ok(page(stored, from, request.limit, room, session.language()).await.map(ToolOutput::from))
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -187,7 +182,7 @@ async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
     Ok(feeds + u64::from(is_open))
 }
 
-async fn find(reduction: &ToolReduction, stored: &Stored, pattern: &str, request: &ReadRequest, room: usize) -> Answer {
+async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadRequest, room: usize) -> Answer {
     let pattern = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build().map_err(|error| {
         ToolError::new(format!("`pattern` is no regular expression that can be used here: {error}"))
     })?;
@@ -200,7 +195,7 @@ async fn find(reduction: &ToolReduction, stored: &Stored, pattern: &str, request
     let room = room.saturating_sub(overhead(stored));
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
     Ok(stored.scan(|bytes, _| finder.push(bytes)).await.map(|total| {
-        let hint = finder.finish(total, stored.location.clone(), reduction.language());
+        let hint = finder.finish(total, stored.location.clone(), session.language());
         ToolOutput::from(hint.render())
     }))
 }

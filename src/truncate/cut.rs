@@ -7,7 +7,7 @@ use crate::backend::Location;
 use crate::config::{Limit, Policy};
 use crate::content::{Part, Piece};
 use crate::hint::{Facts, Hint, Kind, Notes, count_lines};
-use crate::reduction::ToolReduction;
+use crate::session::Session;
 use crate::store::{Name, Phase, Target};
 
 /// More texts than this are stored as one: so many hints would fill the context themselves.
@@ -36,13 +36,13 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn hint(&self, reduction: &ToolReduction, location: Option<Location>) -> Hint {
+    pub(super) fn hint(&self, session: &Session, location: Option<Location>) -> Hint {
         let mut hint = Hint::new(Kind::Truncated, self.content.len() as u64);
         hint.lines = Some(self.lines);
         hint.notes = self.notes;
         hint.location = location;
-        let facts = Facts { reader: reduction.reader(), parts: self.parts, ..Facts::default() };
-        hint.prose = reduction.language().prose().of_hint(&hint, facts);
+        let facts = Facts { reader: session.reader(), parts: self.parts, ..Facts::default() };
+        hint.prose = session.language().prose().of_hint(&hint, facts);
         hint.preview.clone_from(&self.preview);
         hint
     }
@@ -57,33 +57,23 @@ struct Text<'p> {
 }
 
 /// Whether the texts together are strictly more than the limit.
-pub(super) fn is_over<'t>(
-    reduction: &ToolReduction,
-    limit: Limit,
-    texts: impl IntoIterator<Item = &'t str> + Clone,
-) -> bool {
+pub(super) fn is_over<'t>(session: &Session, limit: Limit, texts: impl IntoIterator<Item = &'t str> + Clone) -> bool {
     match limit {
         Limit::Bytes(bytes) => texts.into_iter().map(str::len).sum::<usize>() > bytes,
-        Limit::Tokens { tokens } => texts.into_iter().map(|text| reduction.meter().text(text)).sum::<u64>() > tokens,
+        Limit::Tokens { tokens } => texts.into_iter().map(|text| session.meter().text(text)).sum::<u64>() > tokens,
     }
 }
 
 struct Planner<'a> {
-    reduction: &'a ToolReduction,
+    session: &'a Session,
     policy: &'a Policy,
     id: &'a str,
     pieces: &'a [Piece],
     interrupted: bool,
 }
 
-pub(super) fn plan(
-    reduction: &ToolReduction,
-    policy: &Policy,
-    id: &str,
-    pieces: &[Piece],
-    interrupted: bool,
-) -> Vec<Cut> {
-    Planner { reduction, policy, id, pieces, interrupted }.plan()
+pub(super) fn plan(session: &Session, policy: &Policy, id: &str, pieces: &[Piece], interrupted: bool) -> Vec<Cut> {
+    Planner { session, policy, id, pieces, interrupted }.plan()
 }
 
 impl Planner<'_> {
@@ -96,7 +86,7 @@ impl Planner<'_> {
                 Piece::Part(Part::Json(value)) => Some((index, value.to_string())),
                 _ => None,
             })
-            .filter(|(_, text)| is_over(self.reduction, self.policy.limit, [text.as_str()]))
+            .filter(|(_, text)| is_over(self.session, self.policy.limit, [text.as_str()]))
             .collect();
         let texts: Vec<Text<'_>> = self
             .pieces
@@ -123,7 +113,7 @@ impl Planner<'_> {
     }
 
     fn cut_texts(&self, texts: &[Text<'_>]) -> Vec<Cut> {
-        if !is_over(self.reduction, self.policy.limit, texts.iter().map(|text| text.shown)) {
+        if !is_over(self.session, self.policy.limit, texts.iter().map(|text| text.shown)) {
             // Bytes that can't be shown are stored all the same.
             return texts.iter().filter(|text| text.not_utf8).map(|text| self.keep_bytes(*text)).collect();
         }
@@ -148,7 +138,7 @@ impl Planner<'_> {
     fn fits(&self, cuts: &[Cut], rest: &[Text<'_>]) -> bool {
         let hints: Vec<String> = cuts.iter().map(|cut| self.longest(&cut.draft)).collect();
         let shown = hints.iter().map(String::as_str).chain(rest.iter().map(|text| text.shown));
-        !is_over(self.reduction, self.policy.limit, shown)
+        !is_over(self.session, self.policy.limit, shown)
     }
 
     /// The text cut to `budget` bytes of preview, if that gains anything.
@@ -199,15 +189,14 @@ impl Planner<'_> {
     /// Whether the hint is fewer bytes and no more tokens than the text, wherever it ends up.
     fn is_gain(&self, draft: &Draft, text: &str) -> bool {
         self.locations(draft).into_iter().all(|location| {
-            let hint = draft.hint(self.reduction, Some(location)).render();
-            let meter = self.reduction.meter();
+            let hint = draft.hint(self.session, Some(location)).render();
+            let meter = self.session.meter();
             hint.len() < text.len() && meter.is_at_least(text, meter.text(&hint))
         })
     }
 
     fn longest(&self, draft: &Draft) -> String {
-        let hints =
-            self.locations(draft).into_iter().map(|location| draft.hint(self.reduction, Some(location)).render());
+        let hints = self.locations(draft).into_iter().map(|location| draft.hint(self.session, Some(location)).render());
         hints.max_by_key(String::len).unwrap_or_default()
     }
 
@@ -218,7 +207,7 @@ impl Planner<'_> {
         let names = numbers.iter().map(|number| Name::of(self.id, &draft.content).part(*number));
         names
             .flat_map(|name| {
-                Target::new(self.reduction.roots(), Phase::Truncate, &name, &draft.content).locations(backend)
+                Target::new(self.session.roots(), Phase::Truncate, &name, &draft.content).locations(backend)
             })
             .collect()
     }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{BuildError, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use super::ToolReduction;
 use crate::backend::{Backend, Key, Location};
+use crate::config::{BuildError, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
 use crate::hint::{Facts, Hint, Kind, Language, Notes};
 use crate::preview::Preview;
 use crate::read_back::MIN_PAGE;
-use crate::reduction::{OnReport, Shared, ToolReduction};
 use crate::report::Report;
+use crate::session::{OnReport, Session, Shared};
 use crate::store::{Roots, longest_key, longest_session};
 use crate::tokens::{CountTokens, Estimate, Meter};
 
@@ -210,7 +211,8 @@ impl Builder {
         if std::iter::once(&default).chain(policies.values()).any(|policy| policy.clears) {
             check_clear(&settings)?;
         }
-        Ok(ToolReduction::new(Shared { settings, default, policies, meter: Meter::new(counter), on_report }, roots))
+        let shared = Shared { settings, default, policies, meter: Meter::new(counter), on_report };
+        Ok(ToolReduction::over(Session::new(shared, roots)))
     }
 }
 

@@ -1,0 +1,110 @@
+//! What every part works with: the resolved configuration, and the prefix of one conversation.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::{Policy, Settings};
+use crate::hint::Language;
+use crate::report::Report;
+use crate::store::{Roots, Stored, session_segment};
+use crate::tokens::Meter;
+
+pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
+
+/// The most, in bytes, that a page takes which reads stored content back, its hint included. The truncation limit bounds it too.
+const MAX_PAGE: usize = 16 * 1024;
+
+/// One conversation's view of a reduction. Clones are cheap and the same.
+#[derive(Clone)]
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    roots: Roots,
+}
+
+/// What all sessions share.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) default: Policy,
+    pub(crate) policies: HashMap<String, Policy>,
+    pub(crate) meter: Meter,
+    pub(crate) on_report: Option<OnReport>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("settings", &self.shared.settings)
+            .field("backend", &self.shared.default.backend)
+            .field("roots", &self.roots)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(shared: Shared, roots: Roots) -> Self {
+        Self { shared: Arc::new(shared), roots }
+    }
+
+    /// The same configuration under a prefix of its own.
+    pub(crate) fn below(&self, id: &str) -> Self {
+        Self { shared: self.shared.clone(), roots: self.roots.below(&session_segment(id)) }
+    }
+
+    /// Where in which backend `location` is, if this session stored it.
+    pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
+        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
+        policies.filter_map(|policy| policy.backend.as_ref()).find_map(|backend| {
+            let key = backend.resolve(location).filter(|key| self.roots.own(key))?;
+            let location = backend.locate(&key);
+            Some(Stored { backend: backend.clone(), key, location })
+        })
+    }
+
+    pub(crate) fn policy(&self, tool: &str) -> &Policy {
+        self.shared.policies.get(tool).unwrap_or(&self.shared.default)
+    }
+
+    /// Whether the clear pass has anything to do at all.
+    pub(crate) fn clears(&self) -> bool {
+        self.shared.default.clears || self.shared.policies.values().any(|policy| policy.clears)
+    }
+
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.shared.meter
+    }
+
+    pub(crate) fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    pub(crate) fn language(&self) -> Language {
+        self.shared.settings.language
+    }
+
+    /// The reader that hints name.
+    pub(crate) fn reader(&self) -> Option<&str> {
+        self.shared.settings.read_file_tool_name.as_deref()
+    }
+
+    pub(crate) fn reader_name(&self) -> &str {
+        self.reader().unwrap_or("read_file")
+    }
+
+    /// How many bytes a page may take that `tool` returns: always under its truncation limit.
+    pub(crate) fn page_room(&self, tool: &str) -> usize {
+        let policy = self.policy(tool);
+        if policy.truncates { policy.limit.safe_bytes().min(MAX_PAGE) } else { MAX_PAGE }
+    }
+
+    pub(crate) fn observe(&self, report: &Report) {
+        report.trace();
+        if let Some(on_report) = &self.shared.on_report {
+            on_report(report);
+        }
+    }
+}

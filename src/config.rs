@@ -134,7 +134,7 @@ impl Settings {
 
 /// A length that must not be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Limit {
     /// Bytes of UTF-8.
     Bytes(usize),

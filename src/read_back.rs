@@ -53,7 +53,10 @@ fn overhead(stored: &Stored) -> usize {
     let mut hint = Hint::new(Kind::Page { from: position }, LARGE);
     hint.lines = Some(LARGE);
     hint.location = Some(stored.location.clone());
-    let prose = |language: Language| language.prose().of_page(position, LARGE, Some(position), false);
-    hint.prose = Language::ALL.map(prose).into_iter().max_by_key(String::len).unwrap_or_default();
+    let prose = |language: Language| {
+        let prose = language.prose();
+        [prose.of_page(position, LARGE, Some(position), false), prose.of_matches(LARGE, Some(position))]
+    };
+    hint.prose = Language::ALL.into_iter().flat_map(prose).max_by_key(String::len).unwrap_or_default();
     hint.render().len() + "+99999\n".len()
 }

@@ -109,18 +109,28 @@ impl Meter {
 const PIECE: usize = 32 * 1024;
 
 impl Meter {
-    /// Whether `text` costs at least `tokens`. Looks at no more of the text than that takes.
-    pub(crate) fn is_at_least(&self, text: &str, tokens: u64) -> bool {
-        let (mut rest, mut counted) = (text, 0_u64);
-        while rest.len() > PIECE {
+    /// Whether the texts cost at least `tokens` together. Looks at no more of them than that takes.
+    pub(crate) fn are_at_least(&self, texts: &[&str], tokens: u64) -> bool {
+        let mut missing = tokens;
+        texts.iter().any(|text| {
+            missing = self.missing(text, missing);
+            missing == 0
+        })
+    }
+
+    /// How many of `tokens` a text does not cost.
+    fn missing(&self, text: &str, tokens: u64) -> u64 {
+        let (mut rest, mut missing) = (text, tokens);
+        while rest.len() > PIECE && missing > 0 {
             let (piece, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
             // A cut may cost a token that the whole text does not.
-            counted += self.counter.count(piece).saturating_sub(2);
-            if counted >= tokens {
-                return true;
-            }
+            missing = missing.saturating_sub(self.counter.count(piece).saturating_sub(2));
             rest = tail;
         }
-        counted + if rest.len() == text.len() { self.text(rest) } else { self.counter.count(rest) } >= tokens
+        match missing {
+            0 => 0,
+            missing if rest.len() == text.len() => missing.saturating_sub(self.text(rest)),
+            missing => missing.saturating_sub(self.counter.count(rest)),
+        }
     }
 }

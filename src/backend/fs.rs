@@ -7,6 +7,7 @@ mod stage;
 mod writer;
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
@@ -153,6 +154,13 @@ impl Backend for Fs {
         // By text alone: what the file system would make of `..`, of links or of case is not what this store has named.
         let under = |prefix: &str| Key::new(location.strip_prefix(prefix)?).ok();
         under(&self.shown).or_else(|| under(self.root.prefix()))
+    }
+
+    /// The directory: two of them may be shown alike.
+    fn identity(&self) -> Option<usize> {
+        let mut hash = DefaultHasher::new();
+        self.root.prefix().hash(&mut hash);
+        usize::try_from(hash.finish() & u64::from(u32::MAX)).ok()
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {

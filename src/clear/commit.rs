@@ -64,9 +64,12 @@ async fn commit_edit(session: &Session, edit: Edit, mut decision: Decision) -> R
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
         match commit_line(session, line).await {
-            Ok(Said { text, location }) => {
+            Ok(Said { text, location, is_new }) => {
                 texts.push(text);
                 decision.locations.extend(location);
+                if is_new {
+                    decision.outcome = Outcome::Cleared;
+                }
             }
             Err(Unsaid::Unverified) => {
                 decision.keep(Reason::Unverified);
@@ -116,6 +119,8 @@ async fn commit_edit(session: &Session, edit: Edit, mut decision: Decision) -> R
 struct Said {
     text: String,
     location: Option<Location>,
+    /// Whether the content was handed to the store now.
+    is_new: bool,
 }
 
 /// Why a line can't be said.
@@ -128,7 +133,7 @@ enum Unsaid {
 
 async fn commit_line(session: &Session, line: Line) -> Result<Said, Unsaid> {
     match line {
-        Line::Ready(text) => Ok(Said { text, location: None }),
+        Line::Ready(text) => Ok(Said { text, location: None, is_new: false }),
         Line::Store(store) => save(session, *store).await,
         Line::Shorten(shorten) => {
             let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = *shorten;
@@ -143,28 +148,22 @@ async fn commit_line(session: &Session, line: Line) -> Result<Said, Unsaid> {
                     let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
                     draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);
                     let text = draft.render(session, Some(stored.location.clone()));
-                    Ok(Said { text, location: Some(stored.location) })
+                    Ok(Said { text, location: Some(stored.location), is_new: false })
                 }
-                (None, Some(otherwise)) => commit_stored(session, *otherwise).await,
+                // No genuine page of what is stored: a text like any other.
+                (None, Some(otherwise)) => Box::pin(commit_line(session, *otherwise)).await,
                 (None, None) => Err(Unsaid::Unverified),
             }
         }
     }
 }
 
-/// What was no genuine page of what is stored: it is stored itself, or gone where nothing is stored.
-async fn commit_stored(session: &Session, line: Line) -> Result<Said, Unsaid> {
-    match line {
-        Line::Store(store) => save(session, *store).await,
-        Line::Ready(text) => Ok(Said { text, location: None }),
-        Line::Shorten(_) => Err(Unsaid::Unverified),
-    }
-}
-
 async fn save(session: &Session, store: ToStore) -> Result<Said, Unsaid> {
     let ToStore { backend, target, content, draft } = store;
     match target.save(&backend, content).await {
-        Ok(location) => Ok(Said { text: draft.render(session, Some(location.clone())), location: Some(location) }),
+        Ok(location) => {
+            Ok(Said { text: draft.render(session, Some(location.clone())), location: Some(location), is_new: true })
+        }
         Err(error) => Err(Unsaid::Store { error, instead: Some(draft.render(session, None)) }),
     }
 }

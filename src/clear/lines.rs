@@ -11,7 +11,7 @@ use super::{Draft, Line, ToShorten, ToStore};
 use crate::backend::{Location, digest};
 use crate::config::Policy;
 use crate::format::{Data, PartRef};
-use crate::hint::{Hint, Kind, count_lines};
+use crate::hint::{Hint, Kind, Placement, count_lines};
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::{Name, Phase, Target};
@@ -85,7 +85,9 @@ impl<'a> Liner<'a> {
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
                 let hint = Hint::parse(text);
-                if hint.as_ref().is_some_and(|hint| self.is_final(hint)) {
+                // Behind its preview, a hint can't be one line of several.
+                let is_line = |hint: &Hint| hint.placement == Placement::First && self.is_final(hint);
+                if hint.as_ref().is_some_and(is_line) {
                     return Line::Ready(text.to_owned());
                 }
                 let stored = hint.as_ref().and_then(|hint| self.session.resolve(hint.location.as_ref()?.as_str()));

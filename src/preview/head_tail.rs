@@ -4,6 +4,8 @@ use crate::hint::count_lines;
 
 /// The share of a piece in which a line boundary counts as near.
 const NEAR: usize = 4;
+/// How many marks of a text are compared with another text, at most.
+const MAX_MARKS: usize = 16;
 
 pub(super) fn show(text: &str, budget: usize) -> String {
     if text.len() <= budget {
@@ -22,10 +24,20 @@ pub(super) fn show(text: &str, budget: usize) -> String {
 }
 
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
-    preview.match_indices("[… ").any(|(at, _)| {
+    // A mark that says how much is left out stands at one place only. So few places need to be looked at closely, however
+    // many marks an imitation has.
+    let opening = "[… ";
+    let fits = |(at, _): &(usize, &str)| {
+        let mark = &preview[*at + opening.len()..];
+        let said: Option<usize> = mark.split(' ').next().and_then(|bytes| bytes.parse().ok());
+        let tail = mark.find('\n').map(|feed| mark.len() - feed - 1);
+        // A line feed before the mark is the text's own or was put there.
+        said.zip(tail)
+            .is_some_and(|(said, tail)| (at.saturating_sub(1)..=*at).any(|head| head + said + tail == text.len()))
+    };
+    preview.match_indices(opening).filter(fits).take(MAX_MARKS).any(|(at, _)| {
         let Some((_, tail)) = preview[at..].split_once('\n') else { return false };
         let head = &preview[..at];
-        // A line feed before the mark is the text's own or was put there.
         let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
         heads.iter().any(|head| {
             head.len() + tail.len() < text.len()

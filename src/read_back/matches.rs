@@ -10,6 +10,8 @@ use crate::hint::{Hint, Kind, Language, Position, count_lines};
 const MAX_LINE: usize = 1 << 20;
 /// What is shown of a long line, in bytes, around its first match.
 const EXCERPT: usize = 400;
+/// What a row has beside the line, in bytes: its number, a colon, two cuts and a line feed.
+const MAX_ROW_BESIDE: usize = 32;
 /// Stands where a long line is cut.
 const CUT: char = '…';
 
@@ -78,7 +80,9 @@ impl Finder {
     }
 
     fn show(&mut self, line: &[u8], at: usize) {
-        let row = format!("{}:{}\n", self.line, excerpt(&String::from_utf8_lossy(line), at));
+        // However little room there is, one row fits: else nobody could get past it.
+        let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_BESIDE));
+        let row = format!("{}:{}\n", self.line, excerpt(&String::from_utf8_lossy(line), at, width));
         if self.count >= self.max_matches || self.shown.len() + row.len() > self.room {
             self.next = Some(self.line);
             return;
@@ -100,14 +104,14 @@ impl Finder {
     }
 }
 
-/// What is shown of a line: all of it, or what stands around byte `at`.
-fn excerpt(line: &str, at: usize) -> String {
-    if line.len() <= EXCERPT {
+/// What is shown of a line: all of it, or `width` bytes around byte `at`.
+fn excerpt(line: &str, at: usize, width: usize) -> String {
+    if line.len() <= width {
         return line.to_owned();
     }
-    let start = line.floor_char_boundary(at.saturating_sub(EXCERPT / 4).min(line.len() - EXCERPT));
-    let stop = line.floor_char_boundary(start + EXCERPT);
-    let mut out = String::with_capacity(EXCERPT + 2 * CUT.len_utf8());
+    let start = line.floor_char_boundary(at.saturating_sub(width / 4).min(line.len() - width));
+    let stop = line.floor_char_boundary(start + width);
+    let mut out = String::with_capacity(width + 2 * CUT.len_utf8());
     out.extend((start > 0).then_some(CUT));
     out.push_str(&line[start..stop]);
     out.extend((stop < line.len()).then_some(CUT));
@@ -123,8 +127,9 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8]) -> bool {
         let line = lines.by_ref().find(|(_, line)| line.to_string() == number);
         line.is_some_and(|(line, _)| {
             let line = String::from_utf8_lossy(line);
-            line == shown
-                || line.len() > EXCERPT && line.contains(shown.trim_matches(CUT)) && shown.len() <= EXCERPT + 6
+            let excerpt = shown.strip_prefix(CUT).unwrap_or(shown);
+            let excerpt = excerpt.strip_suffix(CUT).unwrap_or(excerpt);
+            line == shown || excerpt.len() < shown.len() && excerpt.len() <= EXCERPT && line.contains(excerpt)
         })
     });
     let count = rows.len() as u64;

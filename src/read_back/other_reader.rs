@@ -12,12 +12,16 @@ use crate::store::Stored;
 const MAX_BESIDE: usize = 256;
 /// The same in lines.
 const MAX_BESIDE_LINES: usize = 16;
+/// What a reader may put before each line, in bytes: a number and what separates it.
+const MAX_NUMBER: usize = 16;
+/// How many words of a call's arguments may be locations.
+const MAX_WORDS: usize = 64;
 
 /// If `text` is what another reader returned of content that is stored at a location among the call's arguments: the page of
 /// that content which begins where the text does, and before it what else the reader said.
 ///
 /// Without this, a model that reads stored content with a tool of its own would have the result stored, and would read that, and
-/// so on. Only lines that stand in the stored content, in their order, are cut, so nothing is lost.
+/// so on. Only what stands in the stored content, in its order, is cut, so nothing is lost.
 pub(crate) async fn shown_by_another_reader(
     session: &Session,
     call: &ToolCall,
@@ -25,36 +29,62 @@ pub(crate) async fn shown_by_another_reader(
     room: usize,
 ) -> Option<(Stored, Vec<Part>)> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let stored = arguments.as_object()?.values().find_map(|value| session.resolve(value.as_str()?))?;
+    let stored = location_in(session, &arguments, &mut MAX_WORDS.clone())?;
     let content = stored.whole().await.ok()??;
-    let content = String::from_utf8_lossy(&content);
-    let Read { first, beside } = compare(text, &content)?;
+    let Read { from, beside } = match std::str::from_utf8(&content) {
+        Ok(content) => stretch(text, content).or_else(|| compare(text, content))?,
+        Err(_) => compare(text, &String::from_utf8_lossy(&content))?,
+    };
     let room = room.checked_sub(beside.len())?;
-    let from = Position { line: first, byte: 0 };
     let page = page(&stored, from, None, room, session.language()).await.ok()?;
     let beside = (!beside.is_empty()).then_some(Part::Text(beside));
     Some((stored, beside.into_iter().chain([Part::Text(page)]).collect()))
 }
 
+/// The first location that the arguments name, as a value or as a word of a command.
+fn location_in(session: &Session, arguments: &Value, words: &mut usize) -> Option<Stored> {
+    match arguments {
+        Value::String(text) => session.resolve(text).or_else(|| {
+            let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
+            text.split(is_between).filter(|word| !word.is_empty()).find_map(|word| {
+                *words = words.checked_sub(1)?;
+                session.resolve(word)
+            })
+        }),
+        Value::Array(values) => values.iter().find_map(|value| location_in(session, value, words)),
+        Value::Object(fields) => fields.values().find_map(|value| location_in(session, value, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
 struct Read {
-    /// The first line of the content that was read.
-    first: u64,
+    /// Where in the content the text begins.
+    from: Position,
     beside: String,
+}
+
+/// The text as one stretch of the content.
+fn stretch(text: &str, content: &str) -> Option<Read> {
+    let at = content.find(text.trim_end_matches('\n'))?;
+    let before = &content[..at];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1;
+    let byte = before.rfind('\n').map_or(at, |feed| at - feed - 1) as u64;
+    Some(Read { from: Position { line, byte }, beside: String::new() })
 }
 
 /// How `text` was read from `content`: line by line, perhaps with numbers before the lines, and with little beside.
 fn compare(text: &str, content: &str) -> Option<Read> {
-    let mut lines = content.lines().zip(1u64..).peekable();
-    let (mut first, mut beside) = (None, String::new());
+    let mut lines = content.lines().zip(1u64..);
+    let (mut first, mut beside, mut lines_beside) = (None, String::new(), 0);
     for line in text.lines() {
-        let bare = without_number(line);
         let mut ahead = lines.clone();
-        match ahead.find(|(stored, _)| *stored == line || Some(*stored) == bare) {
+        match ahead.find(|(stored, _)| is_line(line, stored)) {
             Some((_, number)) => {
                 first.get_or_insert(number);
                 lines = ahead;
             }
-            None if beside.len() + line.len() < MAX_BESIDE && beside.lines().count() < MAX_BESIDE_LINES => {
+            None if beside.len() + line.len() < MAX_BESIDE && lines_beside < MAX_BESIDE_LINES => {
+                lines_beside += 1;
                 beside.push_str(line);
                 beside.push('\n');
             }
@@ -62,15 +92,16 @@ fn compare(text: &str, content: &str) -> Option<Read> {
         }
     }
     beside.truncate(beside.trim_end().len());
-    Some(Read { first: first?, beside })
+    Some(Read { from: Position { line: first?, byte: 0 }, beside })
 }
 
-/// The line without the number that file readers put before it: `  12→text`, `12:text`, `12|text`, `12<TAB>text`.
-fn without_number(line: &str) -> Option<&str> {
-    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_numbered = rest.len() < line.trim_start().len();
-    let rest = rest.strip_prefix(['→', ':', '|', '\t'])?;
-    is_numbered.then_some(rest)
+/// Whether a reader that shows `line` may have read `stored`: the same, or behind a number, such as in `  12→text`, `12: text`
+/// or `L12|text`.
+fn is_line(line: &str, stored: &str) -> bool {
+    let Some(number) = line.strip_suffix(stored) else { return false };
+    let is_mark = |c: char| c.is_ascii_digit() || c.is_whitespace() || "L→:|#.[]()-".contains(c);
+    number.is_empty()
+        || number.len() <= MAX_NUMBER && number.chars().all(is_mark) && number.contains(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -79,12 +110,25 @@ mod tests {
 
     #[test]
     fn r3_a_reading_is_told_from_other_output() {
-        let content = "alpha\nbeta\ngamma\ndelta\n";
-        let read = |text: &str| compare(text, content).map(|read| (read.first, read.beside));
+        let content = "alpha\nbeta\n\ngamma\ndelta\n";
+        let read = |text: &str| compare(text, content).map(|read| (read.from.line, read.beside));
         assert_eq!(read(content), Some((1, String::new())));
-        assert_eq!(read("     2→beta\n     3→gamma"), Some((2, String::new())));
-        assert_eq!(read("File: x\nbeta\ngamma\n(2 more lines)"), Some((2, "File: x\n(2 more lines)".into())));
+        assert_eq!(read("     2→beta\n     3→\n     4→gamma"), Some((2, String::new())));
+        assert_eq!(read("[1] alpha\n[2] beta"), Some((1, String::new())));
+        assert_eq!(read("File: x\nbeta\n\ngamma\n(2 more lines)"), Some((2, "File: x\n(2 more lines)".into())));
         assert_eq!(read(&format!("alpha\n{}", "other ".repeat(60))), None);
+        assert_eq!(read("gamma\nalpha").map(|(_, beside)| beside), Some("alpha".into()), "out of order is beside");
         assert_eq!(read("nothing of it"), None);
+        assert!(!is_line("12 monkeys alpha", "alpha") && !is_line("x: alpha", "alpha"));
+    }
+
+    #[test]
+    fn r3_a_stretch_of_a_long_line_is_found() {
+        let content = format!("head\n{}", "0123456789".repeat(10));
+        let at = |text: &str| stretch(text, &content).map(|read| (read.from.line, read.from.byte));
+        assert_eq!(at("0123"), Some((2, 0)));
+        assert_eq!(at("90123"), Some((2, 9)));
+        assert_eq!(at("d\n0"), Some((1, 3)));
+        assert_eq!(at("x"), None);
     }
 }

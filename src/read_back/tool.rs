@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
-use super::{matches, overhead, page};
+use super::{MIN_PAGE, matches, overhead, page};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::{Language, Position};
@@ -192,7 +192,7 @@ async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadR
             return Err(ToolError::new("`pattern` goes with an `offset` from 1: leave the sign away"));
         }
     };
-    let room = room.saturating_sub(overhead(stored));
+    let room = room.saturating_sub(overhead(stored)).max(MIN_PAGE);
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
     Ok(stored.scan(|bytes, _| finder.push(bytes)).await.map(|total| {
         let hint = finder.finish(total, stored.location.clone(), session.language());

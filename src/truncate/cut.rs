@@ -1,5 +1,7 @@
 //! Which texts of a result are cut, and what is shown of each: a pure decision.
 
+use std::cmp::Reverse;
+
 use bytes::Bytes;
 
 use super::stored_bytes;
@@ -113,22 +115,20 @@ impl Planner<'_> {
     }
 
     fn cut_texts(&self, texts: &[Text<'_>]) -> Vec<Cut> {
-        if !is_over(self.session, self.policy.limit, texts.iter().map(|text| text.shown)) {
-            // Bytes that can't be shown are stored all the same.
-            return texts.iter().filter(|text| text.not_utf8).map(|text| self.keep_bytes(*text)).collect();
-        }
         let mut longest: Vec<Text<'_>> = texts.to_vec();
-        longest.sort_by_key(|text| (std::cmp::Reverse(text.shown.len()), text.index));
-        for count in 1..=longest.len().min(MAX_CUTS) {
-            let share = self.policy.preview_length / count;
-            // Cuts only get smaller shares from here on: once one is no gain, more cuts are none either.
-            let Some(cuts) = longest[..count].iter().map(|text| self.cut(*text, share)).collect::<Option<Vec<_>>>()
-            else {
+        longest.sort_by_key(|text| (Reverse(text.shown.len()), text.index));
+        for count in 0..=longest.len().min(MAX_CUTS) {
+            let (cut, rest) = longest.split_at(count);
+            let share = self.policy.preview_length / count.max(1);
+            // Shares only get smaller from here on: once a cut is no gain, more cuts are none either.
+            let Some(mut cuts) = cut.iter().map(|text| self.cut(*text, share)).collect::<Option<Vec<_>>>() else {
                 break;
             };
-            if self.fits(&cuts, &longest[count..]) {
-                let others = longest[count..].iter().filter(|text| text.not_utf8).map(|text| self.keep_bytes(*text));
-                return cuts.into_iter().chain(others).collect();
+            // Bytes that can't be shown are stored all the same.
+            let whole = rest.iter().filter(|text| text.not_utf8);
+            cuts.extend(whole.map(|text| Cut { draft: self.draft(*text, text.shown.to_owned()), drops: Vec::new() }));
+            if self.fits(&cuts, rest) {
+                return cuts;
             }
         }
         self.join(texts).into_iter().collect()
@@ -137,19 +137,14 @@ impl Planner<'_> {
     /// Whether the hints, with the longest location each can get, and the other texts are within the limit together.
     fn fits(&self, cuts: &[Cut], rest: &[Text<'_>]) -> bool {
         let hints: Vec<String> = cuts.iter().map(|cut| self.longest(&cut.draft)).collect();
-        let shown = hints.iter().map(String::as_str).chain(rest.iter().map(|text| text.shown));
-        !is_over(self.session, self.policy.limit, shown)
+        let others = rest.iter().filter(|text| !text.not_utf8).map(|text| text.shown);
+        !is_over(self.session, self.policy.limit, hints.iter().map(String::as_str).chain(others))
     }
 
-    /// The text cut to `budget` bytes of preview, if that gains anything.
+    /// The text cut to `budget` bytes of preview, if that gains anything. What can't be shown as it is has to be stored anyway.
     fn cut(&self, text: Text<'_>, budget: usize) -> Option<Cut> {
         let draft = self.draft(text, self.policy.preview.show(text.shown, budget));
-        self.is_gain(&draft, text.shown).then_some(Cut { draft, drops: Vec::new() })
-    }
-
-    /// A text within the limit whose bytes are stored because they can't be shown.
-    fn keep_bytes(&self, text: Text<'_>) -> Cut {
-        Cut { draft: self.draft(text, text.shown.to_owned()), drops: Vec::new() }
+        (text.not_utf8 || self.is_gain(&draft, &[text.shown])).then_some(Cut { draft, drops: Vec::new() })
     }
 
     fn draft(&self, text: Text<'_>, preview: String) -> Draft {
@@ -181,17 +176,19 @@ impl Planner<'_> {
         let preview = self.policy.preview.show(&shown, self.policy.preview_length);
         let (index, lines, parts) = (first.index, count_lines(&content), texts.len());
         let draft = Draft { index, number: 1, lines, content: content.into(), notes, parts, preview };
-        let is_gain = self.is_gain(&draft, &shown[..shown.len() - texts.len()]);
+        let all: Vec<&str> = texts.iter().map(|text| text.shown).collect();
+        let is_gain = notes.not_utf8 || self.is_gain(&draft, &all);
         let drops = texts[1..].iter().map(|text| text.index).collect();
         is_gain.then_some(Cut { draft, drops })
     }
 
-    /// Whether the hint is fewer bytes and no more tokens than the text, wherever it ends up.
-    fn is_gain(&self, draft: &Draft, text: &str) -> bool {
+    /// Whether the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
+    fn is_gain(&self, draft: &Draft, texts: &[&str]) -> bool {
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
         self.locations(draft).into_iter().all(|location| {
             let hint = draft.hint(self.session, Some(location)).render();
             let meter = self.session.meter();
-            hint.len() < text.len() && meter.is_at_least(text, meter.text(&hint))
+            hint.len() < bytes && meter.are_at_least(texts, meter.text(&hint))
         })
     }
 

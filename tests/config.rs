@@ -1,0 +1,639 @@
+//! Settings (O1–O3): the defaults, what does not build, and what a tool's policy changes.
+#![cfg(feature = "fs")]
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::{builder, call, clear, content, lines, memory, outcomes, round, stored, text};
+use offcut::backend::{Fs, Memory};
+use offcut::format::{Message, Messages, Plain};
+use offcut::hint::{Hint, Kind};
+use offcut::preview::Preview;
+use offcut::report::{Outcome, Reason};
+use offcut::{
+    BeforeModel, BuildError, Builder, Language, Limit, OnOffloadError, Report, Settings, TokenCounter, ToolPolicy,
+    ToolReduction,
+};
+use serde_json::json;
+
+fn small(store: &Memory) -> Builder {
+    builder(store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(100)
+}
+
+#[cfg(feature = "tiktoken")]
+#[test]
+fn l11_the_defaults_are_the_documented_ones() {
+    // As JSON, so that a new field fails here until it is listed.
+    let expected = json!({
+        "root_dir": "",
+        "skip_truncation": false,
+        "skip_clear": false,
+        "read_file_tool_name": "read_file",
+        "max_length_for_trunc": 50_000,
+        "preview": "head_tail",
+        "preview_length": 8_000,
+        "stub_length": 0,
+        "trunc_exclude_tools": [],
+        "clear_exclude_tools": [],
+        "token_counter": "o200k_base",
+        "max_tokens_for_clear": 30_000,
+        "clear_retention_suffix_limit": 1,
+        "clear_at_least_tokens": 0,
+        "clear_target_tokens": null,
+        "clear_tool_inputs": false,
+        "keep_errors": true,
+        "on_offload_error": "keep_original",
+        "language": "english",
+        "tool_config": {},
+    });
+    assert_eq!(serde_json::to_value(Settings::default()).unwrap(), expected);
+    assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
+
+    let default = Settings::default();
+    assert_eq!(default.root_dir, "");
+    assert!(!default.skip_truncation && !default.skip_clear);
+    assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
+    assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
+    assert_eq!((default.preview, default.preview_length, default.stub_length), (Preview::HeadTail, 8_000, 0));
+    assert!(default.trunc_exclude_tools.is_empty() && default.clear_exclude_tools.is_empty());
+    assert_eq!(default.token_counter, TokenCounter::O200kBase);
+    assert_eq!((default.max_tokens_for_clear, default.clear_retention_suffix_limit), (30_000, 1));
+    assert_eq!((default.clear_at_least_tokens, default.clear_target_tokens), (0, None));
+    assert!(!default.clear_tool_inputs && default.keep_errors);
+    assert_eq!((default.on_offload_error, default.language), (OnOffloadError::KeepOriginal, Language::English));
+    assert!(default.tool_config.is_empty());
+}
+
+#[test]
+fn o3_presets() {
+    let mut expected = Settings::default();
+    expected.token_counter = TokenCounter::Estimate;
+    assert_eq!(Settings::eino(), expected);
+    let mut expected = Settings::default();
+    expected.max_length_for_trunc = Limit::Bytes(8_000);
+    expected.preview_length = 2_000;
+    expected.max_tokens_for_clear = 60_000;
+    assert_eq!(Settings::recommended(), expected);
+    for settings in [Settings::default(), Settings::eino(), Settings::recommended()] {
+        let reduction = ToolReduction::builder().settings(settings.clone()).backend(memory()).build().unwrap();
+        assert_eq!(*reduction.settings(), settings);
+    }
+    assert_eq!(*ToolReduction::recommended(memory()).build().unwrap().settings(), Settings::recommended());
+}
+
+#[test]
+fn settings_survive_json() {
+    let json = json!({
+        "root_dir": "agent-1",
+        "skip_truncation": true,
+        "skip_clear": true,
+        "read_file_tool_name": null,
+        "max_length_for_trunc": {"tokens": 9_000},
+        "preview": "head_tail",
+        "preview_length": 7,
+        "stub_length": 9,
+        "trunc_exclude_tools": ["a"],
+        "clear_exclude_tools": ["b", "c"],
+        "token_counter": "cl100k_base",
+        "max_tokens_for_clear": 5,
+        "clear_retention_suffix_limit": 6,
+        "clear_at_least_tokens": 7,
+        "clear_target_tokens": 3,
+        "clear_tool_inputs": true,
+        "keep_errors": false,
+        "on_offload_error": "preview_only",
+        "language": "chinese",
+        "tool_config": {"grep": {
+            "skip_truncation": false,
+            "skip_clear": false,
+            "max_length_for_trunc": 8_000,
+            "preview": "head_tail",
+            "preview_length": 1,
+            "stub_length": 2,
+            "keep_errors": true,
+        }},
+    });
+    let settings: Settings = serde_json::from_value(json.clone()).unwrap();
+    assert_eq!(settings.max_length_for_trunc, Limit::tokens(9_000));
+    assert_eq!(settings.tool_config["grep"].max_length_for_trunc, Some(Limit::Bytes(8_000)));
+    assert_eq!(settings.read_file_tool_name, None);
+    assert_eq!(serde_json::to_value(&settings).unwrap(), json);
+    let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
+    assert_eq!(again, settings);
+    for (word, language) in [("en", Language::English), ("zh", Language::Chinese)] {
+        assert_eq!(serde_json::from_value::<Settings>(json!({"language": word})).unwrap().language, language);
+    }
+}
+
+#[test]
+fn unknown_fields_and_wrong_types_are_refused() {
+    let mut errors = String::new();
+    for json in [
+        json!({"max_length": 5}),
+        json!({"tool_config": {"grep": {"max_length": 5}}}),
+        json!({"backend": "file:///tmp"}),
+        json!({"max_length_for_trunc": {"bytes": 5}}),
+        json!({"max_length_for_trunc": -5}),
+        json!({"preview_length": 1.5}),
+        json!({"token_counter": "gpt2"}),
+        json!({"language": "french"}),
+        json!({"on_offload_error": true}),
+        json!([1]),
+    ] {
+        let error = serde_json::from_value::<Settings>(json.clone()).expect_err(&json.to_string()).to_string();
+        // The lists of all that is known would make this test know every field.
+        let error = error.split(", expected one of").next().unwrap_or_default();
+        errors.push_str(&format!("{json}\n    {error}\n"));
+    }
+    insta::assert_snapshot!(errors, @r#"
+    {"max_length":5}
+        unknown field `max_length`
+    {"tool_config":{"grep":{"max_length":5}}}
+        unknown field `max_length`
+    {"backend":"file:///tmp"}
+        unknown field `backend`
+    {"max_length_for_trunc":{"bytes":5}}
+        data did not match any variant of untagged enum Limit
+    {"max_length_for_trunc":-5}
+        data did not match any variant of untagged enum Limit
+    {"preview_length":1.5}
+        invalid type: floating point `1.5`, expected usize
+    {"token_counter":"gpt2"}
+        unknown variant `gpt2`
+    {"language":"french"}
+        unknown variant `french`
+    {"on_offload_error":true}
+        invalid type: boolean `true`, expected string or map
+    [1]
+        invalid type: integer `1`, expected a string
+    "#);
+}
+
+#[test]
+fn unknown_fields_of_a_limit_are_refused() {
+    let limit = json!({"tokens": 5, "bytes": 5});
+    assert!(serde_json::from_value::<Settings>(json!({"max_length_for_trunc": limit})).is_err());
+    assert!(
+        serde_json::from_value::<Settings>(json!({"tool_config": {"f": {"max_length_for_trunc": limit}}})).is_err()
+    );
+}
+
+#[test]
+fn o2_what_does_not_build_and_why() {
+    let of = |policy: ToolPolicy| builder(&memory()).tool("grep", policy);
+    let long = "segment/".repeat(9);
+    let cases = [
+        ToolReduction::builder(),
+        ToolReduction::builder().skip_truncation(true).tool("grep", ToolPolicy::new().skip_truncation(false)),
+        builder(&memory()).max_length_for_trunc(0),
+        of(ToolPolicy::new().max_length_for_trunc(0)),
+        builder(&memory()).max_length_for_trunc(Limit::tokens(0)),
+        builder(&memory()).max_tokens_for_clear(0),
+        builder(&memory()).max_length_for_trunc(100),
+        of(ToolPolicy::new().max_length_for_trunc(100)),
+        builder(&memory()).max_length_for_trunc(Limit::tokens(100)),
+        builder(&memory()).max_length_for_trunc(5_000),
+        builder(&memory()).max_length_for_trunc(Limit::tokens(5_000)),
+        builder(&memory()).preview_length(50_000),
+        of(ToolPolicy::new().max_length_for_trunc(5_000)),
+        of(ToolPolicy::new().preview_length(50_000)),
+        of(ToolPolicy::new().max_length_for_trunc(Limit::tokens(5_000))),
+        builder(&memory()).clear_target_tokens(30_001),
+        builder(&memory()).root_dir("../up"),
+        builder(&memory()).root_dir(long.trim_end_matches('/')),
+        builder(&memory()).root_dir("x".repeat(401)),
+        builder(&memory()).root_dir("x/"),
+        builder(&memory()).read_file_tool_name(""),
+        of(ToolPolicy::new().backend(memory())),
+        builder(&memory())
+            .tool("a", ToolPolicy::new().backend(Memory::new()))
+            .tool("b", ToolPolicy::new().backend(Memory::new())),
+    ];
+    let mut errors = String::new();
+    for case in cases {
+        let error = case.build().unwrap_err();
+        errors.push_str(&format!("{error}\n"));
+        if let Some(source) = std::error::Error::source(&error) {
+            errors.push_str(&format!("    {source}\n"));
+        }
+    }
+    insta::assert_snapshot!(errors, @"
+    no backend for all tools: set `backend`, or `skip_truncation`
+    no backend for the tool `grep`: set `backend`, or `skip_truncation`
+    `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0: set at least 1, or leave the phase out with `skip_truncation`
+    `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`
+    `max_tokens_for_clear` is 0: set at least 1, or leave the phase out with `skip_clear`
+    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 659 bytes
+    `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 659 bytes
+    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 659 bytes
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4541, or raise the limit
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4541, or raise the limit
+    `preview_length` of all tools is 50000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49541, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4541, or raise the limit
+    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49541, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4541, or raise the limit
+    `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+        a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+        a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+        a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    `read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool
+    the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
+    the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
+    ");
+}
+
+#[test]
+fn o2_what_does_build() {
+    let store = memory();
+    let fine = [
+        ToolReduction::builder().skip_truncation(true),
+        ToolReduction::builder().skip_truncation(true).skip_clear(true).max_tokens_for_clear(0).clear_target_tokens(9),
+        builder(&store).skip_clear(true).max_tokens_for_clear(0),
+        builder(&store).skip_truncation(true).max_length_for_trunc(0).preview_length(usize::MAX),
+        builder(&store).tool("grep", ToolPolicy::new().skip_truncation(true).max_length_for_trunc(0)),
+        builder(&store).trunc_exclude_tools(["grep"]).tool("grep", ToolPolicy::new().max_length_for_trunc(0)),
+        ToolReduction::builder()
+            .skip_truncation(true)
+            .tool("grep", ToolPolicy::new().skip_truncation(false).backend(store.clone())),
+        builder(&store).clear_target_tokens(30_000),
+        builder(&store).clear_target_tokens(0),
+        builder(&store).root_dir("a/b/c/d/e/f/g/h"),
+        builder(&store).tool("grep", ToolPolicy::new().backend(store.clone())),
+        builder(&store).tool("grep", ToolPolicy::new().backend(Memory::named("grep").unwrap())),
+    ];
+    for (n, builder) in fine.into_iter().enumerate() {
+        builder.build().unwrap_or_else(|error| panic!("case {n}: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn o2_two_directories_that_are_shown_alike_are_refused() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let open = |home: &tempfile::TempDir| Fs::open(home.path()).unwrap().shown_as(".offcut");
+    let built = builder(&memory()).backend(open(&one)).tool("grep", ToolPolicy::new().backend(open(&two))).build();
+    let error = built.expect_err("a location of the one names other content in the other");
+    assert!(matches!(error, BuildError::SameLocations), "{error}");
+    // One directory, opened twice, is one store.
+    assert!(builder(&memory()).backend(open(&one)).tool("grep", ToolPolicy::new().backend(open(&one))).build().is_ok());
+}
+
+#[tokio::test]
+async fn o2_the_smallest_limit_that_builds_truncates() {
+    for language in [Language::English, Language::Chinese] {
+        for limit in [Limit::Bytes as fn(usize) -> Limit, |tokens| Limit::tokens(tokens as u64)] {
+            let make = |least: usize, preview| {
+                builder(&memory())
+                    .count_tokens_with(|text: &str| text.len() as u64)
+                    .language(language)
+                    .max_length_for_trunc(limit(least))
+                    .preview_length(preview)
+                    .build()
+            };
+            let Err(BuildError::LimitTooSmall { at_least, .. }) = make(1, 0) else { panic!() };
+            assert!(matches!(make(at_least - 1, 0), Err(BuildError::LimitTooSmall { .. })));
+            let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least) else { panic!() };
+            assert!(make(at_least, at_least - longest_hint + 1).is_err());
+            let reduction = make(at_least, at_least - longest_hint).unwrap().session(&"s".repeat(64));
+            let id = "i".repeat(64);
+            for n in 0..2 {
+                let content = lines(at_least + n);
+                let shown = reduction.truncate(&call(&id, "f"), content.clone()).await.unwrap();
+                let location = &shown.report.decisions[0].locations[0];
+                assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), content);
+                assert!(shown.text().len() <= at_least);
+            }
+        }
+    }
+}
+
+/// What a truncation and a pass do to two tools, of which one has a policy.
+struct Done {
+    /// The hint that truncation left, for each tool.
+    truncated: [Option<Hint>; 2],
+    /// What the pass did to an old result of each tool.
+    cleared: [(Outcome, Option<Hint>); 2],
+    /// The same for an error.
+    errors: [Outcome; 2],
+}
+
+const TOOLS: [&str; 2] = ["own", "other"];
+
+async fn done(reduction: &ToolReduction, result: &str) -> Done {
+    let mut truncated = [None, None];
+    let (mut cleared, mut errors) = (Vec::new(), Vec::new());
+    for (tool, truncated) in TOOLS.into_iter().zip(&mut truncated) {
+        *truncated = Hint::parse(&reduction.truncate(&call(tool, tool), result).await.unwrap().text());
+        let failed = call(&format!("{tool}-failed"), tool);
+        let mut messages = round(&format!("{tool}-old"), tool, lines(150)).to_vec();
+        messages.extend([Message::calls(vec![failed.clone()]), Message::tool(&failed, vec![lines(20).into()], true)]);
+        messages.extend(round("new", "f", "ok"));
+        let report = clear(reduction, &mut messages).await;
+        let hint = Hint::parse(text(content(&messages[1])));
+        let outcome = |n: usize| report.decisions.get(n).map_or(Outcome::Kept(Reason::WithinLimit), |d| d.outcome);
+        cleared.push((outcome(0), hint));
+        errors.push(outcome(1));
+    }
+    let [one, two] = <[_; 2]>::try_from(cleared).ok().unwrap();
+    Done { truncated, cleared: [one, two], errors: [errors[0], errors[1]] }
+}
+
+fn location(hint: Option<&Hint>) -> String {
+    hint.and_then(|hint| hint.location.as_ref()).map(ToString::to_string).unwrap_or_default()
+}
+
+async fn with_policy(policy: ToolPolicy) -> Done {
+    let reduction = small(&memory()).tool("own", policy).build().unwrap();
+    let done = done(&reduction, &lines(200)).await;
+    // The other tool is as without any policy.
+    assert_eq!(location(done.truncated[1].as_ref()), "memory://t/trunc/other");
+    assert_eq!(done.truncated[1].as_ref().unwrap().preview, Preview::HeadTail.show(&lines(200), 200));
+    assert_eq!(done.cleared[1].0, Outcome::Cleared);
+    assert_eq!(location(done.cleared[1].1.as_ref()), "memory://t/clear/other-old");
+    assert_eq!(done.cleared[1].1.as_ref().unwrap().preview, "");
+    assert_eq!(done.errors[1], Outcome::Kept(Reason::ShortError));
+    done
+}
+
+/// What a policy leaves out: all but what a test names is as for the other tool.
+fn assert_inherited(done: &Done, but: &[&str]) {
+    let [own, other] = &done.truncated;
+    let is = |what: &str| !but.contains(&what);
+    if is("truncation") {
+        assert_eq!(own.as_ref().map(|hint| hint.kind), Some(Kind::Truncated));
+        if is("preview_length") {
+            assert_eq!(own.as_ref().unwrap().preview, other.as_ref().unwrap().preview);
+        }
+        if is("backend") {
+            assert_eq!(location(own.as_ref()), "memory://t/trunc/own");
+        }
+    }
+    if is("clear") {
+        assert_eq!(done.cleared[0].0, Outcome::Cleared);
+        let hint = done.cleared[0].1.as_ref();
+        if is("stub_length") {
+            assert_eq!(hint.unwrap().preview, "");
+        }
+        if is("backend") {
+            assert_eq!(location(hint), "memory://t/clear/own-old");
+        }
+        if is("keep_errors") {
+            assert_eq!(done.errors[0], Outcome::Kept(Reason::ShortError));
+        }
+    }
+}
+
+#[tokio::test]
+async fn o1_an_empty_policy_inherits_everything() {
+    assert_inherited(&with_policy(ToolPolicy::new()).await, &[]);
+}
+
+#[tokio::test]
+async fn o1_only_a_backend() {
+    let own = Memory::named("own").unwrap();
+    let done = with_policy(ToolPolicy::new().backend(own.clone())).await;
+    assert_inherited(&done, &["backend"]);
+    assert_eq!(location(done.truncated[0].as_ref()), "memory://own/trunc/own");
+    assert_eq!(location(done.cleared[0].1.as_ref()), "memory://own/clear/own-old");
+    let names: Vec<_> = stored(&own).await.into_iter().map(|(location, _)| location).collect();
+    assert_eq!(names, ["memory://own/clear/own-old", "memory://own/trunc/own"]);
+}
+
+#[tokio::test]
+async fn o1_only_skip_truncation() {
+    let done = with_policy(ToolPolicy::new().skip_truncation(true)).await;
+    assert_inherited(&done, &["truncation"]);
+    assert_eq!(done.truncated[0], None);
+}
+
+#[tokio::test]
+async fn o1_only_skip_clear() {
+    let done = with_policy(ToolPolicy::new().skip_clear(true)).await;
+    assert_inherited(&done, &["clear"]);
+    assert_eq!(done.cleared[0], (Outcome::Kept(Reason::Excluded), None));
+}
+
+#[tokio::test]
+async fn o1_only_a_limit() {
+    let done = with_policy(ToolPolicy::new().max_length_for_trunc(10_000)).await;
+    assert_inherited(&done, &["truncation"]);
+    assert_eq!(done.truncated[0], None, "within its own limit");
+    // In tokens, where all others count bytes: 4 bytes each.
+    let done = with_policy(ToolPolicy::new().max_length_for_trunc(Limit::tokens(900))).await;
+    assert_eq!(done.truncated[0], None);
+    // A lower one than the global one acts where the others do not.
+    let reduction = small(&memory()).tool("own", ToolPolicy::new().max_length_for_trunc(800)).build().unwrap();
+    let done = self::done(&reduction, &"x".repeat(900)).await;
+    assert_eq!(done.truncated.map(|hint| hint.is_some()), [true, false]);
+}
+
+#[tokio::test]
+async fn o1_only_a_preview() {
+    assert_inherited(&with_policy(ToolPolicy::new().preview(Preview::HeadTail)).await, &[]);
+}
+
+#[tokio::test]
+async fn o1_only_a_preview_length() {
+    let done = with_policy(ToolPolicy::new().preview_length(100)).await;
+    // It also says how long an error may be to stay.
+    assert_inherited(&done, &["preview_length", "keep_errors"]);
+    assert_eq!(done.truncated[0].as_ref().unwrap().preview, Preview::HeadTail.show(&lines(200), 100));
+    assert!(lines(20).len() > 100);
+    assert_eq!(done.errors[0], Outcome::Cleared);
+}
+
+#[tokio::test]
+async fn o1_only_a_stub_length() {
+    let done = with_policy(ToolPolicy::new().stub_length(120)).await;
+    assert_inherited(&done, &["stub_length"]);
+    assert_eq!(done.cleared[0].1.as_ref().unwrap().preview, Preview::HeadTail.show(&lines(150), 120));
+}
+
+#[tokio::test]
+async fn o1_only_keep_errors() {
+    let done = with_policy(ToolPolicy::new().keep_errors(false)).await;
+    assert_inherited(&done, &["keep_errors"]);
+    assert_eq!(done.errors[0], Outcome::Cleared);
+}
+
+#[tokio::test]
+async fn o1_a_policy_turns_on_what_is_off_for_all() {
+    let policy = ToolPolicy::new().skip_truncation(false).skip_clear(false);
+    let reduction = small(&memory()).skip_truncation(true).skip_clear(true).tool("own", policy).build().unwrap();
+    let done = done(&reduction, &lines(200)).await;
+    assert_eq!(done.truncated.map(|hint| hint.is_some()), [true, false]);
+    assert_eq!(done.cleared.map(|(outcome, _)| outcome), [Outcome::Cleared, Outcome::Kept(Reason::Excluded)]);
+}
+
+#[tokio::test]
+async fn o1_skips_and_lists_beat_everything_else() {
+    let policy = ToolPolicy::new().max_length_for_trunc(700).preview_length(50).stub_length(99).keep_errors(false);
+    let own = policy.backend(Memory::named("own").unwrap());
+    let skipped = small(&memory()).tool("own", own.clone().skip_truncation(true).skip_clear(true)).build().unwrap();
+    let listed = small(&memory()).tool("own", own.clone().skip_truncation(false).skip_clear(false));
+    let listed = listed.trunc_exclude_tools(["own"]).clear_exclude_tools(["own"]).build().unwrap();
+    for reduction in [skipped, listed] {
+        let done = done(&reduction, &lines(200)).await;
+        assert_eq!(done.truncated.map(|hint| hint.is_some()), [false, true]);
+        assert_eq!(done.cleared.map(|(outcome, _)| outcome), [Outcome::Kept(Reason::Excluded), Outcome::Cleared]);
+        assert_eq!(done.errors[0], Outcome::Kept(Reason::Excluded));
+    }
+}
+
+#[tokio::test]
+async fn o1_names_are_matched_exactly() {
+    let reduction = small(&memory()).trunc_exclude_tools(["Grep", "grep ", "gre"]).tool("gr*", ToolPolicy::new());
+    let shown = reduction.build().unwrap().truncate(&call("a", "grep"), lines(200)).await.unwrap();
+    assert!(shown.report.is_change());
+}
+
+/// Every setter changes exactly the field that it is named after.
+#[test]
+fn every_setter_has_an_effect() {
+    type Set = fn(Builder) -> Builder;
+    let setters: [(&str, Set); 20] = [
+        ("root_dir", |b| b.root_dir("agent")),
+        ("skip_truncation", |b| b.skip_truncation(true)),
+        ("skip_clear", |b| b.skip_clear(true)),
+        ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
+        ("max_length_for_trunc", |b| b.max_length_for_trunc(60_000)),
+        ("preview", |b| b.preview(Preview::HeadTail)),
+        ("preview_length", |b| b.preview_length(5)),
+        ("stub_length", |b| b.stub_length(5)),
+        ("trunc_exclude_tools", |b| b.trunc_exclude_tools(["a"])),
+        ("clear_exclude_tools", |b| b.clear_exclude_tools(vec!["b".to_owned()])),
+        ("token_counter", |b| b.token_counter(TokenCounter::Estimate)),
+        ("max_tokens_for_clear", |b| b.max_tokens_for_clear(5)),
+        ("clear_retention_suffix_limit", |b| b.clear_retention_suffix_limit(5)),
+        ("clear_at_least_tokens", |b| b.clear_at_least_tokens(5)),
+        ("clear_target_tokens", |b| b.clear_target_tokens(5)),
+        ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
+        ("keep_errors", |b| b.keep_errors(false)),
+        ("on_offload_error", |b| b.on_offload_error(OnOffloadError::Fail)),
+        ("language", |b| b.language(Language::Chinese)),
+        ("tool_config", |b| b.tool("a", ToolPolicy::new().stub_length(5))),
+    ];
+    let default = serde_json::to_value(Settings::default()).unwrap();
+    let fields: Vec<_> = default.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(setters.map(|(name, _)| name).as_slice(), fields, "a setter for each field");
+    for (name, set) in setters {
+        let reduction = set(ToolReduction::builder().backend(memory())).build().unwrap();
+        let settings = serde_json::to_value(reduction.settings()).unwrap();
+        let changed: Vec<_> = fields.iter().filter(|field| settings[**field] != default[**field]).copied().collect();
+        // There is one kind of preview only; its setter can't change anything yet.
+        let is_default = matches!(name, "preview") || cfg!(not(feature = "tiktoken")) && name == "token_counter";
+        assert_eq!(changed, if is_default { vec![] } else { vec![name] });
+    }
+}
+
+#[test]
+fn later_setters_override_earlier_ones() {
+    let reduction = builder(&memory())
+        .read_file_tool_name("fetch")
+        .read_file_tool_name(None)
+        .clear_target_tokens(5)
+        .clear_target_tokens(None)
+        .tool("a", ToolPolicy::new().stub_length(5))
+        .tool("a", ToolPolicy::new().keep_errors(false))
+        .trunc_exclude_tools(["a"])
+        .trunc_exclude_tools(["b"])
+        .build()
+        .unwrap();
+    let settings = reduction.settings();
+    assert_eq!((settings.read_file_tool_name.as_deref(), settings.clear_target_tokens), (None, None));
+    assert_eq!(settings.tool_config["a"].stub_length, None);
+    assert_eq!(settings.trunc_exclude_tools, ["b"]);
+    let all = builder(&memory()).stub_length(9).settings(Settings::eino()).build().unwrap();
+    assert_eq!(*all.settings(), Settings::eino());
+}
+
+#[tokio::test]
+async fn a_counter_of_ones_own_counts_until_another_is_named() {
+    let count = |_: &str| 1_000_000;
+    let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
+    let mut counted = async |builder: Builder| {
+        clear(&builder.build().unwrap(), &mut messages).await.tokens.map(|tokens| tokens.counted)
+    };
+    let eager = || builder(&memory()).max_tokens_for_clear(u64::MAX);
+    assert!(counted(eager().count_tokens_with(count)).await > Some(1_000_000));
+    assert!(counted(eager().count_tokens_with(count).token_counter(TokenCounter::Estimate)).await < Some(10_000));
+}
+
+#[tokio::test]
+async fn reports_are_handed_to_the_observer() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let observer = move |report: &Report| log.lock().unwrap().push(outcomes(report));
+    let reduction = small(&memory()).on_report(observer).build().unwrap();
+    reduction.truncate(&call("a", "f"), lines(200)).await.unwrap();
+    clear(&reduction, &mut [round("b", "f", lines(200)), round("c", "f", "ok")].concat()).await;
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen[0], [("a".to_owned(), Outcome::Truncated)]);
+    assert_eq!(seen[1][0], ("b".to_owned(), Outcome::Cleared));
+}
+
+/// Zeros and the largest numbers in every field: an error at build, or a reduction that works.
+#[tokio::test]
+async fn l7_no_number_is_too_odd() {
+    let fields = [
+        "max_length_for_trunc",
+        "preview_length",
+        "stub_length",
+        "max_tokens_for_clear",
+        "clear_retention_suffix_limit",
+        "clear_at_least_tokens",
+        "clear_target_tokens",
+    ];
+    let numbers = [json!(0), json!(1), json!(2), json!(u64::MAX), json!(u64::MAX - 1), json!(u64::from(u32::MAX))];
+    let tokens: Vec<_> = numbers.iter().map(|number| json!({"tokens": number})).collect();
+    let mut works = 0;
+    let mut try_out = async |json: serde_json::Value| {
+        let settings: Settings = serde_json::from_value(json.clone()).unwrap();
+        let builder = ToolReduction::builder().settings(settings).backend(memory());
+        let Ok(reduction) = builder.count_tokens_with(|text: &str| text.len() as u64 / 4).build() else { return };
+        works += 1;
+        for content in ["", "x", &lines(20_000)] {
+            let shown = reduction.truncate(&call("a", "f"), content).await.unwrap();
+            let mut messages =
+                [round("a", "f", shown.text()), round("b", "f", content), round("c", "f", "ok")].concat();
+            clear(&reduction, &mut messages).await;
+        }
+    };
+    for field in fields {
+        for number in &numbers {
+            try_out(json!({(field): number})).await;
+            // With a low threshold, so that the pass acts, and with everything else out of the way.
+            try_out(json!({"max_tokens_for_clear": 1, (field): number})).await;
+            try_out(json!({"max_tokens_for_clear": 1, "max_length_for_trunc": u64::MAX, "stub_length": u64::MAX, (field): number})).await;
+            try_out(json!({"tool_config": {"f": {"stub_length": 0}}, (field): number})).await;
+        }
+    }
+    for limit in tokens.iter().chain(&numbers) {
+        try_out(json!({"max_length_for_trunc": limit})).await;
+        try_out(json!({"preview_length": 0, "max_length_for_trunc": limit})).await;
+        try_out(json!({"tool_config": {"f": {"max_length_for_trunc": limit, "preview_length": 0}}})).await;
+        for number in &numbers {
+            let policy = json!({"max_length_for_trunc": limit, "preview_length": number, "stub_length": number});
+            try_out(json!({"tool_config": {"f": policy}})).await;
+        }
+    }
+    assert!(works > 50, "{works}");
+}
+
+#[tokio::test]
+async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
+    let reduction = small(&memory()).build().unwrap();
+    for usage in [0, 1, u64::MAX - 1, u64::MAX] {
+        let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
+        let mut conversation = Messages::new(&Plain, &mut messages);
+        let mut turn = BeforeModel::new(&mut conversation);
+        turn.last_usage = Some(usage);
+        let report = reduction.clear_turn(&mut turn).await.unwrap();
+        assert_eq!(report.is_change(), usage > 1, "{usage}");
+    }
+}

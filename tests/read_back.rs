@@ -1,0 +1,738 @@
+//! Reading stored content back, rule by rule (R1–R4).
+#![cfg(feature = "fs")]
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::{builder, call, clear, content, lines, memory, stored, text};
+use offcut::agent::Tool;
+use offcut::backend::{Backend, ErrorKind, Fs, Key, Memory};
+use offcut::format::Message;
+use offcut::hint::{Hint, Kind};
+use offcut::report::Outcome;
+use offcut::testkit::{Fault, Faulty};
+use offcut::{
+    BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
+    ToolReduction,
+};
+use serde_json::{Value, json};
+
+fn small(store: &Memory) -> Builder {
+    builder(store).max_length_for_trunc(1_000).preview_length(200)
+}
+
+/// Stores `content` as the result of the call `id` and says where it is.
+async fn store_result(reduction: &ToolReduction, id: &str, content: impl Into<ToolOutput>) -> String {
+    let shown = reduction.truncate(&call(id, "grep"), content).await.unwrap();
+    shown.report.decisions[0].locations[0].to_string()
+}
+
+async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, String> {
+    let reader = reduction.read_file_tool();
+    let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
+    let (parts, interrupted) = reader.call(&call).await.map_err(|error| error.to_string())?.into_parts().await;
+    assert!(interrupted.is_none());
+    Ok(Hint::parse(text(&parts)).expect("a page is a hint"))
+}
+
+/// The offset that a page names for going on.
+fn next_offset(hint: &Hint) -> Option<String> {
+    let (_, next) = hint.prose.split_once("offset ")?;
+    Some(next.trim_end_matches(['.', '。']).to_owned())
+}
+
+/// Reads on from page to page as a model would, and says what was read in how many pages.
+async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, usize) {
+    let (mut all, mut arguments, mut seen) = (String::new(), arguments.clone(), HashSet::new());
+    loop {
+        let page = read(reduction, arguments.clone()).await.unwrap();
+        all.push_str(&page.preview);
+        let Some(next) = next_offset(&page) else { return (all, seen.len() + 1) };
+        assert!(seen.insert(next.clone()), "offset {next} leads to itself");
+        arguments["offset"] = json!(next);
+    }
+}
+
+/// The result of `call` as the loop would show it, when the tool returns `output`.
+async fn wrapped(reduction: &ToolReduction, call: &ToolCall, output: &str) -> Vec<Part> {
+    let tool = |_: ToolCall| async { Ok(ToolOutput::from(output)) };
+    reduction.wrap_tool_call(call, Next::new(&[], &tool)).await.unwrap().into_parts().await.0
+}
+
+/// The result of our own reader, through the middleware.
+async fn wrapped_reader(reduction: &ToolReduction, arguments: &Value) -> Vec<Part> {
+    let reader = reduction.read_file_tool();
+    let tool = |call: ToolCall| {
+        let reader = reader.clone();
+        async move { reader.call(&call).await }
+    };
+    let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
+    reduction.wrap_tool_call(&call, Next::new(&[], &tool)).await.unwrap().into_parts().await.0
+}
+
+#[tokio::test]
+async fn r1_only_what_this_reduction_stored_is_read() {
+    let store = memory();
+    let whole = small(&store).root_dir("agent").build().unwrap();
+    let (reduction, other) = (whole.session("one"), whole.session("two"));
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let foreign = store_result(&other, "b", lines(400)).await;
+    let above = store_result(&whole, "c", lines(400)).await;
+    let beside = store_result(&small(&store).build().unwrap(), "d", lines(400)).await;
+    // Under the root, and none of ours.
+    for key in ["agent/one/notes", "agent/one/trunc/deep/er", "agent/one-trunc/a", "agent/onetrunc/a"] {
+        store.put(&Key::new(key).unwrap(), "secret".into()).await.unwrap();
+    }
+    assert_eq!(location, "memory://t/agent/one/trunc/a");
+    assert!(read(&reduction, json!({"path": location})).await.is_ok());
+
+    let refused = [
+        foreign.as_str(),
+        &above,
+        &beside,
+        "",
+        " ",
+        "/etc/passwd",
+        "trunc/a",
+        "agent/one/trunc/a",
+        "../../etc/passwd",
+        "memory://t/agent/one/trunc/../../two/trunc/b",
+        "memory://t/agent/one/trunc/../trunc/a",
+        "memory://t/agent/one/trunc//a",
+        "memory://t/agent/one/trunc/",
+        "memory://t/agent/one/trunc",
+        "memory://t/agent/one/trunc/deep/er",
+        "memory://t/agent/one/notes",
+        "memory://t/agent/one-trunc/a",
+        "memory://t/agent/onetrunc/a",
+        "memory://t/agent/one/truncated/a",
+        "memory://t/agent/one/trunc/a\0",
+        "memory://t/agent/one/trunc/a\n",
+        "memory://t/agent/one/trunc/a/",
+        "memory://t2/agent/one/trunc/a",
+        "memory:/agent/one/trunc/a",
+        "MEMORY://t/agent/one/trunc/a",
+        "file:///etc/passwd",
+    ];
+    let mut errors = HashSet::new();
+    for path in refused {
+        let error = read(&reduction, json!({"path": path})).await.expect_err(path);
+        assert!(path.len() < 3 || !error.contains(path), "a hostile path is not repeated: {error}");
+        errors.insert(error);
+    }
+    assert_eq!(errors.len(), 1);
+    insta::assert_snapshot!(errors.into_iter().next().unwrap(), @"`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it");
+}
+
+#[tokio::test]
+async fn r1_a_store_of_another_configuration_is_not_read() {
+    let (ours, theirs) = (memory(), Memory::named("theirs").unwrap());
+    let location = store_result(&small(&theirs).build().unwrap(), "a", lines(400)).await;
+    assert!(read(&small(&ours).build().unwrap(), json!({"path": location})).await.is_err());
+    // With a policy that names the store, it is one of ours.
+    let both = small(&ours).tool("grep", ToolPolicy::new().backend(theirs)).build().unwrap();
+    assert!(read(&both, json!({"path": location})).await.is_ok());
+}
+
+#[tokio::test]
+async fn r1_in_a_directory_nothing_else_can_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().canonicalize().unwrap().join("store");
+    std::fs::write(home.path().join("secret"), "secret").unwrap();
+    let reduction = ToolReduction::builder().backend(Fs::open(&root).unwrap()).max_length_for_trunc(1_500);
+    let reduction = reduction.preview_length(200).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let root = root.to_str().unwrap();
+    std::fs::write(format!("{root}/trunc/.hidden"), "secret").unwrap();
+    std::fs::write(format!("{root}/notes"), "secret").unwrap();
+    assert!(read(&reduction, json!({"path": location})).await.is_ok());
+    for path in [
+        format!("{root}/trunc/../../secret"),
+        format!("{root}/trunc/.hidden"),
+        format!("{root}/notes"),
+        format!("{root}-2/trunc/a"),
+        format!("{root}/TRUNC/a"),
+        format!("/{location}"),
+        format!("{root}//trunc/a"),
+        format!("{root}/./trunc/a"),
+        "trunc/a".to_owned(),
+        "~/store/trunc/a".to_owned(),
+        "/etc/passwd".to_owned(),
+        "/proc/self/environ".to_owned(),
+    ] {
+        let error = read(&reduction, json!({"path": path})).await.expect_err(&path);
+        assert!(error.starts_with("`path` is not a location"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let reader = reduction.read_file_tool();
+    let mut errors = String::new();
+    for arguments in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        r#"{"path":7}"#,
+        &json!({"path": location, "offset": "five"}).to_string(),
+        &json!({"path": location, "offset": 1.5}).to_string(),
+        &json!({"path": location, "offset": [1]}).to_string(),
+        &json!({"path": location, "offset": "-99999999999999999999"}).to_string(),
+        &json!({"path": location, "limit": 0}).to_string(),
+        &json!({"path": location, "limit": -1}).to_string(),
+        &json!({"path": location, "limit": "many"}).to_string(),
+    ] {
+        let error = reader.call(&ToolCall::new("r", "read_file", arguments)).await.expect_err(arguments);
+        errors.push_str(&format!("{arguments}\n    {error}\n"));
+    }
+    insta::assert_snapshot!(errors, @r#"
+
+        the arguments are no JSON (EOF while parsing a value at line 1 column 0): pass {"path": "…"}
+    {
+        the arguments are no JSON (EOF while parsing an object at line 1 column 1): pass {"path": "…"}
+    []
+        `path` is missing: pass the location that a hint shows
+    null
+        `path` is missing: pass the location that a hint shows
+    {}
+        `path` is missing: pass the location that a hint shows
+    {"path":7}
+        `path` is missing: pass the location that a hint shows
+    {"path":"memory://t/trunc/a","offset":"five"}
+        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+    {"path":"memory://t/trunc/a","offset":1.5}
+        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+    {"path":"memory://t/trunc/a","offset":[1]}
+        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+    {"path":"memory://t/trunc/a","offset":"-99999999999999999999"}
+        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+    {"path":"memory://t/trunc/a","limit":0}
+        `limit` is no number of lines: pass a number from 1
+    {"path":"memory://t/trunc/a","limit":-1}
+        `limit` is no number of lines: pass a number from 1
+    {"path":"memory://t/trunc/a","limit":"many"}
+        `limit` is no number of lines: pass a number from 1
+    "#);
+}
+
+#[tokio::test]
+async fn r2_pages_by_lines_give_the_content_back() {
+    let reduction = small(&memory()).build().unwrap();
+    let poem = "床前明月光，疑是地上霜。\n举头望明月，低头思故乡。\n\n".repeat(100);
+    let contents = [lines(1_000), lines(1_000).trim_end().to_owned(), poem, "\n".repeat(3_000), "a\r\n".repeat(1_000)];
+    for (n, text) in contents.into_iter().enumerate() {
+        let location = store_result(&reduction, &format!("a{n}"), text.clone()).await;
+        let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
+        assert!(all == text, "content {n} in {pages} pages");
+        assert!(pages > 2);
+        let (all, pages) = read_through(&reduction, &json!({"path": location, "limit": 10})).await;
+        assert!(all == text && pages >= 30, "content {n} by ten lines in {pages} pages");
+    }
+}
+
+#[tokio::test]
+async fn r2_a_page_says_what_it_shows_of_how_much() {
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let mut shown = String::new();
+    for arguments in [
+        json!({"path": location, "limit": 2}),
+        json!({"path": location, "offset": 3, "limit": "2"}),
+        json!({"path": location, "offset": -2}),
+        json!({"path": location, "offset": "-1"}),
+        json!({"path": location, "offset": 400}),
+        json!({"path": location, "offset": 401}),
+        json!({"path": location, "offset": 99999}),
+        json!({"path": location, "offset": u64::MAX}),
+        json!({"path": location, "offset": "399+5"}),
+        json!({"path": location, "offset": "399+500"}),
+        json!({"path": location, "offset": 0, "limit": 1}),
+        json!({"path": location, "offset": i64::MIN, "limit": 1}),
+        json!({"path": location, "limit": 1, "pattern": ""}),
+    ] {
+        let hint = read(&reduction, arguments.clone()).await.unwrap();
+        shown.push_str(&format!("{arguments}\n{}\n", hint.render()));
+    }
+    insta::assert_snapshot!(shown, @r#"
+    {"path":"memory://t/trunc/a","limit":2}
+    [offcut/1 page@1 3492B/400L 31+14 "memory://t/trunc/a"] Lines 1-2. Go on with offset 3.
+    line 1
+    line 2
+
+    {"path":"memory://t/trunc/a","offset":3,"limit":"2"}
+    [offcut/1 page@3 3492B/400L 31+14 "memory://t/trunc/a"] Lines 3-4. Go on with offset 5.
+    line 3
+    line 4
+
+    {"path":"memory://t/trunc/a","offset":-2}
+    [offcut/1 page@399 3492B/400L 14+18 "memory://t/trunc/a"] Lines 399-400.
+    line 399
+    line 400
+
+    {"path":"memory://t/trunc/a","offset":"-1"}
+    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    line 400
+
+    {"path":"memory://t/trunc/a","offset":400}
+    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    line 400
+
+    {"path":"memory://t/trunc/a","offset":401}
+    [offcut/1 page@401 3492B/400L 25 "memory://t/trunc/a"] Nothing from line 401 on.
+    {"path":"memory://t/trunc/a","offset":99999}
+    [offcut/1 page@99999 3492B/400L 27 "memory://t/trunc/a"] Nothing from line 99999 on.
+    {"path":"memory://t/trunc/a","offset":18446744073709551615}
+    [offcut/1 page@18446744073709551615 3492B/400L 42 "memory://t/trunc/a"] Nothing from line 18446744073709551615 on.
+    {"path":"memory://t/trunc/a","offset":"399+5"}
+    [offcut/1 page@399+5 3492B/400L 14+13 "memory://t/trunc/a"] Lines 399-400.
+    399
+    line 400
+
+    {"path":"memory://t/trunc/a","offset":"399+500"}
+    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    line 400
+
+    {"path":"memory://t/trunc/a","offset":0,"limit":1}
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    line 1
+
+    {"path":"memory://t/trunc/a","offset":-9223372036854775808,"limit":1}
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    line 1
+
+    {"path":"memory://t/trunc/a","limit":1,"pattern":""}
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    line 1
+    "#);
+}
+
+#[tokio::test]
+async fn r2_in_chinese() {
+    let reduction = small(&memory()).language(Language::Chinese).build().unwrap();
+    let location = store_result(&reduction, "a", "明月几时有，把酒问青天。\n".repeat(100)).await;
+    let mut shown = String::new();
+    for arguments in [
+        json!({"path": location, "limit": 2}),
+        json!({"path": location, "offset": "1+3", "limit": 1}),
+        json!({"path": location, "offset": 101}),
+        json!({"path": location, "pattern": "青天", "limit": 2}),
+        json!({"path": location, "pattern": "没有"}),
+    ] {
+        shown.push_str(&format!("{}\n", read(&reduction, arguments).await.unwrap().render()));
+    }
+    insta::assert_snapshot!(shown, @r#"
+    [offcut/1 page@1 3700B/100L 38+74 "memory://t/trunc/a"] 第 1-2 行。续读请用 offset 3。
+    明月几时有，把酒问青天。
+    明月几时有，把酒问青天。
+
+    [offcut/1 page@1+3 3700B/100L 48+34 "memory://t/trunc/a"] 第 1 行的一部分。续读请用 offset 2。
+    月几时有，把酒问青天。
+
+    [offcut/1 page@101 3700B/100L 32 "memory://t/trunc/a"] 从第 101 行起没有内容。
+    [offcut/1 matches 3700B 49+77 "memory://t/trunc/a"] 目前匹配行数：2。续读请用 offset 3。
+    1:明月几时有，把酒问青天。
+    2:明月几时有，把酒问青天。
+    [offcut/1 matches 3700B 19 "memory://t/trunc/a"] 匹配行数：0。
+    "#);
+}
+
+#[tokio::test]
+async fn r2_a_single_line_of_three_megabytes() {
+    let store = memory();
+    let reduction = builder(&store).build().unwrap();
+    let line: String = (0..300_000).map(|n| format!("{n:07}é,")).collect();
+    assert_eq!(line.len(), 3_000_000);
+    let location = store_result(&reduction, "a", line.clone()).await;
+    let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
+    assert!(all == line, "in {pages} pages");
+    let last = read(&reduction, json!({"path": location, "offset": "1+2999990"})).await.unwrap();
+    assert_eq!((last.preview.as_str(), next_offset(&last)), ("0299999é,", None));
+    assert_eq!(store.len(), 1);
+}
+
+#[tokio::test]
+async fn r2_content_that_is_no_utf_8_can_be_paged() {
+    let reduction = small(&memory()).build().unwrap();
+    let bytes: Vec<u8> = (0..6_000_u32).map(|n| (n % 256) as u8).collect();
+    let location = store_result(&reduction, "a", ToolOutput::bytes(bytes.clone())).await;
+    let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
+    assert!(pages > 10);
+    // Pages end behind characters and lines only, so that replacement characters are as in the whole.
+    let all_ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
+    assert_eq!(all_ascii(&all), all_ascii(&String::from_utf8_lossy(&bytes)));
+    let matches = read(&reduction, json!({"path": location, "pattern": "(?-u)\\xff"})).await.unwrap();
+    assert!(matches.prose.starts_with("Matching lines"), "{}", matches.prose);
+}
+
+#[tokio::test]
+async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
+    let number = |tokens: u64| Limit::tokens(tokens);
+    // What the smallest limit is, is asked of the error.
+    let smallest = |limit: fn(usize) -> Limit| {
+        let error = small(&memory()).preview_length(0).max_length_for_trunc(limit(1)).build().unwrap_err();
+        let BuildError::LimitTooSmall { at_least, .. } = error else { panic!("{error}") };
+        limit(at_least)
+    };
+    let limits = [
+        smallest(Limit::Bytes),
+        smallest(|tokens| Limit::tokens(tokens as u64)),
+        Limit::Bytes(1_000),
+        number(1_000),
+        number(50_000),
+        Limit::Bytes(1 << 30),
+    ];
+    for limit in limits {
+        for own in [false, true] {
+            let store = memory();
+            let mut settings = builder(&store).count_tokens_with(|text: &str| text.len() as u64).preview_length(0);
+            settings = if own {
+                let policy = ToolPolicy::new().max_length_for_trunc(limit);
+                settings.max_length_for_trunc(100_000).tool("read_file", policy)
+            } else {
+                settings.max_length_for_trunc(limit)
+            };
+            let reduction = settings.tool("store", ToolPolicy::new().max_length_for_trunc(1_000)).build().unwrap();
+            let most = match limit {
+                Limit::Bytes(bytes) => bytes,
+                Limit::Tokens { tokens } => tokens as usize,
+            };
+            let invalid = [&b"\xff\xfe"[..], &[0xff; 60_000], lines(4_000).as_bytes()].concat();
+            let long = format!("{}\n{}", "x".repeat(50_000), "yé字\n".repeat(9_000));
+            for (id, output) in [("a", ToolOutput::bytes(invalid)), ("b", long.into()), ("c", lines(9_000).into())] {
+                let shown = reduction.truncate(&call(id, "store"), output).await.unwrap();
+                let location = shown.report.decisions[0].locations[0].to_string();
+                let there = store.len();
+                for extra in [
+                    json!({}),
+                    json!({"offset": "1+40000"}),
+                    json!({"offset": 3, "limit": 2}),
+                    json!({"offset": -1}),
+                    json!({"offset": u64::MAX}),
+                    json!({"pattern": "."}),
+                    json!({"pattern": "absent"}),
+                    json!({"pattern": "line", "offset": 7, "limit": 1}),
+                ] {
+                    let mut arguments = json!({"path": location});
+                    arguments.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+                    let parts = wrapped_reader(&reduction, &arguments).await;
+                    let page = text(&parts);
+                    assert!(page.len() <= most, "{} bytes of {limit:?} for {arguments}", page.len());
+                    let hint = Hint::parse(page).unwrap();
+                    assert!(matches!(hint.kind, Kind::Page { .. } | Kind::Matches), "{arguments}: {page:.200}");
+                    assert_eq!(store.len(), there);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn r3_images_come_back_as_images() {
+    let store = memory();
+    let reduction = small(&store).max_tokens_for_clear(10).build().unwrap();
+    let image = Part::Media { mime: "image/png".into(), data: [137, 80, 78, 71, 0, 255].repeat(500).into() };
+    let shoot = call("a", "shoot");
+    let mut messages =
+        vec![Message::calls(vec![shoot.clone()]), Message::tool(&shoot, vec![image.clone(), "seen".into()], false)];
+    messages.extend(common::round("b", "f", "ok"));
+    clear(&reduction, &mut messages).await;
+    let hints = Hint::parse_all(text(content(&messages[1]))).unwrap();
+    let path = hints[0].location.as_ref().unwrap().to_string();
+    assert!(path.ends_with("trunc/a.png") || path.ends_with("clear/a.png"), "{path}");
+    let there = store.len();
+    assert_eq!(wrapped_reader(&reduction, &json!({"path": path})).await, [image]);
+    assert_eq!(store.len(), there);
+}
+
+/// Ways in which readers that are not ours show a file.
+fn foreign_readings(content: &str) -> Vec<(&'static str, String)> {
+    let numbered = |format: fn(usize, &str) -> String| {
+        content.lines().zip(1..).map(|(line, number)| format(number, line)).collect::<Vec<_>>().join("\n")
+    };
+    vec![
+        ("whole", content.to_owned()),
+        ("without the last line feed", content.trim_end().to_owned()),
+        ("cat -n", numbered(|number, line| format!("{number:6}\t{line}"))),
+        ("arrow", numbered(|number, line| format!("{number:>6}→{line}"))),
+        ("grep -n", numbered(|number, line| format!("{number}:{line}"))),
+        ("bar", numbered(|number, line| format!("{number:5}|{line}"))),
+        ("header", format!("<file>\n{}\n</file>", content.trim_end())),
+        ("from line 100 on", content.lines().skip(99).collect::<Vec<_>>().join("\n")),
+        ("every other line", content.lines().step_by(2).collect::<Vec<_>>().join("\n")),
+    ]
+}
+
+#[tokio::test]
+async fn r3_what_another_reader_returns_is_cut_to_a_page() {
+    let text_of = "The quick brown fox jumps over the lazy dog, and 狐狸 too.\n";
+    let original: String = (0..300).map(|n| format!("{n} {text_of}")).collect();
+    let one_line = "0123456789".repeat(2_000);
+    for original in [original, one_line] {
+        for (how, output) in foreign_readings(&original) {
+            if output.len() <= 1_000 {
+                continue;
+            }
+            let store = memory();
+            let reduction = small(&store).build().unwrap();
+            let location = store_result(&reduction, "a", original.clone()).await;
+            let cat = ToolCall::new("b", "cat", json!({"file": location, "flags": ["-n"]}).to_string());
+            let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
+            assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged, "{how}");
+            let length: usize = shown.parts.iter().map(|part| text(std::slice::from_ref(part)).len()).sum();
+            assert!(length <= 1_000, "{how}: {length}");
+            let page = Hint::parse(text(&shown.parts[shown.parts.len() - 1..])).unwrap();
+            assert_eq!(page.location.as_ref().unwrap().as_str(), location, "{how}");
+            assert!(next_offset(&page).is_some(), "{how}");
+            assert_eq!(store.len(), 1, "{how}: nothing is stored");
+            assert_eq!(wrapped(&reduction, &cat, &output).await, shown.parts, "{how}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r3_a_name_exempts_nothing() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    // Named like ours, and returns something else; once it is even asked for one of our locations.
+    for (id, path) in [("b", "/etc/services"), ("c", location.as_str())] {
+        let reader = ToolCall::new(id, "read_file", json!({"path": path}).to_string());
+        let output = "something else entirely\n".repeat(100);
+        let parts = wrapped(&reduction, &reader, &output).await;
+        let hint = Hint::parse(text(&parts)).unwrap();
+        assert_eq!(hint.kind, Kind::Truncated);
+        let there = reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap();
+        assert_eq!(there, output);
+    }
+    assert_eq!(store.len(), 3);
+}
+
+#[tokio::test]
+async fn r3_content_and_more_loses_nothing() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let output = format!("{}{}", lines(400), "and what only this result says\n".repeat(50));
+    let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
+    let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
+    assert_eq!(stored(&store).await[1].1, output.as_bytes());
+}
+
+/// A model that, for every hint it is shown, reads what is stored with a reader that is not ours.
+async fn read_every_hint(arguments: fn(&str) -> Value, output: fn(&str) -> String) -> Memory {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let mut location = store_result(&reduction, "first", lines(2_000)).await;
+    for step in 0..20 {
+        let key = store.resolve(&location).unwrap();
+        let content = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
+        let cat = ToolCall::new(format!("call_{step}"), "cat", arguments(&location).to_string());
+        let parts = wrapped(&reduction, &cat, &output(std::str::from_utf8(&content).unwrap())).await;
+        let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
+        location = hint.location.unwrap().to_string();
+    }
+    store
+}
+
+#[tokio::test]
+async fn r3_reading_every_hint_with_another_reader_ends() {
+    assert_eq!(read_every_hint(|path| json!({"file": path}), str::to_owned).await.len(), 1);
+    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n:6}\t{line}\n")).collect();
+    assert_eq!(read_every_hint(|path| json!({"file": path}), numbered).await.len(), 1);
+}
+
+#[tokio::test]
+async fn r3_reading_every_hint_with_a_shell_ends() {
+    let store = read_every_hint(|path| json!({"command": format!("cat {path}")}), str::to_owned).await;
+    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
+}
+
+#[tokio::test]
+async fn r3_reading_every_hint_with_a_reader_that_writes_numbers_its_own_way_ends() {
+    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n}: {line}\n")).collect();
+    let store = read_every_hint(|path| json!({"file": path}), numbered).await;
+    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
+}
+
+#[tokio::test]
+async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_again() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let line: String = (0..100_000).map(|n| format!("{n:06},")).collect();
+    let location = store_result(&reduction, "a", line.clone()).await;
+    for step in 0..5 {
+        let arguments = json!({"file": location, "bytes": 5_000, "from": step * 5_000});
+        let head = ToolCall::new(format!("call_{step}"), "head", arguments.to_string());
+        wrapped(&reduction, &head, &line[step * 5_000..][..5_000]).await;
+    }
+    assert_eq!(store.len(), 1, "stretches of what is stored were stored again");
+}
+
+#[tokio::test]
+async fn r4_matching_lines_go_on_where_the_last_page_ended() {
+    let reduction = small(&memory()).build().unwrap();
+    let text_of: String = (1..=900).map(|n| format!("{n} {}\n", if n % 3 == 0 { "fizz" } else { "plain" })).collect();
+    let location = store_result(&reduction, "a", text_of.clone()).await;
+    for limit in [json!(null), json!(7), json!(1)] {
+        let arguments = json!({"path": location, "pattern": "fizz$", "limit": limit});
+        let (mut rows, mut arguments, mut pages) = (Vec::new(), arguments, 0);
+        loop {
+            let page = read(&reduction, arguments.clone()).await.unwrap();
+            rows.extend(page.preview.lines().map(str::to_owned));
+            pages += 1;
+            assert!(pages <= 301, "limit {limit} goes in circles");
+            let Some(next) = next_offset(&page) else { break };
+            arguments["offset"] = json!(next);
+        }
+        let expected: Vec<_> = (1..=300).map(|n| format!("{0}:{0} fizz", n * 3)).collect();
+        assert_eq!(rows, expected, "limit {limit}");
+    }
+}
+
+#[tokio::test]
+async fn r4_patterns_that_can_not_be_used_say_why() {
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let mut errors = String::new();
+    for (pattern, offset) in
+        [("(unclosed", json!(1)), ("a{99999999}", json!(1)), ("(?=look)", json!(1)), ("x", json!(-5))]
+    {
+        let arguments = json!({"path": location, "pattern": pattern, "offset": offset});
+        errors.push_str(&format!("{pattern}\n{}\n\n", read(&reduction, arguments).await.unwrap_err()));
+    }
+    insta::assert_snapshot!(errors, @"
+    (unclosed
+    `pattern` is no regular expression that can be used here: regex parse error:
+        (unclosed
+        ^
+    error: unclosed group
+
+    a{99999999}
+    `pattern` is no regular expression that can be used here: Compiled regex exceeds size limit of 1048576 bytes.
+
+    (?=look)
+    `pattern` is no regular expression that can be used here: regex parse error:
+        (?=look)
+        ^^^
+    error: look-around, including look-ahead and look-behind, is not supported
+
+    x
+    `pattern` goes with an `offset` from 1: leave the sign away
+    ");
+}
+
+#[tokio::test]
+async fn r4_patterns_understand_unicode() {
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", "Ärger mit 狐狸 und Größe\nplain\n".repeat(100)).await;
+    for pattern in ["(?i)ärger", "狐.", r"\bGröße\b", r"\w+ mit", "^plain$", r"[一-龥]+"] {
+        let found = read(&reduction, json!({"path": location, "pattern": pattern, "limit": 3})).await.unwrap();
+        assert_eq!(found.preview.lines().count(), 3, "{pattern}: {}", found.prose);
+    }
+}
+
+#[tokio::test]
+async fn r4_a_pattern_takes_linear_time() {
+    let reduction = builder(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", format!("{}!\n", "a".repeat(1_000_000))).await;
+    for pattern in ["(a+)+$", "(a*)*b", "(a|aa)+$", "(.*)*=(.*)*"] {
+        let found = read(&reduction, json!({"path": location, "pattern": pattern})).await.unwrap();
+        assert!(found.prose.starts_with("Matching lines: "), "{pattern}: {}", found.prose);
+    }
+}
+
+#[tokio::test]
+async fn r4_long_matching_lines_under_the_smallest_limit_can_be_read_on() {
+    let error = builder(&memory()).preview_length(0).max_length_for_trunc(1).build().unwrap_err();
+    let BuildError::LimitTooSmall { at_least, .. } = error else { panic!("{error}") };
+    let reduction = builder(&memory()).preview_length(0).max_length_for_trunc(at_least).build().unwrap();
+    // The longest locations leave the least room.
+    let reduction = reduction.session(&"s".repeat(64));
+    let id = "i".repeat(64);
+    store_result(&reduction, &id, lines(400)).await;
+    let location = store_result(&reduction, &id, format!("needle {}\n", "x".repeat(900)).repeat(5)).await;
+    let (found, _) = read_through(&reduction, &json!({"path": location, "pattern": "needle"})).await;
+    assert_eq!(found.matches("needle").count(), 5);
+}
+
+#[tokio::test]
+async fn what_is_gone_from_the_store_is_said_to_be_gone() {
+    let store = Fs::temporary().unwrap();
+    let reduction =
+        ToolReduction::builder().backend(store).max_length_for_trunc(1_500).preview_length(200).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    std::fs::remove_file(&location).unwrap();
+    for arguments in [
+        json!({"path": location}),
+        json!({"path": location, "offset": -3}),
+        json!({"path": location, "pattern": "x"}),
+        json!({"path": location.replace("trunc/a", "clear/never.png")}),
+    ] {
+        let error = read(&reduction, arguments).await.unwrap_err();
+        assert_eq!(error, "nothing is stored at `path` any more: call the tool again if you need its result");
+    }
+    // The reading fails, and the loop goes on.
+    let reader = reduction.read_file_tool();
+    let call = ToolCall::new("r", "read_file", json!({"path": location}).to_string());
+    let shown = reduction.truncate(&call, reader.call(&call).await).await.unwrap();
+    assert!(shown.is_error);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_in_a_read_is_said_to_fail() {
+    let store = Faulty::new(memory());
+    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
+    let reduction = reduction.build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    for fault in [Fault::Fail(ErrorKind::Unavailable), Fault::Fail(ErrorKind::Denied), Fault::ApplyThenFail] {
+        for arguments in [
+            json!({"path": location}),
+            json!({"path": location, "offset": -3}),
+            json!({"path": location, "pattern": "x"}),
+        ] {
+            store.fault_on_next_read(fault);
+            let error = read(&reduction, arguments.clone()).await.unwrap_err();
+            assert_eq!(error, "the store failed: the store was told to fail here");
+            assert!(read(&reduction, arguments).await.is_ok(), "the next one works");
+        }
+    }
+    // Another reader's result is kept as well as can be: truncated, not lost.
+    store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
+    let parts = wrapped(&reduction, &cat, &lines(400)).await;
+    assert_eq!(Hint::parse(text(&parts)).unwrap().kind, Kind::Truncated);
+}
+
+#[tokio::test]
+async fn a_reader_of_another_name_and_none_at_all() {
+    let reduction = small(&memory()).read_file_tool_name("fetch_output").build().unwrap();
+    assert_eq!(reduction.read_file_tool().definition().name, "fetch_output");
+    let shown = reduction.truncate(&call("a", "grep"), lines(400)).await.unwrap();
+    assert!(shown.text().contains("Read it with fetch_output."));
+    let location = shown.report.decisions[0].locations[0].to_string();
+    assert!(read(&reduction, json!({"path": location})).await.is_ok());
+
+    let nameless = small(&memory()).read_file_tool_name(None).build().unwrap();
+    let shown = nameless.truncate(&call("a", "grep"), lines(400)).await.unwrap();
+    assert!(!shown.text().contains("Read it with"));
+    assert!(nameless.required_tools().is_empty());
+    assert_eq!(nameless.read_file_tool().definition().name, "read_file");
+}
+
+#[tokio::test]
+async fn what_reads_is_an_error_or_a_page_and_keeps_the_loop_going() {
+    let reduction = small(&memory()).build().unwrap();
+    let reader = reduction.read_file_tool();
+    let call = ToolCall::new("r", "read_file", json!({"path": "/etc/passwd"}).to_string());
+    let error: ToolError = reader.call(&call).await.unwrap_err();
+    let shown = reduction.truncate(&call, Err::<ToolOutput, _>(error)).await.unwrap();
+    assert!(shown.is_error && !shown.report.is_change());
+}

@@ -9,6 +9,7 @@ mod lines;
 mod plan;
 mod rounds;
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use crate::report::Report;
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::Target;
-use ledger::{Fingerprint, Replacement};
+use ledger::{Anchor, Origin, Replacement};
 
 pub(crate) use ledger::Ledger;
 
@@ -36,12 +37,13 @@ pub struct Request<'a> {
 }
 
 /// What a pass is going to do. Nothing is stored and nothing is changed yet.
-#[derive(Debug)]
 #[must_use = "a plan does nothing until it is committed and applied"]
 pub struct Plan {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
     edits: Vec<Edit>,
+    /// What the count was anchored to.
+    anchor: Option<Anchor>,
     report: Report,
 }
 
@@ -54,13 +56,32 @@ impl Plan {
 }
 
 /// What a pass has stored and is going to change.
-#[derive(Debug)]
 #[must_use = "what is stored does nothing until it is applied"]
 pub struct Committed {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
     ready: Vec<Ready>,
+    /// What looks like a hint of ours and is not.
+    unverified: Vec<Origin>,
+    anchor: Option<Anchor>,
     report: Report,
+}
+
+/// Content is not shown.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("edits", &self.edits.len()).field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// Content is not shown.
+impl fmt::Debug for Committed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Committed")
+            .field("ready", &self.ready.len())
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One result or one call's arguments that are to be replaced.
@@ -70,7 +91,7 @@ struct Edit {
     decision: usize,
     place: Place,
     /// What stands there now.
-    original: Fingerprint,
+    original: Origin,
     action: Action,
 }
 
@@ -95,8 +116,8 @@ enum Line {
     Store(Box<ToStore>),
     /// A short hint at where the original is already, once what is stored there has been compared with what is shown.
     Shorten(Box<ToShorten>),
-    /// A text that needs no store.
-    Ready(String),
+    /// A text that needs no store, and where the original of it is.
+    Ready(String, Option<Location>),
 }
 
 #[derive(Debug)]
@@ -149,7 +170,7 @@ impl Draft {
 struct Ready {
     decision: usize,
     place: Place,
-    original: Fingerprint,
+    original: Origin,
     replacement: Replacement,
     /// Whether the ledger has it already.
     is_repeat: bool,

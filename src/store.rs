@@ -103,7 +103,8 @@ impl Name {
         Self { stem: format!("{}-{}", self.stem, digest(content)), ending: self.ending, is_digest: true }
     }
 
-    fn file(&self) -> String {
+    /// The file's name.
+    pub(crate) fn file(&self) -> String {
         format!("{}{}", self.stem, self.ending)
     }
 }

@@ -4,16 +4,14 @@
 mod common;
 
 use common::{builder, call, clear, content, lines, round, text};
-use offcut::agent::{Agent, AgentError, ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::Memory;
-use offcut::format::Message;
 use offcut::hint::Hint;
 use offcut::tokens::{CountTokens, Tiktoken};
-use offcut::{Language, ToolReduction};
+use offcut::Language;
 
 /// A store whose locations are 40 bytes long.
 fn store() -> Memory {
-    Memory::named("home-user-project").unwrap()
+    Memory::named("home-user-project").unwrap_or_default()
 }
 
 #[tokio::test]

@@ -189,7 +189,7 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
         Part::Media { mime: "image/png".into(), data: vec![0; 100_000].into() },
         Part::Json(big.clone()),
         Part::Opaque(serde_json::json!({"x": "y".repeat(5_000)})),
-        Part::from("x".repeat(990)),
+        Part::from("x".repeat(300)),
     ];
     let shown = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
     assert_eq!(shown.parts[..2], parts[..2]);

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::ledger::{Fingerprint, Replacement, lock};
+use super::ledger::{Fingerprint, Origin, Replacement, lock};
 use super::{Action, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
-use crate::backend::{BackendError, Location};
+use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::error::Error;
@@ -28,143 +28,165 @@ impl Plan {
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
     /// stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
-        let Self { session, ledger, edits, mut report } = self;
-        let outcomes: Vec<(usize, Result<Committing, Error>)> = stream::iter(edits.into_iter().map(|edit| {
-            let (session, decision) = (&session, report.decisions[edit.decision].clone());
-            async move { (edit.decision, commit_edit(session, edit, decision).await) }
+        let Self { session, ledger, edits, anchor, mut report } = self;
+        let outcomes: Vec<Result<Committing, Error>> = stream::iter(edits.into_iter().map(|edit| {
+            let decision = report.decisions[edit.decision].clone();
+            commit_edit(&session, edit, decision)
         }))
         .buffered(AT_ONCE)
         .collect()
         .await;
-        let mut ready = Vec::new();
-        for (index, outcome) in outcomes {
-            let committing = outcome?;
-            report.decisions[index] = committing.decision;
-            ready.extend(committing.ready);
+        let (mut ready, mut unverified) = (Vec::new(), Vec::new());
+        for outcome in outcomes {
+            let Committing { index, decision, original, replacement, place, is_repeat } = outcome?;
+            match replacement {
+                Some(replacement) => ready.push(Ready { decision: index, place, original, replacement, is_repeat }),
+                None if decision.outcome == Outcome::Kept(Reason::Unverified) => unverified.push(original),
+                None => {}
+            }
+            report.decisions[index] = decision;
         }
-        Ok(Committed { session, ledger, ready, report })
+        Ok(Committed { session, ledger, ready, unverified, anchor, report })
     }
 }
 
 /// What became of an edit.
 struct Committing {
+    index: usize,
     decision: Decision,
-    ready: Option<Ready>,
+    place: Place,
+    original: Origin,
+    /// `None` if the slot stays as it is.
+    replacement: Option<Replacement>,
+    is_repeat: bool,
 }
 
 async fn commit_edit(session: &Session, edit: Edit, mut decision: Decision) -> Result<Committing, Error> {
     let Edit { decision: index, place, original, action } = edit;
-    let lines = match action {
-        Action::Repeat(replacement) => {
-            let ready = Ready { decision: index, place, original, replacement, is_repeat: true };
-            return Ok(Committing { decision, ready: Some(ready) });
-        }
-        Action::Hints(lines) => lines,
+    let is_repeat = matches!(action, Action::Repeat(_));
+    let replacement = match action {
+        Action::Repeat(replacement) => Some(replacement),
+        Action::Hints(lines) => match store_lines(session, place, lines, &mut decision).await {
+            Ok(replacement) => Some(replacement),
+            Err(Unsaid::Kept(reason)) => {
+                decision.keep(reason);
+                None
+            }
+            Err(Unsaid::Failed(source)) => {
+                let Decision { tool, call_id, .. } = decision;
+                return Err(Error::Offload { tool, call_id, source });
+            }
+        },
     };
-    let mut texts = Vec::with_capacity(lines.len());
-    for line in lines {
-        match commit_line(session, line).await {
-            Ok(Said { text, location, is_new }) => {
-                texts.push(text);
-                decision.locations.extend(location);
-                if is_new {
-                    decision.outcome = Outcome::Cleared;
-                }
-            }
-            Err(Unsaid::Unverified) => {
-                decision.keep(Reason::Unverified);
-                return Ok(Committing { decision, ready: None });
-            }
-            Err(Unsaid::Store { error, instead }) => {
-                decision.error = Some(error.to_string());
-                match (session.settings().on_offload_error, instead) {
-                    (OnOffloadError::Fail, _) => {
-                        let Decision { tool, call_id, .. } = decision;
-                        return Err(Error::Offload { tool, call_id, source: error });
-                    }
-                    (OnOffloadError::PreviewOnly, Some(text)) => {
-                        decision.outcome = Outcome::Lost;
-                        texts.push(text);
-                    }
-                    _ => {
-                        decision.keep(Reason::StoreFailed);
-                        return Ok(Committing { decision, ready: None });
-                    }
-                }
-            }
-        }
-    }
-    let text = texts.join("\n");
-    let (text, replacement) = match place {
-        Place::Result { .. } => (text.clone(), Replacement::Parts(vec![Part::Text(text)])),
-        Place::Arguments { .. } => {
-            let arguments = cleared_arguments(&text);
-            (arguments.clone(), Replacement::Arguments(arguments))
-        }
-    };
-    let tokens_before = decision.tokens.map_or(0, |change| change.before);
-    let after = (text.len() as u64, session.meter().text(&text));
-    // The plan reckoned with the longest form; a text that says "not saved" was not part of that.
-    if after.0 >= decision.bytes.before || after.1 > tokens_before {
-        decision.keep(Reason::NoGain);
-        return Ok(Committing { decision, ready: None });
-    }
-    decision.bytes.after = after.0;
-    decision.tokens = Some(Change { before: tokens_before, after: after.1 });
-    let ready = Ready { decision: index, place, original, replacement, is_repeat: false };
-    Ok(Committing { decision, ready: Some(ready) })
+    Ok(Committing { index, decision, place, original, replacement, is_repeat })
 }
 
-/// What a line says, and where what it stands for is.
-struct Said {
-    text: String,
-    location: Option<Location>,
-    /// Whether the content was handed to the store now.
-    is_new: bool,
-}
-
-/// Why a line can't be said.
+/// Why lines can't be said.
 enum Unsaid {
-    /// What is stored is not what is shown.
-    Unverified,
-    /// The store failed. `instead` says that the content is not saved.
-    Store { error: BackendError, instead: Option<String> },
+    /// The slot stays as it is.
+    Kept(Reason),
+    /// The store failed, and that is to fail.
+    Failed(BackendError),
 }
 
-async fn commit_line(session: &Session, line: Line) -> Result<Said, Unsaid> {
-    match line {
-        Line::Ready(text) => Ok(Said { text, location: None, is_new: false }),
-        Line::Store(store) => save(session, *store).await,
-        Line::Shorten(shorten) => {
-            let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = *shorten;
-            let content = match stored.whole().await {
-                Ok(content) => content,
-                Err(error) if otherwise.is_none() => return Err(Unsaid::Store { error, instead: None }),
-                Err(_) => None,
-            };
-            let genuine = content.filter(|content| matches_stored(session, &shown, content));
-            match (genuine, otherwise) {
-                (Some(content), _) => {
-                    let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
-                    draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);
-                    let text = draft.render(session, Some(stored.location.clone()));
-                    Ok(Said { text, location: Some(stored.location), is_new: false })
-                }
-                // No genuine page of what is stored: a text like any other.
-                (None, Some(otherwise)) => Box::pin(commit_line(session, *otherwise)).await,
-                (None, None) => Err(Unsaid::Unverified),
-            }
-        }
+/// Compares what is to be shortened with what is stored, then stores the rest: nothing is stored beside what stays.
+async fn store_lines(
+    session: &Session,
+    place: Place,
+    lines: Vec<Line>,
+    decision: &mut Decision,
+) -> Result<Replacement, Unsaid> {
+    let mut compared = Vec::with_capacity(lines.len());
+    for line in lines {
+        compared.push(match line {
+            Line::Shorten(shorten) => compare(session, *shorten, decision).await?,
+            line => line,
+        });
+    }
+    for choice in [0, 1] {
+        check_gain(session, &replacement(place, Line::render_all(&compared, session, choice)), decision)?;
+    }
+    let mut texts = Vec::with_capacity(compared.len());
+    for line in compared {
+        let (text, location) = match line {
+            Line::Ready(text, location) => (text, location),
+            Line::Store(store) => save(session, *store, decision).await?,
+            Line::Shorten(_) => return Err(Unsaid::Kept(Reason::Unverified)),
+        };
+        texts.push(text);
+        decision.locations.extend(location);
+    }
+    let replacement = replacement(place, texts.join("\n"));
+    // A text that says "not saved" was not reckoned with before.
+    let (bytes, tokens) = check_gain(session, &replacement, decision)?;
+    decision.bytes.after = bytes;
+    decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
+    Ok(replacement)
+}
+
+fn replacement(place: Place, text: String) -> Replacement {
+    match place {
+        Place::Result { .. } => Replacement::Parts(vec![Part::Text(text)]),
+        Place::Arguments { .. } => Replacement::Arguments(cleared_arguments(&text)),
     }
 }
 
-async fn save(session: &Session, store: ToStore) -> Result<Said, Unsaid> {
-    let ToStore { backend, target, content, draft } = store;
-    match target.save(&backend, content).await {
-        Ok(location) => {
-            Ok(Said { text: draft.render(session, Some(location.clone())), location: Some(location), is_new: true })
+/// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
+fn check_gain(session: &Session, replacement: &Replacement, decision: &Decision) -> Result<(u64, u64), Unsaid> {
+    let text = match replacement {
+        Replacement::Parts(parts) => match &parts[..] {
+            [Part::Text(text)] => text,
+            _ => return Err(Unsaid::Kept(Reason::NoGain)),
+        },
+        Replacement::Arguments(text) => text,
+    };
+    let (bytes, tokens) = (text.len() as u64, session.meter().text(text));
+    if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before) {
+        return Err(Unsaid::Kept(Reason::NoGain));
+    }
+    Ok((bytes, tokens))
+}
+
+/// The short hint, if what is shown is what is stored; else what there is to do otherwise.
+async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Unsaid> {
+    let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = shorten;
+    let content = match stored.whole().await {
+        Ok(content) => content,
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
+        Err(error) => {
+            decision.error = Some(error.to_string());
+            return Err(Unsaid::Kept(Reason::StoreFailed));
         }
-        Err(error) => Err(Unsaid::Store { error, instead: Some(draft.render(session, None)) }),
+    };
+    let Some(content) = content.filter(|content| matches_stored(session, &shown, content)) else {
+        // No genuine page of what is stored is a text like any other.
+        decision.outcome = Outcome::Cleared;
+        return otherwise.map(|otherwise| *otherwise).ok_or(Unsaid::Kept(Reason::Unverified));
+    };
+    let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
+    draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);
+    Ok(Line::Ready(draft.render(session, Some(stored.location.clone())), Some(stored.location)))
+}
+
+async fn save(
+    session: &Session,
+    store: ToStore,
+    decision: &mut Decision,
+) -> Result<(String, Option<Location>), Unsaid> {
+    let ToStore { backend, target, content, draft } = store;
+    let error = match target.save(&backend, content).await {
+        Ok(location) => return Ok((draft.render(session, Some(location.clone())), Some(location))),
+        Err(error) => error,
+    };
+    decision.error = Some(error.to_string());
+    match session.settings().on_offload_error {
+        OnOffloadError::KeepOriginal => Err(Unsaid::Kept(Reason::StoreFailed)),
+        OnOffloadError::Fail => Err(Unsaid::Failed(error)),
+        OnOffloadError::PreviewOnly => {
+            decision.outcome = Outcome::Lost;
+            Ok((draft.render(session, None), None))
+        }
     }
 }
 
@@ -201,9 +223,10 @@ impl Committed {
     /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored is left alone and reported as
     /// changed meanwhile.
     pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
-        let Self { session, ledger, ready, mut report } = self;
+        let Self { session, ledger, ready, unverified, anchor, mut report } = self;
+        let mut ledger = lock(&ledger);
         for Ready { decision, place, original, replacement, is_repeat } in ready {
-            if fingerprint_at(conversation, place) != Some(original) {
+            if fingerprint_at(conversation, place) != Some(original.print) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
                 continue;
             }
@@ -217,9 +240,17 @@ impl Committed {
                 _ => continue,
             }
             if !is_repeat && let Some(replaced) = fingerprint_at(conversation, place) {
-                lock(&ledger).record(original, replaced, replacement);
+                ledger.record(&original, replaced, replacement);
             }
         }
+        for original in unverified {
+            ledger.record_unverified(original.print);
+        }
+        if let Some(anchor) = anchor {
+            let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
+            ledger.record_saved(anchor, new.filter_map(|decision| decision.tokens).map(Change::saved).sum());
+        }
+        drop(ledger);
         report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
         session.observe(&report);
         report

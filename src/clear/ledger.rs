@@ -1,6 +1,6 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
@@ -71,12 +71,23 @@ pub(super) enum Replacement {
     Arguments(String),
 }
 
-/// What one session replaced: the n-th original of a fingerprint is replaced as the n-th one was before.
+/// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, Vec<Replacement>>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Replacement>>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint>,
+    /// What looks like a hint of ours and is not: it need not be compared again.
+    unverified: HashSet<Fingerprint>,
+    /// What was saved since the provider counted.
+    saved: Option<(Anchor, u64)>,
+}
+
+/// A count of the provider's, and where the assistant turn begins that answered the request it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Anchor {
+    pub(super) usage: u64,
+    pub(super) last_turn: usize,
 }
 
 /// Nothing that panics happens under the lock, so what is in it is whole.
@@ -85,13 +96,31 @@ pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
 }
 
 impl Ledger {
-    pub(super) fn is_empty(&self) -> bool {
-        self.replacements.is_empty()
+    pub(super) fn has_replacements(&self) -> bool {
+        !self.replacements.is_empty()
     }
 
-    pub(super) fn record(&mut self, original: Fingerprint, replaced: Fingerprint, replacement: Replacement) {
-        self.originals.insert(replaced, original);
-        self.replacements.entry(original).or_default().push(replacement);
+    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Replacement) {
+        self.originals.insert(replaced, original.print);
+        self.replacements.entry(original.print).or_default().insert(original.nth, replacement);
+    }
+
+    pub(super) fn record_unverified(&mut self, print: Fingerprint) {
+        self.unverified.insert(print);
+    }
+
+    pub(super) fn is_unverified(&self, print: Fingerprint) -> bool {
+        self.unverified.contains(&print)
+    }
+
+    pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
+        let before = self.saved_since(anchor);
+        self.saved = Some((anchor, before + tokens));
+    }
+
+    /// The tokens that passes have saved since the provider's count was made.
+    pub(super) fn saved_since(&self, anchor: Anchor) -> u64 {
+        self.saved.filter(|(known, _)| *known == anchor).map_or(0, |(_, saved)| saved)
     }
 
     /// A walk over a conversation from its beginning.
@@ -100,20 +129,30 @@ impl Ledger {
     }
 }
 
+/// What a slot holds, and which of those that hold or held the same it is, counted from 0.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    pub(super) print: Fingerprint,
+    pub(super) nth: usize,
+    /// What it was replaced by before.
+    pub(super) replacement: Option<Replacement>,
+}
+
 #[derive(Debug)]
 pub(super) struct Walk<'l> {
     ledger: &'l Ledger,
     seen: HashMap<Fingerprint, usize>,
 }
 
-impl<'l> Walk<'l> {
-    /// The replacement to repeat for the next slot, if this is an original that was replaced before.
-    pub(super) fn next(&mut self, slot: Fingerprint) -> Option<&'l Replacement> {
-        let original = self.ledger.originals.get(&slot).copied().unwrap_or(slot);
-        let replacements = self.ledger.replacements.get(&original)?;
+impl Walk<'_> {
+    /// The origin of the next slot.
+    pub(super) fn next(&mut self, print: Fingerprint) -> Origin {
+        let original = self.ledger.originals.get(&print).copied().unwrap_or(print);
         let seen = self.seen.entry(original).or_default();
+        let nth = *seen;
         *seen += 1;
-        if original == slot { replacements.get(*seen - 1) } else { None }
+        let before = self.ledger.replacements.get(&original).filter(|_| original == print);
+        Origin { print, nth, replacement: before.and_then(|before| before.get(&nth)).cloned() }
     }
 }
 
@@ -129,35 +168,49 @@ mod tests {
         Replacement::Parts(vec![text.into()])
     }
 
+    /// A ledger in which the `nth` of the results "same" was replaced by `text`.
+    fn ledger(decided: &[(usize, &str)]) -> Ledger {
+        let mut ledger = Ledger::default();
+        for (nth, text) in decided {
+            let original = Origin { print: print("same"), nth: *nth, replacement: None };
+            ledger.record(&original, print(text), replacement(text));
+        }
+        ledger
+    }
+
+    fn repeated(ledger: &Ledger, conversation: &[&str]) -> Vec<Option<Replacement>> {
+        let mut walk = ledger.walk();
+        conversation.iter().map(|text| walk.next(print(text)).replacement).collect()
+    }
+
     #[test]
     fn c13_each_occurrence_is_replaced_as_it_was() {
-        let mut ledger = Ledger::default();
-        ledger.record(print("same"), print("first hint"), replacement("first hint"));
-        ledger.record(print("same"), print("second hint"), replacement("second hint"));
-        let mut originals = ledger.walk();
-        assert_eq!(originals.next(print("same")), Some(&replacement("first hint")));
-        assert_eq!(originals.next(print("other")), None);
-        assert_eq!(originals.next(print("same")), Some(&replacement("second hint")));
-        assert_eq!(originals.next(print("same")), None, "a third one is new");
+        let both = ledger(&[(0, "first hint"), (1, "second hint")]);
+        let (first, second) = (Some(replacement("first hint")), Some(replacement("second hint")));
+        assert_eq!(repeated(&both, &["same", "other", "same", "same"]), [first, None, second.clone(), None]);
+        let second_alone = ledger(&[(1, "second hint")]);
+        assert_eq!(repeated(&second_alone, &["same", "same"]), [None, second]);
     }
 
     #[test]
     fn c13_a_new_result_like_a_replaced_one_is_new() {
+        assert_eq!(repeated(&ledger(&[(0, "first hint")]), &["first hint", "same"]), [None, None]);
+    }
+
+    #[test]
+    fn what_was_saved_counts_for_one_count_of_the_provider() {
         let mut ledger = Ledger::default();
-        ledger.record(print("same"), print("first hint"), replacement("first hint"));
-        let mut in_place = ledger.walk();
-        assert_eq!(in_place.next(print("first hint")), None);
-        assert_eq!(in_place.next(print("same")), None);
+        let anchor = Anchor { usage: 10, last_turn: 4 };
+        ledger.record_saved(anchor, 3);
+        ledger.record_saved(anchor, 2);
+        assert_eq!(ledger.saved_since(anchor), 5);
+        assert_eq!(ledger.saved_since(Anchor { usage: 11, ..anchor }), 0);
     }
 
     #[test]
     fn fields_do_not_run_together() {
-        let two = |a, b| {
-            Fingerprint::of_result(
-                ResultHead { id: "", name: None, is_error: false },
-                &[PartRef::Text(a), PartRef::Text(b)],
-            )
-        };
+        let head = ResultHead { id: "", name: None, is_error: false };
+        let two = |a, b| Fingerprint::of_result(head, &[PartRef::Text(a), PartRef::Text(b)]);
         assert_ne!(two("ab", "c"), two("a", "bc"));
     }
 }

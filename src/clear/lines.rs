@@ -26,7 +26,7 @@ pub(super) struct Liner<'a> {
     ids: HashSet<&'a str>,
     is_repeated_id: bool,
     /// The names that are used in this pass, and the digest of what is stored under them.
-    names: HashMap<Name, String>,
+    names: HashMap<String, String>,
 }
 
 /// The result or call that a line is about.
@@ -45,24 +45,6 @@ impl<'a> Liner<'a> {
     /// Goes on to the next result of the conversation.
     pub(super) fn begin(&mut self, id: &'a str) {
         self.is_repeated_id = !self.ids.insert(id);
-    }
-
-    /// The text of the lines, with the first or the second location that each may get.
-    pub(super) fn render(&self, lines: &[Line], choice: usize) -> String {
-        let texts: Vec<String> = lines.iter().map(|line| self.render_line(line, choice)).collect();
-        texts.join("\n")
-    }
-
-    fn render_line(&self, line: &Line, choice: usize) -> String {
-        match line {
-            Line::Ready(text) => text.clone(),
-            Line::Store(store) => store.draft.render(self.session, Some(store.location(choice))),
-            Line::Shorten(shorten) => match &shorten.otherwise {
-                // The longer of the two that it may become.
-                Some(otherwise) if choice == 1 => self.render_line(otherwise, choice),
-                _ => shorten.draft.render(self.session, Some(shorten.stored.location.clone())),
-            },
-        }
     }
 
     /// Whether a hint is one of ours that says the last word: there is nothing shorter to put in its place.
@@ -88,7 +70,7 @@ impl<'a> Liner<'a> {
                 // Behind its preview, a hint can't be one line of several.
                 let is_line = |hint: &Hint| hint.placement == Placement::First && self.is_final(hint);
                 if hint.as_ref().is_some_and(is_line) {
-                    return Line::Ready(text.to_owned());
+                    return Line::Ready(text.to_owned(), None);
                 }
                 let stored = hint.as_ref().and_then(|hint| self.session.resolve(hint.location.as_ref()?.as_str()));
                 if let (Some(hint), Some(stored)) = (hint, stored) {
@@ -108,7 +90,7 @@ impl<'a> Liner<'a> {
             },
             PartRef::Link { url, .. } if url.len() <= MAX_LINK => {
                 let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(of.tool, None, &[], String::new()) };
-                return Line::Ready(draft.render(self.session, Some(Location::new(url))));
+                return Line::Ready(draft.render(self.session, Some(Location::new(url))), None);
             }
             PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
             PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
@@ -128,7 +110,8 @@ impl<'a> Liner<'a> {
 
     /// What a hint becomes that is longer than it needs to be.
     fn shorten(&mut self, of: Source<'_>, text: &str, shown: Hint, stored: Stored, number: usize) -> Line {
-        let preview = (of.policy.preview, of.policy.stub_length);
+        // No more than is shown now: what was not worth its place then is not worth it when it is old.
+        let preview = (of.policy.preview, of.policy.stub_length.min(shown.preview.len()));
         // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
         let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1));
         short.hint.bytes = shown.bytes;
@@ -145,10 +128,10 @@ impl<'a> Liner<'a> {
 
     /// A hint at stored content; without a backend one that says the content is gone.
     fn store(&mut self, policy: &Policy, name: &Name, content: Bytes, draft: Draft) -> Line {
-        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.session, None)) };
+        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.session, None), None) };
         // A name that other content has in this pass is known to be taken.
         let digest = digest(&content);
-        let is_used = *self.names.entry(name.clone()).or_insert_with(|| digest.clone()) != digest;
+        let is_used = *self.names.entry(name.file()).or_insert_with(|| digest.clone()) != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest();
         let make = if is_taken { Target::taken } else { Target::new };
         let target = make(self.session.roots(), Phase::Clear, name, &content);
@@ -163,6 +146,26 @@ fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Dra
     hint.lines = mime.is_none().then(|| count_lines(content));
     hint.preview = preview;
     Draft { hint, tool: tool.to_owned(), mime: mime.map(str::to_owned), is_arguments: false }
+}
+
+impl Line {
+    /// The text of `lines`, with the first or the second location that each may get.
+    pub(super) fn render_all(lines: &[Self], session: &Session, choice: usize) -> String {
+        let texts: Vec<String> = lines.iter().map(|line| line.render(session, choice)).collect();
+        texts.join("\n")
+    }
+
+    fn render(&self, session: &Session, choice: usize) -> String {
+        match self {
+            Self::Ready(text, _) => text.clone(),
+            Self::Store(store) => store.draft.render(session, Some(store.location(choice))),
+            Self::Shorten(shorten) => match &shorten.otherwise {
+                // The longer of the two that it may become.
+                Some(otherwise) if choice == 1 => otherwise.render(session, choice),
+                _ => shorten.draft.render(session, Some(shorten.stored.location.clone())),
+            },
+        }
+    }
 }
 
 impl ToStore {

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use super::ledger::{Fingerprint, Ledger, Replacement, Walk, lock};
+use super::ledger::{Anchor, Fingerprint, Ledger, Origin, Replacement, lock};
 use super::lines::{Liner, Source};
 use super::rounds::{Age, CallSite, Outline, Slot};
 use super::{Action, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
-use crate::content::Part;
 use crate::format::{Arguments, Conversation, PartRef};
 use crate::hint::Hint;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
@@ -21,47 +20,57 @@ impl Plan {
         conversation: &dyn Conversation,
         request: Request<'_>,
     ) -> Self {
-        let nothing =
-            Self { session: session.clone(), ledger: ledger.clone(), edits: Vec::new(), report: Report::default() };
+        let mut plan = Self {
+            session: session.clone(),
+            ledger: ledger.clone(),
+            edits: Vec::new(),
+            anchor: None,
+            report: Report::default(),
+        };
         if !session.clears() {
-            return nothing;
+            return plan;
         }
         let ledger = lock(ledger);
-        let settings = session.settings();
-        let mut planner = Planner::new(session);
-        let anchored = request.last_usage.is_some();
+        let mut planner = Planner::new(session, &ledger);
         // Reading the rounds is needed to repeat decisions and to anchor the count; else only once the pass is triggered.
-        let outline = (!ledger.is_empty() || anchored).then(|| Outline::of(conversation));
+        let needs_outline = ledger.has_replacements() || request.last_usage.is_some();
+        let mut outline = needs_outline.then(|| Outline::of(conversation));
         if let Some(outline) = &outline
-            && !ledger.is_empty()
+            && ledger.has_replacements()
         {
-            planner.repeat(outline, &mut ledger.walk());
+            planner.repeat(outline);
         }
-        drop(ledger);
-
         // The last request ended where the last assistant turn begins.
         let last_turn = outline.as_ref().and_then(|outline| outline.last_turn);
-        let counted = match (request.last_usage, last_turn) {
-            (Some(usage), Some(last_turn)) => {
-                let new = last_turn..conversation.len();
-                usage.saturating_add(new.map(|message| session.meter().message(conversation, message)).sum())
+        plan.anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
+        let counted = match plan.anchor {
+            Some(anchor) => {
+                let new = anchor.last_turn..conversation.len();
+                let new: u64 = new.map(|message| session.meter().message(conversation, message)).sum();
+                anchor.usage.saturating_add(new).saturating_sub(ledger.saved_since(anchor))
             }
-            _ => {
+            None => {
                 let repeated = planner.report.cleared_input_tokens();
                 session.meter().conversation(conversation, request.tools).saturating_sub(repeated)
             }
         };
-        planner.report.tokens = Some(TokenCount { counted, threshold: settings.max_tokens_for_clear });
-        if counted > settings.max_tokens_for_clear {
-            let outline = outline.unwrap_or_else(|| Outline::of(conversation));
-            planner.decide(&outline, counted);
+        let threshold = session.settings().max_tokens_for_clear;
+        planner.report.tokens = Some(TokenCount { counted, threshold });
+        if counted > threshold {
+            let outline = outline.get_or_insert_with(|| Outline::of(conversation));
+            planner.decide(outline, counted);
         }
-        planner.finish(nothing)
+        planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
+        plan.edits = planner.edits;
+        plan.report = planner.report;
+        drop(ledger);
+        plan
     }
 }
 
 struct Planner<'a> {
     session: &'a Session,
+    ledger: &'a Ledger,
     /// What is decided, by place in the conversation.
     report: Report,
     edits: Vec<Edit>,
@@ -71,6 +80,12 @@ struct Planner<'a> {
     liner: Liner<'a>,
 }
 
+/// What each result and each call of a conversation is.
+struct Origins {
+    results: Vec<Origin>,
+    calls: Vec<Origin>,
+}
+
 /// What may go, with what that gains at least.
 struct Candidate {
     edit: Edit,
@@ -78,42 +93,51 @@ struct Candidate {
 }
 
 impl<'a> Planner<'a> {
-    fn new(session: &'a Session) -> Self {
+    fn new(session: &'a Session, ledger: &'a Ledger) -> Self {
         let (report, edits, candidates) = (Report::default(), Vec::new(), Vec::new());
-        Self { session, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(session) }
+        Self { session, ledger, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(session) }
+    }
+
+    /// What each result and each call is, for the ledger.
+    fn origins(&self, outline: &Outline<'_>) -> Origins {
+        let mut walk = self.ledger.walk();
+        let results =
+            outline.slots.iter().map(|slot| walk.next(Fingerprint::of_result(slot.head, &slot.parts))).collect();
+        let calls = outline.calls.iter().map(|call| walk.next(Fingerprint::of_call(call.is))).collect();
+        Origins { results, calls }
     }
 
     /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
-    fn repeat(&mut self, outline: &Outline<'_>, walk: &mut Walk<'_>) {
-        for slot in &outline.slots {
-            let original = Fingerprint::of_result(slot.head, &slot.parts);
-            let Some(Replacement::Parts(parts)) = walk.next(original) else { continue };
-            if outline.age(slot, 0) == Age::Unanswered {
-                continue;
+    fn repeat(&mut self, outline: &Outline<'_>) {
+        let origins = self.origins(outline);
+        for (slot, original) in outline.slots.iter().zip(origins.results) {
+            if let Some(replacement) = original.replacement.clone()
+                && outline.age(slot, 0) != Age::Unanswered
+            {
+                let place = Place::Result { message: slot.message, slot: slot.slot };
+                self.push_repeat(self.result_decision(outline, slot), place, original, replacement);
             }
-            let mut decision = self.result_decision(outline, slot);
-            decision.outcome = Outcome::Repeated;
-            let texts = parts.iter().map(|part| if let Part::Text(text) = part { text.as_str() } else { "" });
-            decision.bytes.after = texts.map(str::len).sum::<usize>() as u64;
-            let tokens = parts.iter().map(|part| self.session.meter().part(part.into())).sum();
-            decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
-            let place = Place::Result { message: slot.message, slot: slot.slot };
-            self.push_repeat(decision, place, original, Replacement::Parts(parts.clone()));
         }
-        for call in &outline.calls {
-            let original = Fingerprint::of_call(call.is);
-            let Some(Replacement::Arguments(arguments)) = walk.next(original) else { continue };
-            let mut decision = self.call_decision(call);
-            decision.outcome = Outcome::Repeated;
-            decision.bytes.after = arguments.len() as u64;
-            let tokens = self.session.meter().text(arguments);
-            decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
-            let place = Place::Arguments { message: call.message, call: call.call };
-            self.push_repeat(decision, place, original, Replacement::Arguments(arguments.clone()));
+        for (call, original) in outline.calls.iter().zip(origins.calls) {
+            if let Some(replacement) = original.replacement.clone() {
+                let place = Place::Arguments { message: call.message, call: call.call };
+                self.push_repeat(self.call_decision(call), place, original, replacement);
+            }
         }
     }
 
-    fn push_repeat(&mut self, decision: Decision, place: Place, original: Fingerprint, replacement: Replacement) {
+    fn push_repeat(&mut self, mut decision: Decision, place: Place, original: Origin, replacement: Replacement) {
+        let meter = self.session.meter();
+        let (bytes, tokens) = match &replacement {
+            Replacement::Parts(parts) => {
+                let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
+                sizes.fold((0, 0), |(bytes, tokens), part| (bytes + part.0, tokens + part.1))
+            }
+            Replacement::Arguments(arguments) => (arguments.len() as u64, meter.text(arguments)),
+        };
+        decision.outcome = Outcome::Repeated;
+        decision.bytes.after = bytes;
+        decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
         let index = self.report.decisions.len();
         self.report.decisions.push(decision);
         self.repeated.insert(place);
@@ -124,13 +148,14 @@ impl<'a> Planner<'a> {
     fn decide(&mut self, outline: &Outline<'a>, counted: u64) {
         let settings = self.session.settings();
         let mut left = counted;
-        for slot in &outline.slots {
+        let origins = self.origins(outline);
+        for (slot, original) in outline.slots.iter().zip(&origins.results) {
             self.liner.begin(slot.head.id);
             let is_enough = settings.clear_target_tokens.is_some_and(|target| left <= target);
             let before = self.candidates.len();
-            self.decide_result(outline, slot, is_enough);
+            self.decide_result(outline, slot, original, is_enough);
             if settings.clear_tool_inputs && !is_enough {
-                self.decide_arguments(outline, slot);
+                self.decide_arguments(outline, slot, &origins);
             }
             left -= self.candidates[before..].iter().map(|candidate| candidate.gain).sum::<u64>().min(left);
         }
@@ -142,7 +167,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, is_enough: bool) {
+    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, original: &Origin, is_enough: bool) {
         let place = Place::Result { message: slot.message, slot: slot.slot };
         if self.repeated.contains(&place) {
             return;
@@ -150,6 +175,7 @@ impl<'a> Planner<'a> {
         let mut decision = self.result_decision(outline, slot);
         let policy = self.session.policy(&decision.tool);
         let reason = self.reason_to_keep(outline, slot, policy, decision.bytes.before);
+        let reason = reason.or(self.ledger.is_unverified(original.print).then_some(Reason::Unverified));
         if let Some(reason) = reason.or(is_enough.then_some(Reason::TargetReached)) {
             decision.keep(reason);
             self.report.decisions.push(decision);
@@ -158,18 +184,19 @@ impl<'a> Planner<'a> {
         let of = Source { id: slot.head.id, tool: &decision.tool, policy };
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts.map(|(part, number)| self.liner.part(of, *part, number)).collect();
-        let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(_)));
+        let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
         let outcome = match (&policy.backend, shortens) {
             (None, _) => Outcome::Lost,
             (Some(_), true) => Outcome::Shortened,
             (Some(_), false) => Outcome::Cleared,
         };
-        self.propose(decision, outcome, place, Fingerprint::of_result(slot.head, &slot.parts), lines, |text| text);
+        self.propose(decision, outcome, place, original.clone(), lines, |text| text);
     }
 
     /// A call's arguments go when its result is old, whether or not the result itself is long enough to go.
-    fn decide_arguments(&mut self, outline: &Outline<'_>, slot: &Slot<'_>) {
-        let Some(call) = slot.call.map(|call| &outline.calls[call]) else { return };
+    fn decide_arguments(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, origins: &Origins) {
+        let Some(at) = slot.call else { return };
+        let call = &outline.calls[at];
         let place = Place::Arguments { message: call.message, call: call.call };
         let policy = self.session.policy(outline.tool(slot));
         let keep = self.session.settings().clear_retention_suffix_limit;
@@ -191,9 +218,7 @@ impl<'a> Planner<'a> {
         let of = Source { id: call.is.id, tool: &decision.tool, policy };
         let line = self.liner.arguments(of, text.into());
         let outcome = if policy.backend.is_some() { Outcome::Cleared } else { Outcome::Lost };
-        self.propose(decision, outcome, place, Fingerprint::of_call(call.is), vec![line], |hint| {
-            cleared_arguments(&hint)
-        });
+        self.propose(decision, outcome, place, origins.calls[at].clone(), vec![line], |hint| cleared_arguments(&hint));
     }
 
     /// Makes the edit a candidate if it is a gain wherever its content ends up.
@@ -202,12 +227,12 @@ impl<'a> Planner<'a> {
         mut decision: Decision,
         outcome: Outcome,
         place: Place,
-        original: Fingerprint,
+        original: Origin,
         lines: Vec<Line>,
         wrap: fn(String) -> String,
     ) {
         let meter = self.session.meter();
-        let texts = [0, 1].map(|choice| wrap(self.liner.render(&lines, choice)));
+        let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let tokens = texts.iter().map(|text| meter.text(text)).max().unwrap_or_default();
         let bytes = texts.iter().map(String::len).max().unwrap_or_default() as u64;
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
@@ -272,13 +297,6 @@ impl<'a> Planner<'a> {
             locations: Vec::new(),
             error: None,
         }
-    }
-
-    fn finish(mut self, mut plan: Plan) -> Plan {
-        self.edits.extend(self.candidates.into_iter().map(|candidate| candidate.edit));
-        plan.edits = self.edits;
-        plan.report = self.report;
-        plan
     }
 }
 

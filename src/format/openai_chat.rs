@@ -68,7 +68,14 @@ impl Format for OpenAiChat {
         match message.get("content") {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
-            Some(Value::Array(parts)) => parts.iter().for_each(|part| see(Piece::Content(read_part(part)))),
+            Some(Value::Array(parts)) => {
+                // One text's unknown fields stay in the message when the text is replaced; of several texts they could not.
+                let are_kept = parts.iter().filter(|part| has_unknown_fields(part)).count() <= 1;
+                for part in parts {
+                    let is_known = are_kept || !has_unknown_fields(part);
+                    see(Piece::Content(if is_known { read_part(part) } else { PartRef::Opaque(part) }));
+                }
+            }
             Some(other) => see(Piece::Content(PartRef::Json(other))),
         }
     }
@@ -92,13 +99,16 @@ impl Format for OpenAiChat {
             _ => None,
         };
         let Some(Value::Object(raw)) = raw else { return };
-        // A custom tool's input is free text; a function's arguments are JSON as text.
-        if let Some(input) = raw.get_mut("custom").and_then(|custom| custom.get_mut("input")) {
-            *input = Value::String(arguments);
-        } else if let Some(function) = raw.get_mut("function").and_then(Value::as_object_mut) {
-            function.insert("arguments".into(), Value::String(arguments));
-        } else {
-            raw.insert("arguments".into(), Value::String(arguments));
+        // As they were read: a function's arguments are JSON as text, a custom tool's input is free text.
+        let is_function = raw.contains_key("function") || !raw.contains_key("custom");
+        let holder = match (raw.contains_key("function"), raw.contains_key("custom")) {
+            (true, _) => raw.get_mut("function").and_then(Value::as_object_mut),
+            (false, true) => raw.get_mut("custom").and_then(Value::as_object_mut),
+            (false, false) => Some(raw),
+        };
+        if let Some(holder) = holder {
+            let field = if is_function && !holder.contains_key("input") { "arguments" } else { "input" };
+            holder.insert(field.into(), Value::String(arguments));
         }
     }
 }
@@ -125,6 +135,12 @@ fn read_call(raw: &Value) -> Call<'_> {
     Call { id: text_of(raw, "id"), name: text_of(function, "name"), arguments, is_signed }
 }
 
+/// Whether a text part has fields that are neither its text nor a cache mark.
+fn has_unknown_fields(part: &Value) -> bool {
+    let is_known = |name: &String| matches!(name.as_str(), "type" | "text" | "cache_control");
+    text_of(part, "type") == "text" && part.as_object().is_some_and(|fields| !fields.keys().all(is_known))
+}
+
 fn read_part(part: &Value) -> PartRef<'_> {
     if let Value::String(text) = part {
         return PartRef::Text(text);
@@ -135,7 +151,11 @@ fn read_part(part: &Value) -> PartRef<'_> {
             None => return PartRef::Opaque(part),
         },
         "image_url" => part.get("image_url").and_then(|image| image.get("url").unwrap_or(image).as_str()),
-        "file" => part.get("file").and_then(|file| file.get("file_data")).and_then(Value::as_str),
+        // A file with a name is more than its bytes.
+        "file" => match part.get("file").and_then(Value::as_object) {
+            Some(file) if file.len() == 1 => file.get("file_data").and_then(Value::as_str),
+            _ => None,
+        },
         "input_audio" => {
             let audio = part.get("input_audio");
             let data = audio.and_then(|audio| audio.get("data")).and_then(Value::as_str);
@@ -197,15 +217,16 @@ fn write_part(part: Part) -> Value {
     }
 }
 
-/// The new parts as an array, since the old content was one. What the old text parts carried beside their text, cache marks
-/// most of all, moves to the last new part.
+/// The new parts as an array, since the old content was one. Cache marks, and what an old text part carried beside its
+/// text, move to the last new part.
 fn keep_marks(old: Vec<Value>, parts: Vec<Part>) -> Value {
     let mut marks = Map::new();
+    let are_kept = old.iter().filter(|part| has_unknown_fields(part)).count() <= 1;
     for part in old {
-        if let Value::Object(fields) = part
-            && fields.get("type").and_then(Value::as_str) == Some("text")
-        {
-            marks.extend(fields.into_iter().filter(|(name, _)| name != "type" && name != "text"));
+        let is_kept = are_kept && text_of(&part, "type") == "text";
+        if let Value::Object(fields) = part {
+            let is_mark = |name: &str| name == "cache_control" || is_kept && name != "type" && name != "text";
+            marks.extend(fields.into_iter().filter(|(name, _)| is_mark(name)));
         }
     }
     let mut new: Vec<Value> = parts.into_iter().map(write_part).collect();

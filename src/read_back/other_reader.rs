@@ -78,7 +78,7 @@ fn compare(text: &str, content: &str) -> Option<Read> {
     let (mut first, mut beside, mut lines_beside) = (None, String::new(), 0);
     for line in text.lines() {
         let mut ahead = lines.clone();
-        match ahead.find(|(stored, _)| is_line(line, stored)) {
+        match ahead.find(|(stored, number)| is_line(line, stored, *number)) {
             Some((_, number)) => {
                 first.get_or_insert(number);
                 lines = ahead;
@@ -95,13 +95,13 @@ fn compare(text: &str, content: &str) -> Option<Read> {
     Some(Read { from: Position { line: first?, byte: 0 }, beside })
 }
 
-/// Whether a reader that shows `line` may have read `stored`: the same, or behind a number, such as in `  12→text`, `12: text`
-/// or `L12|text`.
-fn is_line(line: &str, stored: &str) -> bool {
-    let Some(number) = line.strip_suffix(stored) else { return false };
+/// Whether a reader that shows `line` may have read `stored`, the line of that number: the same, or behind its number, such as
+/// in `  12→text`, `12: text` or `L12|text`. Another number is not the reader's but something that is nowhere else.
+fn is_line(line: &str, stored: &str, number: u64) -> bool {
+    let Some(before) = line.strip_suffix(stored) else { return false };
     let is_mark = |c: char| c.is_ascii_digit() || c.is_whitespace() || "L→:|#.[]()-".contains(c);
-    number.is_empty()
-        || number.len() <= MAX_NUMBER && number.chars().all(is_mark) && number.contains(|c: char| c.is_ascii_digit())
+    let digits: String = before.chars().filter(char::is_ascii_digit).collect();
+    before.is_empty() || before.len() <= MAX_NUMBER && before.chars().all(is_mark) && digits.parse() == Ok(number)
 }
 
 #[cfg(test)]
@@ -119,7 +119,8 @@ mod tests {
         assert_eq!(read(&format!("alpha\n{}", "other ".repeat(60))), None);
         assert_eq!(read("gamma\nalpha").map(|(_, beside)| beside), Some("alpha".into()), "out of order is beside");
         assert_eq!(read("nothing of it"), None);
-        assert!(!is_line("12 monkeys alpha", "alpha") && !is_line("x: alpha", "alpha"));
+        assert!(is_line("012: alpha", "alpha", 12) && !is_line("7: alpha", "alpha", 12));
+        assert!(!is_line("12 monkeys alpha", "alpha", 12) && !is_line("x: alpha", "alpha", 1));
     }
 
     #[test]

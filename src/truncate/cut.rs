@@ -56,6 +56,14 @@ struct Text<'p> {
     index: usize,
     shown: &'p str,
     not_utf8: bool,
+    is_json: bool,
+}
+
+impl Text<'_> {
+    /// Whether it can't stay as it is, however short the others are.
+    fn must_be_stored(self) -> bool {
+        self.not_utf8 || self.is_json
+    }
 }
 
 /// Whether the texts together are strictly more than the limit.
@@ -90,22 +98,23 @@ impl Planner<'_> {
             })
             .filter(|(_, text)| is_over(self.session, self.policy.limit, [text.as_str()]))
             .collect();
+        // A JSON document counts for itself; once it is shown as a hint, the hint is a text like the others.
+        let mut json = json.iter().peekable();
         let texts: Vec<Text<'_>> = self
             .pieces
             .iter()
             .enumerate()
             .filter_map(|(index, piece)| match piece {
-                Piece::Part(Part::Text(text)) => Some(Text { index, shown: text, not_utf8: false }),
-                Piece::NotUtf8 { text, .. } => Some(Text { index, shown: text, not_utf8: true }),
+                Piece::Part(Part::Text(text)) => Some(Text { index, shown: text, not_utf8: false, is_json: false }),
+                Piece::NotUtf8 { text, .. } => Some(Text { index, shown: text, not_utf8: true, is_json: false }),
+                Piece::Part(Part::Json(_)) => {
+                    let (_, shown) = json.next_if(|(at, _)| *at == index)?;
+                    Some(Text { index, shown, not_utf8: false, is_json: true })
+                }
                 Piece::Part(_) => None,
             })
             .collect();
         let mut cuts = self.cut_texts(&texts);
-        // A JSON document counts for itself.
-        cuts.extend(json.iter().filter_map(|(index, text)| {
-            let text = Text { index: *index, shown: text, not_utf8: false };
-            self.cut(text, self.policy.preview_length)
-        }));
         // Names in the order of the parts: `<id>`, `<id>-2`, …
         cuts.sort_by_key(|cut| cut.draft.index);
         for (cut, number) in cuts.iter_mut().zip(1..) {
@@ -125,7 +134,7 @@ impl Planner<'_> {
                 break;
             };
             // Bytes that can't be shown are stored all the same.
-            let whole = rest.iter().filter(|text| text.not_utf8);
+            let whole = rest.iter().filter(|text| text.must_be_stored());
             cuts.extend(whole.map(|text| Cut { draft: self.draft(*text, text.shown.to_owned()), drops: Vec::new() }));
             if self.fits(&cuts, rest) {
                 return cuts;
@@ -137,7 +146,7 @@ impl Planner<'_> {
     /// Whether the hints, with the longest location each can get, and the other texts are within the limit together.
     fn fits(&self, cuts: &[Cut], rest: &[Text<'_>]) -> bool {
         let hints: Vec<String> = cuts.iter().map(|cut| self.longest(&cut.draft)).collect();
-        let others = rest.iter().filter(|text| !text.not_utf8).map(|text| text.shown);
+        let others = rest.iter().filter(|text| !text.must_be_stored()).map(|text| text.shown);
         !is_over(self.session, self.policy.limit, hints.iter().map(String::as_str).chain(others))
     }
 

@@ -1,5 +1,6 @@
 //! What the rules' tests share.
 #![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(clippy::expect_used, reason = "a test that can't be set up has failed")]
 
 use offcut::backend::{Backend, Memory};
 use offcut::format::{Message, Messages, Plain};
@@ -45,7 +46,7 @@ pub(crate) fn content(message: &Message) -> &[Part] {
     }
 }
 
-pub(crate) async fn clear(reduction: &ToolReduction, messages: &mut Vec<Message>) -> Report {
+pub(crate) async fn clear(reduction: &ToolReduction, messages: &mut [Message]) -> Report {
     reduction.clear(&Plain, messages).await.expect("a pass")
 }
 

@@ -1,0 +1,142 @@
+//! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time, nothing is stored twice, and
+//! it gets what a loop gets whose messages are changed in place.
+
+use offcut::format::{OpenAiChat, Plain};
+use offcut::report::Outcome;
+use offcut::{ToolCall, ToolOutput};
+
+use super::found::stores_beside_a_hint;
+use super::generate::{CallSpec, Step, conversations};
+use super::output::{Known, aim, make};
+use super::shadow::view;
+use super::subject::{Real, Subject};
+use super::wire::Wire;
+use super::world::{Setup, Store, World, setups};
+use super::{Violation, block_on, hold, require};
+
+struct Loop<F: Wire> {
+    subject: Real,
+    messages: Vec<F::Message>,
+}
+
+impl<F: Wire> Loop<F> {
+    fn new(setup: &Setup) -> Self {
+        Self { subject: Real::new(World::new(setup.clone())), messages: Vec::new() }
+    }
+
+    fn writes(&self) -> u64 {
+        Subject::<F>::writes(&self.subject)
+    }
+
+    async fn answer(&mut self, wire: F, call: &ToolCall, output: ToolOutput, style: u8) {
+        let shown = Subject::<F>::truncate(&self.subject, call, output).await.unwrap();
+        self.messages.push(wire.answer(call, shown.parts, shown.is_error, style));
+    }
+}
+
+async fn hand_in_originals<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
+    let (mut over_originals, mut in_place) = (Loop::<F>::new(setup), Loop::<F>::new(setup));
+    let mut known = Known::default();
+    let mut last_sent: Vec<F::Message> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Say { who, text, style } => {
+                let message = wire.say(*who, text.render(), *style);
+                over_originals.messages.push(message.clone());
+                in_place.messages.push(message);
+            }
+            Step::Round { says, calls, style } => {
+                let made: Vec<ToolCall> = calls.iter().map(|call| resolve(&known, call)).collect();
+                let message = wire.ask(says.map(super::text::Text::render), &made, *style);
+                over_originals.messages.push(message.clone());
+                in_place.messages.push(message);
+                for (call, spec) in made.iter().zip(calls) {
+                    let Some(output) = &spec.output else { continue };
+                    for turn in [&mut over_originals, &mut in_place] {
+                        let made = make::<F, _>(&turn.subject, &known, call, output).await;
+                        turn.answer(wire, call, made.output, style.rotate_left(3)).await;
+                    }
+                }
+            }
+            Step::Clear => {
+                let sent = compare(wire, &mut over_originals, &mut in_place, &last_sent).await?;
+                sent.iter().for_each(|message| known.learn(&view(wire, message)));
+                last_sent = sent;
+            }
+            Step::Orphan { .. } | Step::Odd(_) | Step::Restart | Step::RoundTrip => {}
+        }
+    }
+    Ok(())
+}
+
+fn resolve(known: &Known, spec: &CallSpec) -> ToolCall {
+    let mut call = ToolCall::new(&*spec.id.0, spec.tool.name(), known.arguments(&spec.arguments));
+    if let Some(output) = &spec.output {
+        aim(known, &output.body, &mut call);
+    }
+    call
+}
+
+/// A pass over the originals, beside one in place. Gives what is sent.
+async fn compare<F: Wire>(
+    wire: F,
+    over_originals: &mut Loop<F>,
+    in_place: &mut Loop<F>,
+    last_sent: &[F::Message],
+) -> Result<Vec<F::Message>, Violation> {
+    let writes = [over_originals.writes(), in_place.writes()];
+    let mut sent = over_originals.messages.clone();
+    let report = over_originals.subject.reduction.clear(&wire, &mut sent).await.unwrap();
+    over_originals_checks(over_originals, &report, &sent, last_sent)?;
+    in_place.subject.reduction.clear(&wire, &mut in_place.messages).await.unwrap();
+    for (at, (one, other)) in sent.iter().zip(&in_place.messages).enumerate() {
+        require(one == other, "C13", || format!("message {at} over originals: {one:.500?}\nin place: {other:.500?}"))?;
+    }
+    let written = [over_originals.writes() - writes[0], in_place.writes() - writes[1]];
+    require(written[0] == written[1], "C13", || {
+        format!("{} writes over originals, {} in place", written[0], written[1])
+    })?;
+
+    let (writes, mut again) = (over_originals.writes(), over_originals.messages.clone());
+    let report = over_originals.subject.reduction.clear(&wire, &mut again).await.unwrap();
+    require(again == sent, "C13", || "the same originals gave other bytes".into())?;
+    let is_known = stores_beside_a_hint(&report);
+    require(is_known || over_originals.writes() == writes, "C13", || "the same originals were stored again".into())?;
+    Ok(sent)
+}
+
+fn over_originals_checks<F: Wire>(
+    turn: &Loop<F>,
+    report: &offcut::Report,
+    sent: &[F::Message],
+    last_sent: &[F::Message],
+) -> Result<(), Violation> {
+    for (at, last) in last_sent.iter().enumerate() {
+        let was_replaced = *last != turn.messages[at];
+        require(!was_replaced || sent[at] == *last, "C13", || {
+            format!("message {at} was sent as {last:.500?}\nand is now {:.500?}", sent[at])
+        })?;
+    }
+    let total = |messages: &[F::Message]| messages.iter().map(|m| Subject::<F>::count(&turn.subject, m)).sum::<u64>();
+    let difference = total(&turn.messages) - total(sent);
+    require(report.cleared_input_tokens() == difference, "L12", || {
+        format!("{difference} tokens were freed, {} are said to be", report.cleared_input_tokens())
+    })?;
+    let repeats = report.decisions.iter().filter(|decision| decision.outcome == Outcome::Repeated).count();
+    let replaced = last_sent.iter().zip(&turn.messages).filter(|(last, original)| last != original).count();
+    require(repeats >= replaced, "C13", || {
+        format!("{replaced} messages were replaced before, {repeats} decisions repeated")
+    })
+}
+
+#[test]
+fn c13_originals_give_the_same_bytes_every_turn_with_our_own_messages() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(15, cases, |(setup, steps)| block_on(hand_in_originals(Plain, &setup, &steps)));
+}
+
+#[test]
+fn c13_originals_give_the_same_bytes_every_turn_with_chat_json() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(15, cases, |(setup, steps)| block_on(hand_in_originals(OpenAiChat, &setup, &steps)));
+}

@@ -1,0 +1,278 @@
+//! An agent loop over generated steps: results go through `truncate` when they arrive, passes run in between, and after every
+//! step the laws are checked.
+
+use std::collections::BTreeSet;
+
+use offcut::report::Outcome;
+use offcut::{Part, Report, ToolCall, ToolOutput};
+
+use super::found::truncates_hints_of_json;
+use super::generate::{Body, CallSpec, Output, Step};
+use super::output::{Known, Made, aim, make};
+use super::pass::{has_failed, pass, round_trip};
+use super::shadow::{Bit, Shadow, view};
+use super::subject::{Shown, Subject};
+use super::wire::Wire;
+use super::{Violation, require};
+
+/// Where the store fails in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FaultAt {
+    pub(crate) step: usize,
+    /// Which of the step's writes, from 1.
+    pub(crate) nth: u64,
+    pub(crate) is_done: bool,
+}
+
+/// A conversation on its way.
+#[derive(Debug)]
+pub(crate) struct Run<F: Wire> {
+    pub(crate) messages: Vec<F::Message>,
+    pub(crate) shadow: Shadow,
+    pub(crate) known: Known,
+    /// The messages that say that something is lost.
+    pub(crate) lost: BTreeSet<usize>,
+    /// How often each step stored something.
+    pub(crate) writes: Vec<u64>,
+}
+
+/// Drives `subject` through `steps`.
+pub(crate) async fn drive<F: Wire, S: Subject<F>>(
+    wire: F,
+    mut subject: S,
+    steps: &[Step],
+    fault: Option<FaultAt>,
+) -> Result<(Run<F>, S), Violation> {
+    let mut run = Run {
+        messages: Vec::new(),
+        shadow: Shadow::default(),
+        known: Known::default(),
+        lost: BTreeSet::new(),
+        writes: Vec::new(),
+    };
+    for (at, step) in steps.iter().enumerate() {
+        let writes = subject.writes();
+        let fault = fault.filter(|fault| fault.step == at);
+        if let Some(fault) = fault {
+            subject.fault(fault.nth, fault.is_done);
+        }
+        match step {
+            Step::Restart => subject = subject.restarted(),
+            Step::Clear => pass(wire, &subject, &mut run, fault.is_some()).await?,
+            step => take(wire, &subject, &mut run, step, fault.is_some()).await?,
+        }
+        subject.heal();
+        run.writes.push(subject.writes() - writes);
+    }
+    Ok((run, subject))
+}
+
+async fn take<F: Wire, S: Subject<F>>(
+    wire: F,
+    subject: &S,
+    run: &mut Run<F>,
+    step: &Step,
+    may_fail: bool,
+) -> Result<(), Violation> {
+    match step {
+        Step::Say { who, text, style } => run.append(wire, wire.say(*who, text.render(), *style), None),
+        Step::Odd(which) => run.append(wire, wire.odd(*which), None),
+        Step::RoundTrip => run.messages = run.messages.iter().map(|message| round_trip(wire, message)).collect(),
+        Step::Orphan { call, style } => {
+            let made = run.call(call);
+            if let Some(output) = &call.output {
+                arrive(wire, subject, run, &made, output, *style, may_fail).await?;
+            }
+        }
+        Step::Round { says, calls, style } => {
+            let made: Vec<ToolCall> = calls.iter().map(|call| run.call(call)).collect();
+            run.append(wire, wire.ask(says.map(super::text::Text::render), &made, *style), None);
+            let mut answers: Vec<_> = made.iter().zip(calls).collect();
+            if style % 5 == 0 {
+                answers.reverse();
+            }
+            for (call, spec) in answers {
+                if let Some(output) = &spec.output {
+                    arrive(wire, subject, run, call, output, style.rotate_left(3), may_fail).await?;
+                }
+            }
+        }
+        Step::Clear | Step::Restart => unreachable!("taken by the caller"),
+    }
+    Ok(())
+}
+
+impl<F: Wire> Run<F> {
+    fn call(&self, spec: &CallSpec) -> ToolCall {
+        let mut call = ToolCall::new(&*spec.id.0, spec.tool.name(), self.known.arguments(&spec.arguments));
+        if let Some(output) = &spec.output {
+            aim(&self.known, &output.body, &mut call);
+        }
+        call
+    }
+
+    fn append(&mut self, wire: F, message: F::Message, originals: Option<Vec<Bit>>) {
+        self.shadow.append(wire, self.messages.len(), &message, originals);
+        self.known.learn(&view(wire, &message));
+        self.messages.push(message);
+    }
+}
+
+/// A result arrives.
+async fn arrive<F: Wire, S: Subject<F>>(
+    wire: F,
+    subject: &S,
+    run: &mut Run<F>,
+    call: &ToolCall,
+    spec: &Output,
+    style: u8,
+    may_fail: bool,
+) -> Result<(), Violation> {
+    let Made { output, originals } = make(subject, &run.known, call, spec).await;
+    let is_error = output.is_error;
+    run.shadow.say(&call.id, &originals);
+    let shown = match subject.truncate(call, output).await {
+        Ok(shown) => shown,
+        Err(why) => {
+            require(may_fail, "L2", || format!("failed although no store did: {why}"))?;
+            run.shadow.check_store(subject).await?;
+            subject.heal();
+            let Made { output, .. } = make(subject, &run.known, call, spec).await;
+            let again = subject.truncate(call, output).await;
+            again.map_err(|why| Violation::new("L2", format!("a retry failed: {why}")))?
+        }
+    };
+    require(shown.is_error == is_error, "L5", || "the error mark of a result has changed".into())?;
+    let failed = shown.report.as_ref().is_some_and(has_failed);
+    let now: Vec<Bit> = shown.parts.iter().map(Bit::from).collect();
+    let returned = originals.clone();
+    let (originals, is_lost) = check_arrival(subject, run, call, originals, &now, failed).await?;
+    let as_message = |parts: Vec<Part>| wire.answer(call, parts, is_error, style);
+    check_shorter(subject, &originals, &shown.parts, |part| as_message(vec![part]))?;
+    if let Some(report) = &shown.report {
+        check_report(report, &returned, &now)?;
+    }
+    run.shadow.check_store(subject).await?;
+    // The error that ended a stream is shown behind the result, whatever the limit.
+    let is_broken = matches!(spec.body, Body::Broken(_));
+    if !failed && !is_broken && !truncates_hints_of_json(&originals, &now) {
+        check_stable(subject, call, &shown).await?;
+        run.shadow.check_store(subject).await?;
+    }
+    subject.check_places()?;
+    if is_lost {
+        run.lost.insert(run.messages.len());
+    }
+    run.append(wire, as_message(shown.parts), Some(originals));
+    Ok(())
+}
+
+/// L1 for what is shown of a result. Gives what counts as the original from now on.
+async fn check_arrival<F: Wire, S: Subject<F>>(
+    subject: &S,
+    run: &mut Run<F>,
+    call: &ToolCall,
+    originals: Vec<Bit>,
+    now: &[Bit],
+    failed: bool,
+) -> Result<(Vec<Bit>, bool), Violation> {
+    let why = match run.shadow.check_slot(subject, &originals, now).await {
+        Ok(false) => return Ok((originals, false)),
+        Ok(true) if failed => return Ok((originals, true)),
+        Ok(true) => "lost although no store failed".to_owned(),
+        Err(why) => why,
+    };
+    // Bytes that are no UTF-8 can only be shown with replacements, where nothing is stored.
+    let is_lossy = |(old, now): (&Bit, &Bit)| match old {
+        Bit::Raw(bytes) => now.bytes() == String::from_utf8_lossy(bytes).as_bytes(),
+        other => other.bytes() == now.bytes(),
+    };
+    let is_shown_lossy = originals.len() == now.len() && originals.iter().zip(now).all(is_lossy);
+    if is_shown_lossy && (failed || !subject.truncates(&call.name)) || is_page_of(subject, &originals, now).await {
+        run.shadow.say(&call.id, now);
+        return Ok((now.to_vec(), false));
+    }
+    Err(Violation::new("L1", format!("a result that arrived: {why}")))
+}
+
+/// R3: whether `now` is a page of something stored, and the original was read from there, but for a few words beside.
+async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
+    let ([Bit::Text(original)], [beside @ .., Bit::Text(page)]) = (originals, now) else { return false };
+    let Some(location) = offcut::hint::Hint::parse(page).and_then(|hint| hint.location) else { return false };
+    let Some(content) = subject.read(location.as_str()).await else { return false };
+    let content = String::from_utf8_lossy(&content).into_owned();
+    let stored: Vec<&str> = content.lines().collect();
+    let beside: Vec<&str> =
+        beside.iter().filter_map(|bit| std::str::from_utf8(bit.bytes()).ok()).flat_map(str::lines).collect();
+    // A number before a line is no loss if it is the line's own.
+    let is_numbered = |line: &str| {
+        let (number, rest) = line.split_once(['\t', ':', '|', '→'])?;
+        let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
+        stored.get(at).filter(|stored| **stored == rest)
+    };
+    let is_there =
+        |line: &str| stored.contains(&line) || is_numbered(line).is_some() || beside.contains(&line.trim_end());
+    original.lines().all(|line| line.trim().is_empty() || is_there(line))
+}
+
+/// L3 for what is shown of a result: text by text, or all together where texts were joined.
+fn check_shorter<F: Wire, S: Subject<F>>(
+    subject: &S,
+    originals: &[Bit],
+    shown: &[Part],
+    message: impl Fn(Part) -> F::Message,
+) -> Result<(), Violation> {
+    let tokens = |part: Part| subject.count(&message(part));
+    let text_of = |bit: &Bit| Part::Text(String::from_utf8_lossy(bit.bytes()).into_owned());
+    let is_text = |part: &Part| matches!(part, Part::Text(_));
+    let compare = |old: &[&Bit], new: &[&Part]| {
+        let bytes = |bits: &mut dyn Iterator<Item = usize>| bits.sum::<usize>();
+        let old_bytes = bytes(&mut old.iter().map(|bit| String::from_utf8_lossy(bit.bytes()).len()));
+        let new_bytes = bytes(&mut new.iter().map(|part| Bit::from(*part).bytes().len()));
+        require(new_bytes < old_bytes, "L3", || format!("{old_bytes} bytes of a result became {new_bytes}"))?;
+        let old_tokens = old.iter().map(|bit| tokens(text_of(bit))).sum::<u64>();
+        let new_tokens = new.iter().map(|part| tokens((**part).clone())).sum::<u64>();
+        require(new_tokens <= old_tokens, "L3", || format!("{old_tokens} tokens of a result became {new_tokens}"))
+    };
+    if originals.len() == shown.len() {
+        for (old, new) in originals.iter().zip(shown) {
+            // T14: bytes that are no UTF-8 are stored, and the hint comes on top of what is shown of them.
+            let is_replaced = old.bytes() != Bit::from(new).bytes() && !matches!(old, Bit::Raw(_));
+            if is_replaced && is_text(new) {
+                compare(&[old], &[new])?;
+            }
+        }
+        return Ok(());
+    }
+    let is_counted = |bit: &&Bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_));
+    let texts = shown.iter().filter(|part| matches!(part, Part::Text(_) | Part::Json(_)));
+    compare(&originals.iter().filter(is_counted).collect::<Vec<_>>(), &texts.collect::<Vec<_>>())
+}
+
+/// L12 for a truncation: the sizes are those of the texts.
+fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), Violation> {
+    let [decision] = &report.decisions[..] else { return Ok(()) };
+    let size = |bits: &[Bit]| -> u64 {
+        let texts = bits.iter().filter(|bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_)));
+        texts.map(|bit| bit.bytes().len() as u64).sum()
+    };
+    // The error that ended a stream is shown behind the result and is no part of it.
+    let is_broken = |bits: &[Bit]| bits.last() == Some(&Bit::Text("the pipe broke".into()));
+    let trim = |bits: &[Bit]| size(bits) - if is_broken(bits) { "the pipe broke".len() as u64 } else { 0 };
+    let said = decision.outcome == Outcome::Paged || decision.bytes.before == trim(originals);
+    require(said && decision.bytes.after == trim(now), "L12", || {
+        format!("{:?}: said to be {:?}; {} became {}", decision.outcome, decision.bytes, trim(originals), trim(now))
+    })
+}
+
+/// L4 for truncation: what is shown, shown again, is the same.
+async fn check_stable<F: Wire, S: Subject<F>>(subject: &S, call: &ToolCall, shown: &Shown) -> Result<(), Violation> {
+    let writes = subject.writes();
+    let output = ToolOutput { is_error: shown.is_error, ..ToolOutput::parts(shown.parts.clone()) };
+    let again =
+        subject.truncate(call, output).await.map_err(|why| Violation::new("L4", format!("truncating again: {why}")))?;
+    require(again.parts == shown.parts, "L4", || {
+        format!("truncated again: {:.500?}\nbecame {:.500?}", shown.parts, again.parts)
+    })?;
+    require(subject.writes() == writes, "L4", || "truncating again stored something".into())
+}

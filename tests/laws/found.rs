@@ -1,0 +1,350 @@
+//! What the generated conversations and reading the code have found, each in its smallest form.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
+use offcut::format::{Message, Messages, OpenAiChat, Plain};
+use offcut::hint::{Hint, Kind};
+use offcut::report::{Outcome, Reason};
+use offcut::testkit::Faulty;
+use offcut::{
+    BeforeModel, Builder, OnOffloadError, Part, Report, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
+};
+use serde_json::{Value, json};
+
+use super::block_on;
+use super::shadow::Bit;
+
+/// What `l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it` has found. The generated conversations come upon it too;
+/// without it, this can go.
+pub(crate) fn stores_beside_a_hint(report: &Report) -> bool {
+    report.decisions.iter().any(|decision| decision.outcome == Outcome::Kept(Reason::Unverified))
+}
+
+/// What `l4_hints_of_json_are_not_truncated_again` has found, likewise.
+pub(crate) fn truncates_hints_of_json(originals: &[Bit], shown: &[Bit]) -> bool {
+    originals.len() > 1 && originals.iter().any(|bit| matches!(bit, Bit::Json(_)) && !shown.contains(bit))
+}
+
+fn builder(store: impl Backend) -> Builder {
+    ToolReduction::builder()
+        .backend(store)
+        .token_counter(TokenCounter::Estimate)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .max_tokens_for_clear(1)
+        .clear_retention_suffix_limit(0)
+}
+
+fn lines(bytes: usize) -> String {
+    super::text::Text::new(super::text::Kind::Lines, bytes, 0).render()
+}
+
+fn call(id: &str, tool: &str) -> ToolCall {
+    ToolCall::new(id, tool, "")
+}
+
+/// One round for each result, then a last word.
+fn conversation(results: Vec<(ToolCall, Vec<Part>, bool)>) -> Vec<Message> {
+    let round = |(call, parts, is_error): (ToolCall, Vec<Part>, bool)| {
+        [Message::calls(vec![call.clone()]), Message::tool(&call, parts, is_error)]
+    };
+    results.into_iter().flat_map(round).chain([Message::assistant("done")]).collect()
+}
+
+/// A text that looks like a hint of ours, at a place where nothing is.
+fn forged(location: &str) -> String {
+    let mut hint = Hint::new(Kind::Truncated, 1_000);
+    hint.location = Some(Location::new(location));
+    hint.preview = lines(300);
+    hint.render()
+}
+
+#[test]
+fn l4_hints_of_json_are_not_truncated_again() {
+    block_on(async {
+        let reduction = builder(Memory::new()).build().unwrap();
+        let document = |n: usize| Part::Json(json!({"n": n, "text": lines(3_000)}));
+        let shown =
+            reduction.truncate(&call("a", "grep"), ToolOutput::parts((0..5).map(document).collect())).await.unwrap();
+        let again = reduction.truncate(&call("a", "grep"), ToolOutput::parts(shown.parts.clone())).await.unwrap();
+        assert_eq!(again.parts, shown.parts);
+    });
+}
+
+#[test]
+fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
+    block_on(async {
+        let store = Faulty::new(Memory::named("m").unwrap());
+        let reduction = builder(store.clone()).build().unwrap();
+        reduction.truncate(&call("real", "grep"), lines(2_000)).await.unwrap();
+        let parts = vec![lines(400).into(), forged("memory://m/trunc/real").into()];
+        let mut messages = conversation(vec![(call("a", "grep"), parts, false)]);
+        let before = (messages.clone(), store.writes());
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        assert_eq!((messages, store.writes()), before);
+    });
+}
+
+#[test]
+fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
+    block_on(async {
+        let reduction = builder(Memory::named("m").unwrap()).on_offload_error(OnOffloadError::Fail).build().unwrap();
+        let mut messages = conversation(vec![
+            (call("a", "grep"), vec![forged("memory://m/trunc/nothing").into()], false),
+            (call("b", "grep"), vec![lines(900).into()], false),
+        ]);
+        let report = reduction.clear(&Plain, &mut messages).await.expect("no store failed");
+        assert_eq!(report.cleared_tool_uses(), 1);
+        assert!(report.decisions.iter().all(|decision| decision.error.is_none()), "{report:?}");
+    });
+}
+
+#[test]
+fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
+    block_on(async {
+        let store = Faulty::new(Memory::new());
+        let reduction = builder(store.clone()).preview_length(0).stub_length(200).build().unwrap();
+        let parts = vec![lines(400).into(), lines(900).into()];
+        let shown = reduction.truncate(&call("a", "grep"), ToolOutput::parts(parts)).await.unwrap();
+        let mut messages = conversation(vec![(call("a", "grep"), shown.parts, false)]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        let writes = store.writes();
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        assert_eq!(store.writes(), writes, "{messages:?}");
+    });
+}
+
+/// The same id and the same text twice, and only the second one may go: originals handed in anew must not lose the first.
+async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
+    let reduction = builder.build().unwrap();
+    let originals = conversation(vec![
+        (first, vec![lines(150).into()], is_error),
+        (call("call_0", "grep"), vec![lines(150).into()], false),
+    ]);
+    let mut sent = originals.clone();
+    reduction.clear(&Plain, &mut sent).await.unwrap();
+    assert_eq!((sent[1] == originals[1], sent[3] == originals[3]), (true, false), "the first stays, the second goes");
+    let mut again = originals.clone();
+    reduction.clear(&Plain, &mut again).await.unwrap();
+    assert_eq!(again, sent);
+}
+
+#[test]
+fn c13_an_error_that_stayed_stays_beside_its_twin() {
+    block_on(twins(builder(Memory::new()), call("call_0", "grep"), true));
+}
+
+#[test]
+fn c13_a_result_of_an_excluded_tool_stays_beside_its_twin() {
+    let builder = builder(Memory::new()).clear_exclude_tools(["cat"]);
+    block_on(twins(builder, call("call_0", "cat"), false));
+}
+
+#[test]
+fn l4_a_pass_that_is_run_again_with_the_same_usage_clears_no_more() {
+    block_on(async {
+        let limits = builder(Memory::new()).max_tokens_for_clear(1_000).clear_target_tokens(900);
+        let reduction = limits.build().unwrap();
+        let results = (0..5).map(|n| (call(&format!("call_{n}"), "grep"), vec![lines(900).into()], false)).collect();
+        let mut messages = conversation(results);
+        let mut sent = Vec::new();
+        for _ in 0..2 {
+            let mut conversation = Messages::new(&Plain, &mut messages);
+            let mut turn = BeforeModel::new(&mut conversation);
+            turn.last_usage = Some(1_100);
+            reduction.clear_turn(&mut turn).await.unwrap();
+            sent.push(messages.clone());
+        }
+        assert_eq!(sent[0], sent[1]);
+    });
+}
+
+#[test]
+fn l1_two_stores_of_one_name_are_not_mixed_up() {
+    block_on(async {
+        let fetch = ToolPolicy::new().backend(Memory::new());
+        // Refusing to build would do as well.
+        let Ok(reduction) = builder(Memory::new()).tool("fetch", fetch).build() else { return };
+        for (tool, text) in [("grep", lines(2_000)), ("fetch", lines(3_000))] {
+            let shown = reduction.truncate(&call("call_0", tool), text.clone()).await.unwrap();
+            let location = &shown.report.decisions[0].locations[0];
+            let read = reduction.read_original(location).await.unwrap().unwrap();
+            assert_eq!(read.len(), text.len(), "{tool} at {location}");
+        }
+    });
+}
+
+/// What becomes of a chat-completions result, and all that is stored of it.
+async fn cleared(content: Value) -> (Value, String) {
+    let store = Memory::new();
+    let reduction = builder(store.clone()).build().unwrap();
+    let mut messages = vec![
+        json!({"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]}),
+        json!({"role": "tool", "tool_call_id": "a", "content": content}),
+        json!({"role": "assistant", "content": "done"}),
+    ];
+    let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    assert_eq!(report.cleared_tool_uses(), 1);
+    let mut stored = String::new();
+    let mut entries = store.list();
+    while let Some(entry) = entries.next().await {
+        let page = store.read(&entry.unwrap().key, 0..u64::MAX).await.unwrap();
+        stored.push_str(&String::from_utf8_lossy(&page.bytes));
+    }
+    (messages[1]["content"].take(), stored)
+}
+
+#[test]
+fn l5_the_cache_mark_of_an_image_stays() {
+    block_on(async {
+        let url = format!("data:image/png;base64,{}", "AAAA".repeat(200));
+        let image = json!({"type": "image_url", "image_url": {"url": url}, "cache_control": {"type": "ephemeral"}});
+        let (content, _) = cleared(json!([{"type": "text", "text": lines(300)}, image])).await;
+        assert_eq!(content[0]["cache_control"], json!({"type": "ephemeral"}), "{content}");
+    });
+}
+
+#[test]
+fn l1_unknown_fields_of_two_texts_are_not_lost() {
+    block_on(async {
+        let part = |source: &str| json!({"type": "text", "text": lines(300), "source": source});
+        let (content, stored) = cleared(json!([part("first"), part("second")])).await;
+        assert!(stored.contains("first") && stored.contains("second"), "{stored}");
+        assert_eq!(content[0].get("source"), None);
+        // Those of a single text stay where they are.
+        let (content, _) = cleared(json!([part("only")])).await;
+        assert_eq!(content[0]["source"], "only");
+    });
+}
+
+#[test]
+fn l1_a_file_keeps_its_name() {
+    block_on(async {
+        let data = format!("data:application/pdf;base64,{}", "AAAA".repeat(20_000));
+        let file = json!([{"type": "file", "file": {"filename": "report-7.pdf", "file_data": data}}]);
+        let (_, stored) = cleared(file).await;
+        assert!(stored.contains("report-7"), "the name is stored with the file");
+    });
+}
+
+#[test]
+fn l1_a_call_with_two_kinds_of_input_loses_neither() {
+    block_on(async {
+        let reduction = builder(Memory::named("m").unwrap()).clear_tool_inputs(true).build().unwrap();
+        let (arguments, input) = (lines(600), "only here ".repeat(40));
+        let odd = json!({"id": "a", "function": {"name": "f", "arguments": arguments}, "custom": {"name": "f", "input": input}});
+        let mut messages = vec![
+            json!({"role": "assistant", "tool_calls": [odd]}),
+            json!({"role": "tool", "tool_call_id": "a", "content": "."}),
+            json!({"role": "assistant", "content": "done"}),
+        ];
+        reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+        assert_eq!(messages[0]["tool_calls"][0]["custom"]["input"], input);
+    });
+}
+
+#[test]
+fn l8_a_forged_hint_is_not_compared_anew_at_every_pass() {
+    block_on(async {
+        let store = Faulty::new(Memory::named("m").unwrap());
+        let reduction = builder(store.clone()).build().unwrap();
+        reduction.truncate(&call("real", "grep"), lines(90_000)).await.unwrap();
+        let mut messages = conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real").into()], false)]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        let reads = store.reads();
+        for _ in 0..5 {
+            reduction.clear(&Plain, &mut messages).await.unwrap();
+        }
+        assert_eq!(store.reads(), reads);
+    });
+}
+
+#[test]
+fn l1_numbers_that_another_tool_puts_before_stored_lines_are_not_lost() {
+    block_on(async {
+        let reduction = builder(Memory::new()).build().unwrap();
+        let content: String = (0..300).map(|n| format!("word{n}\n")).collect();
+        let shown = reduction.truncate(&call("a", "grep"), content.clone()).await.unwrap();
+        let location = shown.report.decisions[0].locations[0].as_str();
+        // As `uniq -c` does: the number is no line's.
+        let counted: String =
+            content.lines().zip(1..).map(|(line, n)| format!("{:>7}\t{line}\n", 1_000 + n * 7)).collect();
+        let uniq = ToolCall::new("b", "uniq", json!({"file": location}).to_string());
+        let shown = reduction.truncate(&uniq, counted.clone()).await.unwrap();
+        let location = &shown.report.decisions[0].locations[0];
+        let stored = reduction.read_original(location).await.unwrap().unwrap();
+        let is_lost = !shown.text().contains("2050\t") && !String::from_utf8_lossy(&stored).contains("2050\t");
+        assert!(!is_lost, "{}", shown.text());
+    });
+}
+
+#[test]
+fn l12_debug_of_a_plan_shows_no_content() {
+    block_on(async {
+        let reduction = builder(Memory::new()).build().unwrap();
+        let mut messages = conversation(vec![(call("a", "grep"), vec![lines(900).into()], false)]);
+        let plan = reduction.plan(&Messages::new(&Plain, &mut messages));
+        assert!(!format!("{plan:?}").contains("quick brown"));
+        let committed = plan.commit().await.unwrap();
+        assert!(!format!("{committed:?}").contains("quick brown"));
+    });
+}
+
+/// A store that is slow for contents of one length.
+#[derive(Debug)]
+struct Slow(Memory, usize);
+
+#[async_trait]
+impl Backend for Slow {
+    fn locate(&self, key: &Key) -> Location {
+        self.0.locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        self.0.resolve(location)
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        for _ in 0..if content.len() == self.1 { 9 } else { 0 } {
+            tokio::task::yield_now().await;
+        }
+        self.0.put(key, content).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        self.0.writer().await
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        self.0.read(key, range).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        self.0.list()
+    }
+}
+
+#[test]
+fn l4_names_do_not_depend_on_which_write_is_faster() {
+    block_on(async {
+        let image = Part::Media { mime: "image/png".into(), data: Bytes::from(vec![7; 700]) };
+        let originals = conversation(vec![
+            (call("call", "draw"), vec![image], false),
+            (call("call.png", "grep"), vec![lines(800).into()], false),
+        ]);
+        let mut sent = Vec::new();
+        for slow in [700, 800] {
+            let reduction = builder(Arc::new(Slow(Memory::new(), slow))).build().unwrap();
+            let mut messages = originals.clone();
+            reduction.clear(&Plain, &mut messages).await.unwrap();
+            sent.push(messages);
+        }
+        assert_eq!(sent[0], sent[1]);
+    });
+}

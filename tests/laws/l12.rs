@@ -1,0 +1,74 @@
+//! L12: every decision is one event, and content is in none of them.
+
+use std::fmt::Debug;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use offcut::format::{OpenAiChat, Plain};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+use super::drive::{FaultAt, drive};
+use super::generate::{Step, conversations};
+use super::subject::Real;
+use super::wire::Wire;
+use super::world::{Setup, Store, World, setups};
+use super::{Violation, block_on, hold, require};
+
+/// The fields of an event, by name.
+type Fields = Vec<(&'static str, String)>;
+
+/// Keeps what is emitted.
+#[derive(Clone, Default)]
+struct Capture(Arc<Mutex<Vec<Fields>>>);
+
+impl<S: Subscriber> Layer<S> for Capture {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        struct Read(Fields);
+        impl Visit for Read {
+            fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+                self.0.push((field.name(), format!("{value:?}")));
+            }
+        }
+        let mut fields = Read(Vec::new());
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(fields.0);
+    }
+}
+
+/// What every generated text of some length has in it.
+const CONTENT: [&str; 7] = ["quick brown", "abcdefghij", "内容很长", "\"seed\"", "\u{1f600}", "abc\\nabcd", "<file>"];
+
+fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt>) -> Result<(), Violation> {
+    let capture = Capture::default();
+    let subscriber = tracing_subscriber::registry().with(capture.clone());
+    let world = World::new(setup.clone());
+    let decisions = Arc::clone(&world.decisions);
+    tracing::subscriber::with_default(subscriber, || block_on(drive(wire, Real::new(world), steps, fault)))?;
+    let events = capture.0.lock().unwrap();
+    let is_decision = |fields: &&Fields| fields.iter().any(|(name, _)| *name == "outcome");
+    let count = events.iter().filter(is_decision).count() as u64;
+    let decided = decisions.load(Ordering::Relaxed);
+    require(count == decided, "L12", || format!("{decided} decisions gave {count} events"))?;
+    for (name, value) in events.iter().flatten() {
+        let leaked = CONTENT.iter().find(|content| value.contains(**content));
+        require(leaked.is_none(), "L12", || format!("content is in an event's {name}: {value:.300}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn l12_every_decision_is_one_event_without_content() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(8, cases, |(setup, steps)| listen(Plain, &setup, &steps, None));
+    hold(8, cases, |(setup, steps)| listen(OpenAiChat, &setup, &steps, None));
+}
+
+#[test]
+fn l12_what_fails_is_said_without_content() {
+    let cases = || (setups(Store::Memory), conversations(), 0_usize..14, 1_u64..4);
+    hold(8, cases, |(setup, steps, step, nth)| {
+        listen(OpenAiChat, &setup, &steps, Some(FaultAt { step, nth, is_done: false }))
+    });
+}

@@ -1,0 +1,50 @@
+//! L1 to L5, and L6 and L12 beside, over conversations of all kinds.
+
+use std::sync::Arc;
+
+use offcut::format::{OpenAiChat, Plain};
+
+use super::drive::drive;
+use super::generate::{Step, conversations};
+use super::subject::Real;
+use super::wire::Wire;
+use super::world::{Setup, Store, World, setups};
+use super::{Violation, block_on, hold, require};
+
+/// Drives one conversation, with every law checked on the way, and drives it once more: the same input over equal stores gives
+/// the same bytes.
+fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
+    block_on(async {
+        let (first, subject) = drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
+        let stored = subject.world.stored().await;
+        let other = Real::new(World::new(setup.clone()));
+        let other_world = Arc::clone(&other.world);
+        let (second, _) = drive(wire, other, steps, None).await?;
+        require(first.messages == second.messages, "L4", || "the same input gave other messages".into())?;
+        require(stored == other_world.stored().await, "L4", || "the same input stored other bytes".into())
+    })
+}
+
+#[test]
+fn l1_to_l5_hold_for_our_own_messages_in_memory() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(40, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_chat_json_in_memory() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(40, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_our_own_messages_in_files() {
+    let cases = || (setups(Store::Fs), conversations());
+    hold(10, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_chat_json_in_files() {
+    let cases = || (setups(Store::Fs), conversations());
+    hold(10, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+}

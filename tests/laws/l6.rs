@@ -1,0 +1,67 @@
+//! L6: ids are data.
+
+use offcut::backend::Location;
+use offcut::format::{Message, Plain};
+use offcut::{Part, ToolCall};
+use proptest::prelude::{Just, prop_oneof};
+
+use super::generate::ids;
+use super::subject::Real;
+use super::text::{Kind, Text, texts};
+use super::world::{Store, World, setups};
+use super::{block_on, hold, require};
+
+#[test]
+fn l6_a_session_or_a_call_never_names_a_path() {
+    let cases = || (setups(Store::Fs), ids(), ids(), texts());
+    hold(10, cases, |(setup, session, id, text)| {
+        block_on(async {
+            let world = World::new(setup);
+            let reduction = world.reduction().session(&session.0);
+            let call = ToolCall::new(&*id.0, "grep", "{}");
+            reduction.truncate(&call, text.render().repeat(3)).await.unwrap();
+            let mut messages = vec![
+                Message::calls(vec![call.clone()]),
+                Message::tool(&call, vec![Part::Text(text.render())], false),
+                Message::assistant("done"),
+            ];
+            reduction.clear(&Plain, &mut messages).await.unwrap();
+            let inside = |path: &str| {
+                let names: Vec<&str> = path.split('/').collect();
+                let safe = |name: &&str| *name == ".staging" || !name.starts_with('.') && name.is_ascii();
+                names.len() <= 7 && matches!(names[0], "one" | "two") && names.iter().all(safe)
+            };
+            for path in world.paths() {
+                require(inside(&path), "L6", || format!("{path:?} should not be there"))?;
+            }
+            let entries = std::fs::read_dir(world.home.as_ref().unwrap().path()).unwrap().count();
+            require(entries == 2, "L6", || "something was made beside the stores".into())
+        })
+    });
+}
+
+#[test]
+fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
+    let cases = || {
+        let tails = prop_oneof![
+            Just("/../../../etc/passwd".to_owned()),
+            Just("/./trunc/call_0".to_owned()),
+            Just("\0".to_owned()),
+            "[./a-z\\\\%]{0,12}",
+        ];
+        (setups(Store::Fs), tails, 0_usize..60)
+    };
+    hold(40, cases, |(setup, tail, keep)| {
+        block_on(async {
+            let real = Real::new(World::new(setup));
+            let call = ToolCall::new("call_0", "grep", "{}");
+            let text = Text::new(Kind::Lines, 90_000, 0).render();
+            let shown = real.reduction.truncate(&call, text.clone()).await.unwrap();
+            let location = shown.report.decisions[0].locations.first().unwrap().as_str().to_owned();
+            let written = format!("{}{tail}", &location[..keep.min(location.len())]);
+            let read = real.reduction.read_original(&Location::new(&*written)).await;
+            let is_ours = matches!(&read, None | Some(Err(_))) || matches!(&read, Some(Ok(bytes)) if *bytes == text);
+            require(is_ours, "L6", || format!("{written:?} reads something else"))
+        })
+    });
+}

@@ -1,0 +1,374 @@
+//! L1, checked against a shadow: what every tool returned and every model asked, kept beside the conversation.
+//!
+//! Written from the laws, not from the library: a slot holds what it held, or hints whose locations give that back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use offcut::Part;
+use offcut::format::{Arguments, Data, PartRef, Piece};
+use offcut::hint::{Hint, Kind, Placement};
+use serde_json::Value;
+
+use super::subject::Subject;
+use super::wire::Wire;
+use super::{Violation, require};
+
+/// A part of a result, for all that matters to the laws: its bytes, and whether it counts as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Bit {
+    Text(String),
+    /// Text whose bytes are no UTF-8.
+    Raw(Bytes),
+    Json(String),
+    Media(Bytes),
+    Link(String),
+    Opaque(String),
+}
+
+impl Bit {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) | Self::Json(text) | Self::Link(text) | Self::Opaque(text) => text.as_bytes(),
+            Self::Raw(bytes) | Self::Media(bytes) => bytes,
+        }
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Raw(_))
+    }
+
+    fn is_empty_text(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+}
+
+impl From<&Part> for Bit {
+    fn from(part: &Part) -> Self {
+        match part {
+            Part::Text(text) => Self::Text(text.clone()),
+            Part::Json(value) => Self::Json(value.to_string()),
+            Part::Media { data, .. } => Self::Media(data.clone()),
+            Part::Link { url, .. } => Self::Link(url.clone()),
+            Part::Opaque(value) => Self::Opaque(value.to_string()),
+        }
+    }
+}
+
+fn seen(part: PartRef<'_>) -> Bit {
+    match part {
+        PartRef::Text(text) => Bit::Text(text.to_owned()),
+        PartRef::Json(value) => Bit::Json(value.to_string()),
+        PartRef::Media { data: Data::Bytes(bytes), .. } => Bit::Media(bytes.clone()),
+        PartRef::Media { data: Data::Base64(text), .. } => {
+            Bit::Media(STANDARD.decode(text).map_or_else(|_| Bytes::copy_from_slice(text.as_bytes()), Bytes::from))
+        }
+        PartRef::Link { url, .. } => Bit::Link(url.to_owned()),
+        PartRef::Opaque(value) => Bit::Opaque(value.to_string()),
+    }
+}
+
+/// What a message holds that a pass may change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct View {
+    pub(crate) slot: Option<Vec<Bit>>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) ids: Vec<String>,
+}
+
+pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
+    let mut view = View::default();
+    wire.visit(message, &mut |piece| match piece {
+        Piece::Result(head) => {
+            view.ids.push(head.id.to_owned());
+            view.slot = Some(Vec::new());
+        }
+        Piece::Content(part) => view.slot.iter_mut().for_each(|bits| bits.push(seen(part))),
+        Piece::Call(call) => {
+            view.ids.push(call.id.to_owned());
+            view.arguments.push(match call.arguments {
+                Arguments::Text(text) => text.to_owned(),
+                Arguments::Json(value) => value.to_string(),
+            });
+        }
+        _ => {}
+    });
+    view
+}
+
+/// What the conversation held when it was new.
+#[derive(Debug, Default)]
+pub(crate) struct Shadow {
+    slots: BTreeMap<usize, Vec<Bit>>,
+    arguments: BTreeMap<(usize, usize), String>,
+    /// Everything that may be stored.
+    said: HashSet<Vec<u8>>,
+    ids: BTreeSet<String>,
+    /// What was stored when it was last looked at.
+    stored: BTreeMap<String, Bytes>,
+}
+
+impl Shadow {
+    /// Takes note of a result before it goes through `truncate`.
+    pub(crate) fn say(&mut self, id: &str, originals: &[Bit]) {
+        self.ids.insert(id.to_owned());
+        self.said.extend(originals.iter().map(|bit| bit.bytes().to_vec()));
+    }
+
+    /// Takes note of a message that has just been appended. A result is what `say` was told, or else what the message holds.
+    pub(crate) fn append<F: Wire>(&mut self, wire: F, at: usize, message: &F::Message, originals: Option<Vec<Bit>>) {
+        let View { slot, arguments, ids } = view(wire, message);
+        self.ids.extend(ids);
+        if let Some(bits) = originals.or(slot) {
+            self.said.extend(bits.iter().map(|bit| bit.bytes().to_vec()));
+            self.slots.insert(at, bits);
+        }
+        for (call, text) in arguments.into_iter().enumerate() {
+            self.said.insert(text.clone().into_bytes());
+            self.arguments.insert((at, call), text);
+        }
+    }
+
+    /// Whether every slot is what it was, or hints that give it back. Says which slots hold a loss.
+    pub(crate) async fn check<F: Wire, S: Subject<F>>(
+        &self,
+        wire: F,
+        subject: &S,
+        messages: &[F::Message],
+    ) -> Result<BTreeSet<usize>, Violation> {
+        let mut lost = BTreeSet::new();
+        for (at, message) in messages.iter().enumerate() {
+            let View { slot, arguments, .. } = view(wire, message);
+            if let (Some(now), Some(originals)) = (slot, self.slots.get(&at))
+                && self
+                    .check_slot(subject, originals, &now)
+                    .await
+                    .map_err(|why| Violation::new("L1", format!("message {at}: {why}")))?
+            {
+                lost.insert(at);
+            }
+            for (call, now) in arguments.iter().enumerate() {
+                let original = &self.arguments[&(at, call)];
+                if now != original {
+                    let is_lost = self.check_arguments(subject, original, now).await;
+                    let is_lost =
+                        is_lost.map_err(|why| Violation::new("L1", format!("message {at}, call {call}: {why}")))?;
+                    lost.extend(is_lost.then_some(at));
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether `now` stands for `originals`. `Ok(true)` if it does but for what it says is lost.
+    pub(crate) async fn check_slot<F: Wire, S: Subject<F>>(
+        &self,
+        subject: &S,
+        originals: &[Bit],
+        now: &[Bit],
+    ) -> Result<bool, String> {
+        // An empty text that is left out is no loss, and one that is put in says nothing.
+        let now: Vec<Bit> = now.iter().filter(|bit| !bit.is_empty_text()).cloned().collect();
+        let mut contents = HashMap::new();
+        for hint in now.iter().flat_map(hints_in) {
+            if let Some(location) = hint.location {
+                let content = subject.read(location.as_str()).await;
+                contents.insert(location.as_str().to_owned(), content);
+            }
+        }
+        let fit = |lossy| Fit { originals, contents: &contents, lossy }.parts(&now, 0, false);
+        if fit(false) {
+            return Ok(false);
+        }
+        if subject.may_lose() && fit(true) {
+            return Ok(true);
+        }
+        let sizes: Vec<_> = originals.iter().map(|bit| bit.bytes().len()).collect();
+        Err(format!("originals of {sizes:?} bytes are not to be had from {}", shortened(&now)))
+    }
+
+    async fn check_arguments<F: Wire, S: Subject<F>>(
+        &self,
+        subject: &S,
+        original: &str,
+        now: &str,
+    ) -> Result<bool, String> {
+        let parsed: Value =
+            serde_json::from_str(now).map_err(|error| format!("arguments are no JSON ({error}): {now}"))?;
+        let hint = parsed["_cleared"].as_str().and_then(Hint::parse).ok_or_else(|| format!("no hint in {now}"))?;
+        let Some(location) = hint.location else {
+            return if subject.may_lose() { Ok(true) } else { Err(format!("arguments lost: {now}")) };
+        };
+        let stored = subject.read(location.as_str()).await;
+        let is_there =
+            stored.is_some_and(|stored| stored == original.as_bytes()) && hint.bytes == original.len() as u64;
+        if is_there { Ok(false) } else { Err(format!("{} bytes of arguments are not at {location}", original.len())) }
+    }
+
+    /// What is stored stays as it is, and is nothing but what was said.
+    pub(crate) async fn check_store<F: Wire, S: Subject<F>>(&mut self, subject: &S) -> Result<(), Violation> {
+        let stored = subject.stored().await;
+        for (key, content) in &self.stored {
+            require(stored.get(key) == Some(content), "L1", || format!("what is stored at {key} has changed"))?;
+        }
+        for (key, content) in stored.iter().filter(|(key, _)| !self.stored.contains_key(*key)) {
+            require(self.was_said(content), "L1", || {
+                format!("{key} holds what nobody said: {:.200}", String::from_utf8_lossy(content))
+            })?;
+            super::names::check_key(key, &self.ids)?;
+        }
+        self.stored = stored;
+        Ok(())
+    }
+
+    fn was_said(&self, content: &[u8]) -> bool {
+        let is_said = |bytes: &[u8]| bytes.is_empty() || self.said.contains(bytes);
+        is_said(content) || split_manifest(content).is_some_and(|texts| texts.iter().all(|text| is_said(text)))
+    }
+}
+
+fn hints_in(bit: &Bit) -> Vec<Hint> {
+    match bit {
+        Bit::Text(text) => Hint::parse_all(text).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+fn shortened(bits: &[Bit]) -> String {
+    let show = |bit: &Bit| format!("{:.300}", String::from_utf8_lossy(bit.bytes()));
+    format!("{:?}", bits.iter().map(show).collect::<Vec<_>>())
+}
+
+/// The texts of a manifest `{"offcut_parts":[…]}` and what follows it.
+pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
+    let feed = content.iter().position(|byte| *byte == b'\n')?;
+    let manifest: Value = serde_json::from_slice(&content[..feed]).ok()?;
+    let mut rest = &content[feed + 1..];
+    let mut texts = Vec::new();
+    for length in manifest.get("offcut_parts")?.as_array()? {
+        let (text, tail) = rest.split_at_checked(usize::try_from(length.as_u64()?).ok()?)?;
+        rest = tail.strip_prefix(b"\n")?;
+        texts.push(text);
+    }
+    rest.is_empty().then_some(texts)
+}
+
+/// Lays what is there now over what was there, in order.
+struct Fit<'a> {
+    originals: &'a [Bit],
+    contents: &'a HashMap<String, Option<Bytes>>,
+    /// Whether a hint may say that its original is lost.
+    lossy: bool,
+}
+
+impl Fit<'_> {
+    /// Behind texts that were joined with an earlier one.
+    fn skip(&self, at: usize, joined: bool) -> usize {
+        let texts = self.originals[at..].iter().take_while(|bit| joined && bit.is_text());
+        at + texts.count()
+    }
+
+    fn parts(&self, now: &[Bit], at: usize, joined: bool) -> bool {
+        let at = self.skip(at, joined);
+        if self.is_empty(at) && self.parts(now, at + 1, joined) {
+            return true;
+        }
+        let Some((part, rest)) = now.split_first() else { return at == self.originals.len() };
+        let is_same = self.originals.get(at).is_some_and(|original| original.bytes() == part.bytes());
+        if is_same && self.parts(rest, at + 1, joined) {
+            return true;
+        }
+        let hints = hints_in(part);
+        !hints.is_empty() && self.hints(&hints, rest, at, joined)
+    }
+
+    fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: bool) -> bool {
+        let at = self.skip(at, joined);
+        let Some((hint, more)) = hints.split_first() else { return self.parts(rest, at, joined) };
+        if self.is_empty(at) && self.hints(hints, rest, at + 1, joined) {
+            return true;
+        }
+        let Some(original) = self.originals.get(at) else { return false };
+        let is_joined = hint.notes.joined && !joined && original.is_text() && self.is_joined(hint);
+        self.stands_for(hint, original) && self.hints(more, rest, at + 1, joined)
+            || is_joined && self.hints(more, rest, at + 1, true)
+    }
+
+    fn is_empty(&self, at: usize) -> bool {
+        self.originals.get(at).is_some_and(Bit::is_empty_text)
+    }
+
+    fn content(&self, hint: &Hint) -> Option<&Bytes> {
+        self.contents.get(hint.location.as_ref()?.as_str())?.as_ref()
+    }
+
+    fn stands_for(&self, hint: &Hint, original: &Bit) -> bool {
+        // A hint that was the original may stand with its header first.
+        let is_itself = || {
+            let Bit::Text(text) = original else { return false };
+            let first = Hint::parse(text).map(|mut first| {
+                first.placement = Placement::First;
+                first
+            });
+            hint.render() == *text || first.as_ref() == Some(hint)
+        };
+        let is_link =
+            || matches!(original, Bit::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
+        let is_lost = || self.lossy && hint.location.is_none();
+        let is_there = || {
+            self.content(hint).is_some_and(|content| content == original.bytes() && hint.bytes == content.len() as u64)
+        };
+        is_itself() || is_link() || is_lost() || is_there() || self.is_one_hop(hint, original)
+    }
+
+    /// Whether the original is itself a hint at that content, and says nothing that is not there.
+    fn is_one_hop(&self, hint: &Hint, original: &Bit) -> bool {
+        let Bit::Text(text) = original else { return false };
+        let (Some(shown), Some(content)) = (Hint::parse(text), self.content(hint)) else { return false };
+        shown.location == hint.location && hint.bytes == content.len() as u64 && is_harmless(&shown, content)
+    }
+
+    fn is_joined(&self, hint: &Hint) -> bool {
+        if hint.location.is_none() {
+            return self.lossy;
+        }
+        let Some(texts) = self.content(hint).and_then(|content| split_manifest(content)) else { return false };
+        let stored = texts.into_iter().filter(|text| !text.is_empty());
+        stored.eq(self.originals.iter().filter(|bit| bit.is_text() && !bit.is_empty_text()).map(Bit::bytes))
+    }
+}
+
+/// The longest sentence that a hint of ours has, in bytes.
+const MAX_PROSE: usize = 300;
+
+/// Whether what a hint shows can all be read from `content`, and what it says is no more than a sentence.
+fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(content);
+    let text = if shown.notes.joined { text.split_once('\n').map_or("", |(_, texts)| texts) } else { &text };
+    let preview = shown.preview.as_str();
+    let is_shown = match shown.kind {
+        Kind::Page { .. } => text.contains(preview),
+        Kind::Matches => preview
+            .lines()
+            .all(|row| row.split_once(':').is_some_and(|(_, line)| text.contains(line.trim_matches('…')))),
+        _ => {
+            text.contains(preview)
+                || preview.match_indices("[… ").any(|(at, _)| {
+                    let (head, tail) = (&preview[..at], preview[at..].split_once('\n').map_or("", |(_, tail)| tail));
+                    let starts = text.starts_with(head) || text.starts_with(head.trim_end_matches('\n'));
+                    starts && text.ends_with(tail)
+                })
+        }
+    };
+    let is_said = ["fox", "abcdef", "很长", "seed", "offcut"].iter().any(|word| shown.prose.contains(word));
+    is_shown && shown.prose.len() <= MAX_PROSE && !is_said
+}
+
+impl Shadow {
+    /// Whether exactly what was stored when it was last looked at is stored now.
+    pub(crate) fn is_stored(&self, stored: &BTreeMap<String, Bytes>) -> bool {
+        self.stored == *stored
+    }
+}

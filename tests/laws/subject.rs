@@ -1,0 +1,144 @@
+//! What the checks are run over: this crate, and reducers that are broken on purpose.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use offcut::agent::Tool;
+use offcut::backend::{ErrorKind, Location};
+use offcut::format::Messages;
+use offcut::testkit::Fault;
+use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction};
+
+use super::wire::Wire;
+use super::world::World;
+
+/// What is shown of a result.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) is_error: bool,
+    pub(crate) report: Option<Report>,
+}
+
+/// A reduction as the laws see it. Errors are texts: no law is about them.
+pub(crate) trait Subject<F: Wire>: Sized {
+    async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String>;
+
+    async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String>;
+
+    /// All that is stored at a location, as hints show it.
+    async fn read(&self, location: &str) -> Option<Bytes>;
+
+    /// Everything that is stored, by name.
+    async fn stored(&self) -> BTreeMap<String, Bytes>;
+
+    /// How often something was stored or tried to be.
+    fn writes(&self) -> u64;
+
+    fn count(&self, message: &F::Message) -> u64;
+
+    /// Another process over the same store.
+    fn restarted(&self) -> Self;
+
+    /// The n-th write from now on fails, after it was done if `is_done`.
+    fn fault(&self, nth: u64, is_done: bool);
+
+    /// Nothing fails any more.
+    fn heal(&self);
+
+    /// Whether some loss has been asked for.
+    fn may_lose(&self) -> bool {
+        false
+    }
+
+    /// Whether results of the tool are truncated at all.
+    fn truncates(&self, tool: &str) -> bool {
+        let _ = tool;
+        true
+    }
+
+    /// What the reader answers.
+    async fn page(&self, call: &ToolCall) -> Option<ToolOutput> {
+        let _ = call;
+        None
+    }
+
+    /// Whatever else is to be checked about what is stored.
+    fn check_places(&self) -> Result<(), super::Violation> {
+        Ok(())
+    }
+}
+
+/// This crate.
+pub(crate) struct Real {
+    pub(crate) world: Arc<World>,
+    pub(crate) reduction: ToolReduction,
+}
+
+impl Real {
+    pub(crate) fn new(world: World) -> Self {
+        Self { reduction: world.reduction(), world: Arc::new(world) }
+    }
+}
+
+impl<F: Wire> Subject<F> for Real {
+    async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String> {
+        let shown = self.reduction.truncate(call, output).await.map_err(|error| error.to_string())?;
+        let (is_error, report) = (shown.is_error, Some(shown.report.clone()));
+        Ok(Shown { parts: shown.into(), is_error, report })
+    }
+
+    async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String> {
+        self.reduction.clear(&F::default(), messages).await.map(Some).map_err(|error| error.to_string())
+    }
+
+    async fn read(&self, location: &str) -> Option<Bytes> {
+        self.reduction.read_original(&Location::new(location)).await?.ok()
+    }
+
+    async fn stored(&self) -> BTreeMap<String, Bytes> {
+        self.world.stored().await
+    }
+
+    fn writes(&self) -> u64 {
+        self.world.stores.iter().map(|store| store.writes() + store.chunks()).sum()
+    }
+
+    fn count(&self, message: &F::Message) -> u64 {
+        self.reduction.count_tokens(&Messages::new(&F::default(), &mut [message.clone()]), &[])
+    }
+
+    fn restarted(&self) -> Self {
+        Self { reduction: self.world.reduction(), world: self.world.clone() }
+    }
+
+    fn fault(&self, nth: u64, is_done: bool) {
+        for store in &self.world.stores {
+            let fault = if is_done { Fault::ApplyThenFail } else { Fault::Fail(ErrorKind::Full) };
+            store.fault_on_write(store.writes() + nth, fault);
+        }
+    }
+
+    fn heal(&self) {
+        for store in &self.world.stores {
+            store.heal();
+        }
+    }
+
+    fn may_lose(&self) -> bool {
+        self.world.setup.mode == offcut::OnOffloadError::PreviewOnly
+    }
+
+    fn truncates(&self, tool: &str) -> bool {
+        !(tool == "shell" && self.world.setup.tools.shell_whole)
+    }
+
+    async fn page(&self, call: &ToolCall) -> Option<ToolOutput> {
+        Some(self.reduction.read_file_tool().call(call).await.into())
+    }
+
+    fn check_places(&self) -> Result<(), super::Violation> {
+        super::names::check_paths(&self.world)
+    }
+}

@@ -1,0 +1,248 @@
+//! The message types that conversations are driven in.
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use offcut::format::{Format, Message, OpenAiChat, Plain};
+use offcut::{Part, ToolCall};
+use serde_json::{Value, json};
+
+use super::generate::Who;
+
+/// A message type that a conversation can be made of. `style` says how, where the type has several ways.
+pub(crate) trait Wire: Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static {
+    fn say(self, who: Who, text: String, style: u8) -> Self::Message;
+    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Self::Message;
+    fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Self::Message;
+    /// A message that no provider would send.
+    fn odd(self, which: u8) -> Self::Message;
+    fn json(self, message: &Self::Message) -> Value;
+    fn parse(self, json: Value) -> Self::Message;
+    /// Takes out of a message what a pass may change: content of results, arguments of calls.
+    fn blank(self, json: &mut Value);
+    /// Whether a provider takes the message.
+    fn is_valid(self, json: &Value) -> bool;
+}
+
+impl Wire for Plain {
+    fn say(self, who: Who, text: String, style: u8) -> Message {
+        let mut content = vec![Part::Text(text)];
+        if style & 1 != 0 {
+            content.push(Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[1, 2, 3]) });
+        }
+        match who {
+            Who::User => Message::User { content },
+            Who::Assistant => Message::Assistant { content, calls: Vec::new() },
+            Who::System => Message::System { content },
+        }
+    }
+
+    fn ask(self, says: Option<String>, calls: &[ToolCall], _: u8) -> Message {
+        Message::Assistant { content: says.map(Part::Text).into_iter().collect(), calls: calls.to_vec() }
+    }
+
+    fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Message {
+        let mut message = Message::tool(call, parts, is_error);
+        if let Message::Tool { name, .. } = &mut message
+            && style & 1 != 0
+        {
+            name.clear();
+        }
+        message
+    }
+
+    fn odd(self, which: u8) -> Message {
+        let text = || Part::Text("odd\n".repeat(200));
+        match which % 8 {
+            0 => Message::Tool { call_id: String::new(), name: String::new(), content: Vec::new(), is_error: true },
+            1 => {
+                Message::Tool { call_id: "call_0".into(), name: String::new(), content: vec![text()], is_error: false }
+            }
+            2 => Message::Assistant { content: Vec::new(), calls: Vec::new() },
+            3 => Message::calls(vec![ToolCall::new("", "", ""), ToolCall::new("", "", "x".repeat(900))]),
+            4 => Message::User { content: Vec::new() },
+            5 => Message::Tool {
+                call_id: "call_0".into(),
+                name: "grep".into(),
+                content: vec![Part::Opaque(Value::Null), Part::Json(Value::Null), Part::Text(String::new())],
+                is_error: false,
+            },
+            6 => Message::System { content: vec![Part::Opaque(json!({"x": [1, {"y": "z".repeat(900)}]}))] },
+            _ => Message::Assistant {
+                content: vec![text(), text()],
+                calls: vec![ToolCall::new("call_0", "grep", "null")],
+            },
+        }
+    }
+
+    fn json(self, message: &Message) -> Value {
+        serde_json::to_value(message).unwrap()
+    }
+
+    fn parse(self, json: Value) -> Message {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn blank(self, json: &mut Value) {
+        if json["role"] == "tool" {
+            json["content"] = Value::Null;
+        }
+        for call in json.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten() {
+            call["arguments"] = Value::Null;
+        }
+    }
+
+    fn is_valid(self, json: &Value) -> bool {
+        serde_json::from_value::<Message>(json.clone()).is_ok()
+    }
+}
+
+impl Wire for OpenAiChat {
+    fn say(self, who: Who, text: String, style: u8) -> Value {
+        let role = match who {
+            Who::User => "user",
+            Who::Assistant => "assistant",
+            Who::System => ["system", "developer"][usize::from(style >> 7)],
+        };
+        let mut message = json!({"role": role, "content": text});
+        if style & 1 != 0 {
+            message["content"] = json!([
+                {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+            ]);
+        }
+        if style & 4 != 0 {
+            message["zz_unknown"] = json!({"b": 1, "a": [null, "x"]});
+        }
+        if style & 64 != 0 && who == Who::Assistant {
+            message["reasoning_content"] = json!("hm, ".repeat(10));
+        }
+        message
+    }
+
+    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Value {
+        let mut message = json!({"role": "assistant", "content": says});
+        if let ([call], true) = (calls, style & 128 != 0) {
+            message["function_call"] = json!({"name": call.name, "arguments": call.arguments});
+            return message;
+        }
+        message["tool_calls"] = calls.iter().map(|call| {
+            let parsed = serde_json::from_str(&call.arguments).ok().filter(|_| style & 16 != 0);
+            let arguments: Value = parsed.unwrap_or_else(|| call.arguments.clone().into());
+            let mut raw = json!({"id": call.id, "type": "function", "index": 7, "function": {"arguments": arguments, "name": call.name}});
+            if style & 2 != 0 {
+                raw = json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}});
+            }
+            if style & 32 != 0 {
+                raw["extra_content"] = json!({"google": {"thought_signature": "c2ln"}});
+            }
+            raw
+        }).collect();
+        if style & 4 != 0 {
+            message["zz_unknown"] = json!([1, 2]);
+            message["annotations"] = json!([]);
+        }
+        message
+    }
+
+    fn answer(self, call: &ToolCall, parts: Vec<Part>, _: bool, style: u8) -> Value {
+        let mut message = Self::tool_message(call, parts);
+        if style & 1 != 0
+            && let Value::String(text) = &message["content"]
+        {
+            message["content"] = json!([{"type": "text", "text": text}]);
+        }
+        if style & 2 != 0
+            && let Some(parts) = message["content"].as_array_mut()
+            && let Some(text) = parts.iter_mut().rfind(|part| part["type"] == "text")
+        {
+            text["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+        }
+        if style & 4 != 0 {
+            message["zz_unknown"] = json!({"b": 1, "a": "x"});
+        }
+        if style & 8 != 0 {
+            message["name"] = json!(call.name);
+        }
+        if style & 128 != 0 {
+            message["role"] = json!("function");
+            message["name"] = json!(call.name);
+            message.as_object_mut().unwrap().shift_remove("tool_call_id");
+        }
+        message
+    }
+
+    fn odd(self, which: u8) -> Value {
+        let long = "odd ".repeat(300);
+        match which % 20 {
+            0 => json!(null),
+            1 => json!("text"),
+            2 => json!([1, [2]]),
+            3 => json!({}),
+            4 => json!({"role": 7, "content": {"a": long}}),
+            5 => json!({"role": "tool"}),
+            6 => json!({"role": "tool", "content": {"a": long}}),
+            7 => json!({"role": "tool", "tool_call_id": 7, "content": 1e300}),
+            8 => {
+                json!({"role": "tool", "tool_call_id": "call_0", "content": [null, 1, long, [], {"type": 1}, {"type": "text"}]})
+            }
+            9 => {
+                json!({"role": "tool", "content": [{"type": "image_url"}, {"type": "image_url", "image_url": "x"}, {"type": "input_audio"}]})
+            }
+            10 => json!({"role": "tool", "content": [
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{long}!")}},
+                {"type": "image_url", "image_url": {"url": "data:,x"}},
+                {"type": "file", "file": {"file_data": "data:;base64,AAAA"}},
+                {"type": "input_audio", "input_audio": {"format": "wav", "data": "A"}},
+            ]}),
+            11 => json!({"role": "assistant", "tool_calls": "x"}),
+            12 => {
+                json!({"role": "assistant", "tool_calls": [null, 1, {}, {"function": 1}, {"function": {"arguments": {"a": long}}}]})
+            }
+            13 => json!({"role": "assistant", "function_call": {"arguments": long}}),
+            14 => json!({"role": "assistant", "function_call": null, "tool_calls": []}),
+            15 => json!({"role": "function", "content": long}),
+            16 => {
+                json!({"role": "assistant", "content": [{"type": "thinking", "thinking": long}], "tool_calls": [{"id": "call_0"}]})
+            }
+            17 => {
+                json!({"role": "tool", "tool_call_id": "call_0", "content": [{"type": "text", "text": long, "x": 1}], "tool_calls": [
+                    {"id": "call_0", "function": {"name": "grep", "arguments": long}},
+                ]})
+            }
+            18 => {
+                json!({"role": "assistant", "tool_calls": [{"id": "call_0", "name": "flat", "arguments": long}], "content": 1})
+            }
+            _ => json!({"role": "unheard of", "content": [{"type": "text", "text": long}]}),
+        }
+    }
+
+    fn json(self, message: &Value) -> Value {
+        message.clone()
+    }
+
+    fn parse(self, json: Value) -> Value {
+        json
+    }
+
+    fn blank(self, json: &mut Value) {
+        fn clear(value: Option<&mut Value>) {
+            if let Some(value) = value {
+                *value = Value::Null;
+            }
+        }
+        if json["role"] == "tool" || json["role"] == "function" {
+            clear(json.get_mut("content"));
+        }
+        for call in json.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+            clear(call.get_mut("function").and_then(|function| function.get_mut("arguments")));
+            clear(call.get_mut("custom").and_then(|custom| custom.get_mut("input")));
+            clear(call.get_mut("arguments"));
+        }
+        clear(json.get_mut("function_call").and_then(|call| call.get_mut("arguments")));
+    }
+
+    fn is_valid(self, json: &Value) -> bool {
+        super::valid::is_valid(json)
+    }
+}

@@ -1,0 +1,244 @@
+//! Stores and settings that a conversation is driven with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use offcut::backend::{Backend, Fs, Memory};
+use offcut::hint::Language;
+use offcut::testkit::Faulty;
+use offcut::{BuildError, Limit, OnOffloadError, TokenCounter, ToolPolicy, ToolReduction};
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use tempfile::TempDir;
+
+/// Everything that can be set, as data.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) store: Store,
+    pub(crate) counter: Counter,
+    /// Above the least limit that builds.
+    pub(crate) more_limit: usize,
+    pub(crate) limit_in_tokens: bool,
+    /// Of what the limit has room for.
+    pub(crate) preview_percent: usize,
+    pub(crate) stub_length: usize,
+    pub(crate) threshold: u64,
+    pub(crate) keep: usize,
+    pub(crate) at_least: u64,
+    /// Of the threshold.
+    pub(crate) target_percent: Option<u64>,
+    pub(crate) keep_errors: bool,
+    pub(crate) clear_inputs: bool,
+    pub(crate) language: Language,
+    pub(crate) has_reader: bool,
+    pub(crate) mode: OnOffloadError,
+    pub(crate) root: bool,
+    pub(crate) session: bool,
+    pub(crate) tools: Tools,
+}
+
+/// What is different for single tools.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tools {
+    /// `fetch` has a store of its own.
+    pub(crate) fetch_elsewhere: bool,
+    /// `shell` is never truncated.
+    pub(crate) shell_whole: bool,
+    /// `cat` is never cleared.
+    pub(crate) cat_stays: bool,
+    /// `grep` has other lengths.
+    pub(crate) grep_lengths: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    Memory,
+    Fs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counter {
+    Estimate,
+    /// A closure: white space is cheap.
+    Words,
+    Tiktoken,
+}
+
+pub(crate) fn words(text: &str) -> u64 {
+    text.split_ascii_whitespace().count() as u64 + (text.len() / 6) as u64
+}
+
+pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
+    let counter = prop_oneof![8 => Just(Counter::Estimate), 3 => Just(Counter::Words), 1 => Just(Counter::Tiktoken)];
+    let lengths = (0_usize..3_000, any::<bool>(), 0_usize..=100, prop_oneof![2 => Just(0), 1 => 1_usize..400]);
+    let clear = (
+        prop_oneof![3 => 1_u64..400, 1 => 400_u64..3_000],
+        0_usize..4,
+        prop_oneof![2 => Just(0), 1 => 1_u64..900],
+        option::of(0_u64..=100),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let mode =
+        prop_oneof![Just(OnOffloadError::KeepOriginal), Just(OnOffloadError::PreviewOnly), Just(OnOffloadError::Fail)];
+    let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
+    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>());
+    let grep = option::weighted(0.4, (0_usize..2_000, 0_usize..300));
+    let tools =
+        (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(|(elsewhere, whole, stays, grep_lengths)| Tools {
+            fetch_elsewhere: elsewhere,
+            shell_whole: whole,
+            cat_stays: stays,
+            grep_lengths,
+        });
+    (counter, lengths, clear, others, tools).prop_map(move |(counter, lengths, clear, others, tools)| {
+        let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
+        let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
+        let (language, has_reader, mode, root, session) = others;
+        Setup {
+            store,
+            counter,
+            more_limit,
+            limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
+            preview_percent,
+            stub_length,
+            threshold,
+            keep,
+            at_least,
+            target_percent,
+            keep_errors,
+            clear_inputs,
+            language,
+            has_reader,
+            mode,
+            root,
+            session,
+            tools,
+        }
+    })
+}
+
+/// The stores that outlive a process, and what a process is started with.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) setup: Setup,
+    pub(crate) stores: [Faulty<Arc<dyn Backend>>; 2],
+    /// What the stores lie in.
+    pub(crate) home: Option<TempDir>,
+    /// How many decisions were reported.
+    pub(crate) decisions: Arc<AtomicU64>,
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let home = (setup.store == Store::Fs).then(|| tempfile::tempdir().unwrap());
+        let open = |name: &str| -> Faulty<Arc<dyn Backend>> {
+            let store: Arc<dyn Backend> = match &home {
+                // As hints show it, a store is in the same place in every run.
+                Some(home) => Arc::new(Fs::open(home.path().join(name)).unwrap().shown_as(format!("/stores/{name}"))),
+                None => Arc::new(Memory::named(name).unwrap()),
+            };
+            Faulty::new(store)
+        };
+        let stores = ["one", "two"].map(open);
+        Self { setup, stores, home, decisions: Arc::default() }
+    }
+
+    /// A process: a reduction that knows nothing but the stores.
+    pub(crate) fn reduction(&self) -> ToolReduction {
+        let (mut least, mut preview) = (1, usize::MAX);
+        loop {
+            match self.try_build(least, preview) {
+                Ok(reduction) if self.setup.session => return reduction.session("s1"),
+                Ok(reduction) => return reduction,
+                Err(BuildError::LimitTooSmall { at_least, .. }) => least = at_least,
+                Err(BuildError::PreviewTooLong { longest_hint, limit, .. }) => preview = limit - longest_hint,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    fn try_build(&self, least: usize, room: usize) -> Result<ToolReduction, BuildError> {
+        let Setup { tools, .. } = self.setup;
+        let limit = least + self.setup.more_limit;
+        let limit = if self.setup.limit_in_tokens { Limit::tokens(limit as u64) } else { Limit::Bytes(limit) };
+        // `room` is for the tightest of the tools.
+        let preview = if room == usize::MAX { room } else { room * self.setup.preview_percent / 100 };
+        let decisions = Arc::clone(&self.decisions);
+        let mut builder = ToolReduction::builder()
+            .on_report(move |report| {
+                decisions.fetch_add(report.decisions.len() as u64, Ordering::Relaxed);
+            })
+            .backend(self.stores[0].clone())
+            .max_length_for_trunc(limit)
+            .preview_length(preview)
+            .stub_length(self.setup.stub_length)
+            .max_tokens_for_clear(self.setup.threshold)
+            .clear_retention_suffix_limit(self.setup.keep)
+            .clear_at_least_tokens(self.setup.at_least)
+            .clear_target_tokens(self.setup.target_percent.map(|percent| self.setup.threshold * percent / 100))
+            .keep_errors(self.setup.keep_errors)
+            .clear_tool_inputs(self.setup.clear_inputs)
+            .language(self.setup.language)
+            .read_file_tool_name(self.setup.has_reader.then_some("read_file"))
+            .on_offload_error(self.setup.mode)
+            .root_dir(if self.setup.root { "agents/a-1" } else { "" });
+        builder = match self.setup.counter {
+            Counter::Estimate => builder.token_counter(TokenCounter::Estimate),
+            Counter::Words => builder.count_tokens_with(words),
+            Counter::Tiktoken => builder.token_counter(TokenCounter::O200kBase),
+        };
+        if tools.fetch_elsewhere {
+            builder = builder.tool("fetch", ToolPolicy::new().backend(self.stores[1].clone()));
+        }
+        if tools.shell_whole {
+            builder = builder.tool("shell", ToolPolicy::new().skip_truncation(true));
+        }
+        if tools.cat_stays {
+            builder = builder.clear_exclude_tools(["cat"]);
+        }
+        if let Some((more, stub)) = tools.grep_lengths {
+            let policy = ToolPolicy::new().max_length_for_trunc(least + more).stub_length(stub);
+            builder = builder.tool("grep", policy);
+        }
+        builder.build()
+    }
+
+    /// Everything that is stored, by store and key.
+    pub(crate) async fn stored(&self) -> BTreeMap<String, Bytes> {
+        let mut all = BTreeMap::new();
+        for (store, name) in self.stores.iter().zip(["one", "two"]) {
+            let mut entries = store.inner().list();
+            while let Some(entry) = entries.next().await {
+                let entry = entry.unwrap();
+                let page = store.inner().read(&entry.key, 0..u64::MAX).await.unwrap();
+                assert_eq!((page.total, page.bytes.len() as u64), (entry.bytes, entry.bytes));
+                all.insert(format!("{name}/{}", entry.key), page.bytes);
+            }
+        }
+        all
+    }
+
+    /// Every path under the home of the stores, relative to it; none for stores in memory.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
+            for entry in at.read_dir().unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.strip_prefix(home).unwrap().to_str().unwrap().to_owned());
+                if path.is_dir() && !path.is_symlink() {
+                    walk(&path, home, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        if let Some(home) = &self.home {
+            walk(home.path(), home.path(), &mut found);
+        }
+        found.sort();
+        found
+    }
+}

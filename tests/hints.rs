@@ -4,10 +4,10 @@
 mod common;
 
 use common::{builder, call, clear, content, lines, round, text};
+use offcut::Language;
 use offcut::backend::Memory;
 use offcut::hint::Hint;
 use offcut::tokens::{CountTokens, Tiktoken};
-use offcut::Language;
 
 /// A store whose locations are 40 bytes long.
 fn store() -> Memory {

@@ -140,7 +140,15 @@ impl Planner<'_> {
                 return cuts;
             }
         }
-        self.join(texts).into_iter().collect()
+        // All texts as one, and each document for itself; where that does not fit either, the documents too.
+        let (json, plain): (Vec<Text<'_>>, Vec<Text<'_>>) = texts.iter().partition(|text| text.is_json);
+        let share = self.policy.preview_length / (json.len() + 1);
+        let documents = json.iter().map(|text| self.cut(*text, share));
+        let apart: Option<Vec<Cut>> = documents.chain([self.join(&plain, share)]).collect();
+        match apart.filter(|cuts| self.fits(cuts, &[])) {
+            Some(cuts) => cuts,
+            None => self.join(texts, self.policy.preview_length).into_iter().collect(),
+        }
     }
 
     /// Whether the hints, with the longest location each can get, and the other texts are within the limit together.
@@ -163,7 +171,7 @@ impl Planner<'_> {
     }
 
     /// All texts as one object: a line with their lengths, as JSON, then one after the other, each with a line feed behind it.
-    fn join(&self, texts: &[Text<'_>]) -> Option<Cut> {
+    fn join(&self, texts: &[Text<'_>], budget: usize) -> Option<Cut> {
         let first = texts.first()?;
         let contents: Vec<Bytes> = texts.iter().map(|text| stored_bytes(&self.pieces[text.index])).collect();
         let lengths: Vec<usize> = contents.iter().map(Bytes::len).collect();
@@ -182,7 +190,7 @@ impl Planner<'_> {
             joined: true,
             local: false,
         };
-        let preview = self.policy.preview.show(&shown, self.policy.preview_length);
+        let preview = self.policy.preview.show(&shown, budget);
         let (index, lines, parts) = (first.index, count_lines(&content), texts.len());
         let draft = Draft { index, number: 1, lines, content: content.into(), notes, parts, preview };
         let all: Vec<&str> = texts.iter().map(|text| text.shown).collect();

@@ -3,6 +3,7 @@
 //! Written from the laws, not from the library: a slot holds what it held, or hints whose locations give that back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,6 +39,10 @@ impl Bit {
 
     fn is_text(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Raw(_))
+    }
+
+    fn is_json(&self) -> bool {
+        matches!(self, Self::Json(_))
     }
 
     fn is_empty_text(&self) -> bool {
@@ -178,7 +183,7 @@ impl Shadow {
                 contents.insert(location.as_str().to_owned(), content);
             }
         }
-        let fit = |lossy| Fit { originals, contents: &contents, lossy }.parts(&now, 0, false);
+        let fit = |lossy| Fit { originals, contents: &contents, lossy }.parts(&now, 0, &None);
         if fit(false) {
             return Ok(false);
         }
@@ -264,13 +269,14 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    /// Behind texts that were joined with an earlier one.
-    fn skip(&self, at: usize, joined: bool) -> usize {
-        let texts = self.originals[at..].iter().take_while(|bit| joined && bit.is_text());
-        at + texts.count()
+    /// Behind what was joined with an earlier text: the other texts, and the documents that are stored with them.
+    fn skip(&self, at: usize, joined: &Joined) -> usize {
+        let Some(joined) = joined else { return at };
+        let is_in = |bit: &&Bit| bit.is_text() || bit.is_json() && joined.iter().any(|stored| stored == bit.bytes());
+        at + self.originals[at..].iter().take_while(is_in).count()
     }
 
-    fn parts(&self, now: &[Bit], at: usize, joined: bool) -> bool {
+    fn parts(&self, now: &[Bit], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
         if self.is_empty(at) && self.parts(now, at + 1, joined) {
             return true;
@@ -284,16 +290,17 @@ impl Fit<'_> {
         !hints.is_empty() && self.hints(&hints, rest, at, joined)
     }
 
-    fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: bool) -> bool {
+    fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
         let Some((hint, more)) = hints.split_first() else { return self.parts(rest, at, joined) };
         if self.is_empty(at) && self.hints(hints, rest, at + 1, joined) {
             return true;
         }
         let Some(original) = self.originals.get(at) else { return false };
-        let is_joined = hint.notes.joined && !joined && original.is_text() && self.is_joined(hint);
+        let may_join = hint.notes.joined && joined.is_none() && (original.is_text() || original.is_json());
+        let now_joined = if may_join { self.joined_by(hint) } else { None };
         self.stands_for(hint, original) && self.hints(more, rest, at + 1, joined)
-            || is_joined && self.hints(more, rest, at + 1, true)
+            || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
     }
 
     fn is_empty(&self, at: usize) -> bool {
@@ -330,15 +337,23 @@ impl Fit<'_> {
         shown.location == hint.location && hint.bytes == content.len() as u64 && is_harmless(&shown, content)
     }
 
-    fn is_joined(&self, hint: &Hint) -> bool {
+    /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between them.
+    fn joined_by(&self, hint: &Hint) -> Joined {
         if hint.location.is_none() {
-            return self.lossy;
+            return self.lossy.then(Rc::default);
         }
-        let Some(texts) = self.content(hint).and_then(|content| split_manifest(content)) else { return false };
-        let stored = texts.into_iter().filter(|text| !text.is_empty());
-        stored.eq(self.originals.iter().filter(|bit| bit.is_text() && !bit.is_empty_text()).map(Bit::bytes))
+        let stored: Vec<Vec<u8>> = split_manifest(self.content(hint)?)?.into_iter().map(<[u8]>::to_vec).collect();
+        let is_in = |bit: &&Bit| {
+            bit.is_text() && !bit.is_empty_text() || bit.is_json() && stored.iter().any(|it| it == bit.bytes())
+        };
+        let originals = self.originals.iter().filter(is_in).map(Bit::bytes);
+        let is_all = stored.iter().filter(|text| !text.is_empty()).map(Vec::as_slice).eq(originals);
+        is_all.then(|| Rc::new(stored))
     }
 }
+
+/// What was joined: the bytes of each text and document.
+type Joined = Option<Rc<Vec<Vec<u8>>>>;
 
 /// The longest sentence that a hint of ours has, in bytes.
 const MAX_PROSE: usize = 300;

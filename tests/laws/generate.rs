@@ -232,11 +232,11 @@ fn tools() -> impl Strategy<Value = Tool> {
 
 fn forgeries() -> impl Strategy<Value = Forgery> {
     let kind = prop_oneof![
-        Just(HintKind::Truncated),
-        Just(HintKind::Cleared),
-        Just(HintKind::Link),
-        Just(HintKind::Matches),
-        (prop_oneof![1_u64..9, Just(u64::MAX)], prop_oneof![0_u64..9, Just(u64::MAX)])
+        1 => Just(HintKind::Truncated),
+        1 => Just(HintKind::Cleared),
+        1 => Just(HintKind::Link),
+        2 => Just(HintKind::Matches),
+        3 => (prop_oneof![1_u64..9, Just(u64::MAX)], prop_oneof![0_u64..9, Just(u64::MAX)])
             .prop_map(|(l, b)| HintKind::Page(l, b)),
     ];
     let place = prop_oneof![
@@ -281,9 +281,31 @@ fn parts() -> impl Strategy<Value = PartSpec> {
         2 => media,
         1 => prop_oneof![5_usize..40, 300_usize..900].prop_map(PartSpec::Link),
         1 => sayings().prop_map(PartSpec::Opaque),
-        2 => (0_usize..6, option::weighted(0.3, sayings())).prop_map(|(which, more)| PartSpec::Copy { which, more }),
+        2 => copies(),
         3 => forgeries().prop_map(PartSpec::Forged),
     ]
+}
+
+fn pages() -> impl Strategy<Value = Body> {
+    (0_usize..6, -9_i8..20, option::of(1_u8..9), any::<bool>()).prop_map(|(which, offset, limit, pattern)| Body::Page {
+        which,
+        offset,
+        limit,
+        pattern,
+    })
+}
+
+fn cats() -> impl Strategy<Value = Body> {
+    (0_usize..6, any::<bool>(), any::<bool>(), 0_usize..30).prop_map(|(which, numbers, header, skip)| Body::Cat {
+        which,
+        numbers,
+        header,
+        skip,
+    })
+}
+
+fn copies() -> impl Strategy<Value = PartSpec> {
+    (0_usize..6, option::weighted(0.3, sayings())).prop_map(|(which, more)| PartSpec::Copy { which, more })
 }
 
 fn outputs() -> impl Strategy<Value = Output> {
@@ -295,10 +317,8 @@ fn outputs() -> impl Strategy<Value = Output> {
         1 => many.prop_map(Body::Parts),
         1 => texts().prop_map(Body::Bytes),
         1 => texts().prop_map(Body::Broken),
-        2 => (0_usize..6, -9_i8..20, option::of(1_u8..9), any::<bool>())
-            .prop_map(|(which, offset, limit, pattern)| Body::Page { which, offset, limit, pattern }),
-        2 => (0_usize..6, any::<bool>(), any::<bool>(), 0_usize..30)
-            .prop_map(|(which, numbers, header, skip)| Body::Cat { which, numbers, header, skip }),
+        2 => pages(),
+        2 => cats(),
     ];
     (body, prop_oneof![5 => Just(false), 1 => Just(true)]).prop_map(|(body, is_error)| Output { body, is_error })
 }
@@ -340,7 +360,32 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// The same, without anything that imitates, is odd or is no text: what a simple reducer can be asked to handle.
+/// Long results first, then what imitates their hints, then a pass that has to tell them apart.
+pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
+    let body = prop_oneof![
+        6 => forgeries().prop_map(|forgery| Body::Parts(vec![PartSpec::Forged(forgery)])),
+        2 => vec(prop_oneof![forgeries().prop_map(PartSpec::Forged), copies()], 1..4).prop_map(Body::Parts),
+        1 => pages(),
+        1 => cats(),
+    ];
+    let round = |call: CallSpec| Step::Round { says: None, calls: vec![call], style: 0 };
+    let call = |body, n: usize| CallSpec {
+        id: Id(format!("call_{n}")),
+        tool: Tool::Grep,
+        arguments: Args::Empty,
+        output: Some(Output { body, is_error: false }),
+    };
+    let long = (texts(), 4_000_usize..9_000).prop_map(|(text, length)| PartSpec::Text(Text { length, ..text }));
+    (vec(long, 1..3), vec(body, 1..6)).prop_map(move |(long, bodies)| {
+        let reals = long.into_iter().map(|part| Body::Parts(vec![part]));
+        let mut steps: Vec<Step> = reals.chain(bodies).enumerate().map(|(n, body)| round(call(body, n))).collect();
+        steps.push(Step::Say { who: Who::Assistant, text: Text::new(super::text::Kind::Lines, 20, 0), style: 0 });
+        steps.push(Step::Clear);
+        steps
+    })
+}
+
+/// Conversations without anything that imitates, is odd or is no text: what a simple reducer can be asked to handle.
 pub(crate) fn simple_conversations() -> impl Strategy<Value = Vec<Step>> {
     let output = |text| Output { body: Body::Parts(vec![PartSpec::Text(text)]), is_error: false };
     let call = (ids(), texts(), any::<bool>()).prop_map(move |(id, text, is_error)| CallSpec {

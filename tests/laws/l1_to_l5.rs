@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offcut::format::{OpenAiChat, Plain};
 
 use super::drive::drive;
-use super::generate::{Step, conversations};
+use super::generate::{Step, conversations, imitations};
 use super::subject::Real;
 use super::wire::Wire;
 use super::world::{Setup, Store, World, setups};
@@ -47,4 +47,10 @@ fn l1_to_l5_hold_for_our_own_messages_in_files() {
 fn l1_to_l5_hold_for_chat_json_in_files() {
     let cases = || (setups(Store::Fs), conversations());
     hold(10, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+}
+
+#[test]
+fn l1_what_imitates_a_hint_is_not_lost() {
+    let cases = || (setups(Store::Memory), imitations());
+    hold(30, cases, |(setup, steps)| drive_twice(Plain, &Setup { keep: 0, threshold: 1, ..setup }, &steps));
 }

@@ -8,7 +8,7 @@ use proptest::prelude::{Just, prop_oneof};
 use super::generate::ids;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::world::{Store, World, setups};
+use super::world::{Setup, Store, World, setups};
 use super::{block_on, hold, require};
 
 #[test]
@@ -64,4 +64,25 @@ fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
             require(is_ours, "L6", || format!("{written:?} reads something else"))
         })
     });
+}
+
+#[test]
+fn l6_a_session_reads_nothing_of_another() {
+    hold(
+        5,
+        || setups(Store::Memory),
+        |setup| {
+            block_on(async {
+                let world = World::new(Setup { session: false, ..setup });
+                let (one, other) = (world.reduction().session("one"), world.reduction().session("one/trunc"));
+                let call = ToolCall::new("call_0", "grep", "{}");
+                let shown = one.truncate(&call, Text::new(Kind::Lines, 90_000, 0).render()).await.unwrap();
+                let location = &shown.report.decisions[0].locations[0];
+                require(one.read_original(location).await.is_some_and(|read| read.is_ok()), "L1", || "lost".into())?;
+                let is_refused = other.read_original(location).await.is_none()
+                    && world.reduction().read_original(location).await.is_none();
+                require(is_refused, "L6", || format!("{location} is read by another session"))
+            })
+        },
+    );
 }

@@ -277,11 +277,11 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
     line 400
 
     {"path":"memory://t/trunc/a","offset":"-1"}
-    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    [offcut/1 page@400 3492B/400L 9+9 "memory://t/trunc/a"] Line 400.
     line 400
 
     {"path":"memory://t/trunc/a","offset":400}
-    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    [offcut/1 page@400 3492B/400L 9+9 "memory://t/trunc/a"] Line 400.
     line 400
 
     {"path":"memory://t/trunc/a","offset":401}
@@ -296,19 +296,19 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
     line 400
 
     {"path":"memory://t/trunc/a","offset":"399+500"}
-    [offcut/1 page@400 3492B/400L 14+9 "memory://t/trunc/a"] Lines 400-400.
+    [offcut/1 page@400 3492B/400L 9+9 "memory://t/trunc/a"] Line 400.
     line 400
 
     {"path":"memory://t/trunc/a","offset":0,"limit":1}
-    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
     line 1
 
     {"path":"memory://t/trunc/a","offset":-9223372036854775808,"limit":1}
-    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
     line 1
 
     {"path":"memory://t/trunc/a","limit":1,"pattern":""}
-    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Lines 1-1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
     line 1
     "#);
 }

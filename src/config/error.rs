@@ -31,7 +31,7 @@ pub enum BuildError {
     /// A truncated result could be over the limit itself.
     #[error(
         "`preview_length` of {} is {preview_length} bytes; with a hint of up to {longest_hint} bytes that is over \
-         `max_length_for_trunc` ({limit} bytes): lower `preview_length` to at most {}, or raise the limit",
+         `max_length_for_trunc` ({limit}): lower `preview_length` to at most {}, or raise the limit",
         of(.tool), .limit - .longest_hint
     )]
     PreviewTooLong {
@@ -46,13 +46,13 @@ pub enum BuildError {
     },
     /// No page of what is stored would fit under the limit.
     #[error(
-        "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least} bytes",
+        "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least}",
         of(.tool)
     )]
     LimitTooSmall {
         /// The tool, or `None` for all.
         tool: Option<String>,
-        /// The limit.
+        /// The limit, in bytes or in tokens, as it was set.
         limit: usize,
         /// What would do.
         at_least: usize,

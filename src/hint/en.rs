@@ -16,6 +16,7 @@ pub(super) const ENGLISH: Prose = Prose {
     gone: "Old result of {tool}, removed and not stored. Call {tool} again if you need it.",
     reader: "Read it with {reader}.",
     page: "Lines {first}-{last}.",
+    page_of_one: "Line {first}.",
     page_in_line: "Part of line {first}.",
     page_of_nothing: "Nothing from line {first} on.",
     next: "Go on with offset {next}.",

@@ -31,6 +31,8 @@ pub(crate) struct Prose {
     pub(super) reader: &'static str,
     /// A page of whole lines. `{first}` `{last}`
     pub(super) page: &'static str,
+    /// A page of one whole line. `{first}`
+    pub(super) page_of_one: &'static str,
     /// A page inside one line. `{first}`
     pub(super) page_in_line: &'static str,
     /// A page behind the end. `{first}`
@@ -104,6 +106,7 @@ impl Prose {
         let mut said = vec![match () {
             () if is_empty => self.page_of_nothing,
             () if is_inside_a_line => self.page_in_line,
+            () if last == from.line => self.page_of_one,
             () => self.page,
         }];
         said.extend(next.map(|_| self.next));
@@ -180,6 +183,7 @@ mod tests {
             say(Kind::Link, stored, none, facts),
             prose.of_page(at(1, 0), 40, Some(at(41, 0)), false),
             prose.of_page(at(41, 0), 60, None, false),
+            prose.of_page(at(61, 0), 61, Some(at(62, 0)), false),
             prose.of_page(at(1, 4000), 1, Some(at(1, 8000)), false),
             prose.of_page(at(99, 0), 99, None, true),
             prose.of_matches(7, None),
@@ -203,6 +207,7 @@ mod tests {
         Old link from grep.
         Lines 1-40. Go on with offset 41.
         Lines 41-60.
+        Line 61. Go on with offset 62.
         Part of line 1. Go on with offset 1+8000.
         Nothing from line 99 on.
         Matching lines: 7.
@@ -225,6 +230,7 @@ mod tests {
         grep 返回的旧链接。
         第 1-40 行。续读请用 offset 41。
         第 41-60 行。
+        第 61 行。续读请用 offset 62。
         第 1 行的一部分。续读请用 offset 1+8000。
         从第 99 行起没有内容。
         匹配行数：7。

@@ -16,6 +16,7 @@ pub(super) const CHINESE: Prose = Prose {
     gone: "{tool} 的旧结果已移除且未保存，如有需要请重新调用 {tool}。",
     reader: "可用 {reader} 读取。",
     page: "第 {first}-{last} 行。",
+    page_of_one: "第 {first} 行。",
     page_in_line: "第 {first} 行的一部分。",
     page_of_nothing: "从第 {first} 行起没有内容。",
     next: "续读请用 offset {next}。",

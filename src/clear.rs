@@ -16,9 +16,10 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::backend::{Backend, Location};
+use crate::config::Settings;
 use crate::hint::{Facts, Hint};
 use crate::preview::Preview;
-use crate::report::Report;
+use crate::report::{Decision, Report};
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::Target;
@@ -42,6 +43,8 @@ pub struct Plan {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
     edits: Vec<Edit>,
+    /// The tokens before the pass.
+    counted: u64,
     /// What the count was anchored to.
     anchor: Option<Anchor>,
     report: Report,
@@ -105,8 +108,8 @@ enum Place {
 enum Action {
     /// Put there what was put there before.
     Repeat(Replacement),
-    /// Put there one line for each part.
-    Hints(Vec<Line>),
+    /// Put there one line for each part, if this is one of the oldest that are enough.
+    Hints(Decision, Vec<Line>),
 }
 
 /// What one part of a result becomes.
@@ -174,6 +177,39 @@ struct Ready {
     replacement: Replacement,
     /// Whether the ledger has it already.
     is_repeat: bool,
+}
+
+/// Takes the oldest until the target is reached, and says whether that is worth a pass.
+#[derive(Debug)]
+struct Choice {
+    target: Option<u64>,
+    at_least: u64,
+    left: u64,
+    gain: u64,
+}
+
+impl Choice {
+    fn new(settings: &Settings, counted: u64) -> Self {
+        Self { target: settings.clear_target_tokens, at_least: settings.clear_at_least_tokens, left: counted, gain: 0 }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.target.is_some_and(|target| self.left <= target)
+    }
+
+    /// Whether the next one is taken, which gains so many tokens.
+    fn takes(&mut self, gain: u64) -> bool {
+        if self.is_enough() {
+            return false;
+        }
+        self.left = self.left.saturating_sub(gain);
+        self.gain += gain;
+        true
+    }
+
+    fn is_too_little(&self) -> bool {
+        self.gain < self.at_least
+    }
 }
 
 /// Cleared arguments, as JSON that any provider accepts.

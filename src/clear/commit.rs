@@ -1,10 +1,11 @@
 //! Storing what a plan decided, then changing the messages.
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
 use super::ledger::{Fingerprint, Origin, Replacement, lock};
-use super::{Action, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
+use super::{Action, Choice, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
@@ -28,57 +29,133 @@ impl Plan {
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
     /// stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
-        let Self { session, ledger, edits, anchor, mut report } = self;
-        let outcomes: Vec<Result<Committing, Error>> = stream::iter(edits.into_iter().map(|edit| {
-            let decision = report.decisions[edit.decision].clone();
-            commit_edit(&session, edit, decision)
-        }))
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-        let (mut ready, mut unverified) = (Vec::new(), Vec::new());
-        for outcome in outcomes {
-            let Committing { index, decision, original, replacement, place, is_repeat } = outcome?;
-            match replacement {
-                Some(replacement) => ready.push(Ready { decision: index, place, original, replacement, is_repeat }),
-                None if decision.outcome == Outcome::Kept(Reason::Unverified) => unverified.push(original),
-                None => {}
+        let Self { session, ledger, edits, counted, anchor, mut report } = self;
+        let (mut ready, mut compared, mut unverified) = (Vec::new(), Vec::new(), Vec::new());
+        let mut choice = Choice::new(session.settings(), counted);
+        let mut edits = edits.into_iter();
+        loop {
+            // Nothing is compared, or stored, that is not needed to reach the target.
+            let batch: Vec<Edit> = edits.by_ref().take(AT_ONCE).collect();
+            if batch.is_empty() {
+                break;
             }
+            let is_enough = choice.is_enough();
+            for outcome in join_all(batch.into_iter().map(|edit| compare_edit(&session, edit, is_enough))).await {
+                match outcome {
+                    Compared::Repeat(again) => ready.push(again),
+                    Compared::Kept(index, decision, original) => {
+                        if decision.outcome == Outcome::Kept(Reason::Unverified) {
+                            unverified.push(original);
+                        }
+                        report.decisions[index] = decision;
+                    }
+                    Compared::Ready(mut edit, gain) if !choice.takes(gain) => {
+                        edit.decision.keep(Reason::TargetReached);
+                        report.decisions[edit.index] = edit.decision;
+                    }
+                    Compared::Ready(edit, _) => compared.push(edit),
+                }
+            }
+        }
+        if choice.is_too_little() {
+            for mut edit in compared.drain(..) {
+                edit.decision.keep(Reason::TooLittle);
+                report.decisions[edit.index] = edit.decision;
+            }
+        }
+        let stored: Vec<Result<Stored, Error>> =
+            stream::iter(compared.into_iter().map(|edit| store_edit(&session, edit))).buffered(AT_ONCE).collect().await;
+        for outcome in stored {
+            let Stored { index, decision, ready: stored } = outcome?;
             report.decisions[index] = decision;
+            ready.extend(stored);
         }
         Ok(Committed { session, ledger, ready, unverified, anchor, report })
     }
 }
 
-/// What became of an edit.
-struct Committing {
+/// What became of an edit before anything is stored.
+enum Compared {
+    /// It is done again as before.
+    Repeat(Ready),
+    /// The slot stays as it is.
+    Kept(usize, Decision, Origin),
+    /// It can be done, and gains at least so many tokens.
+    Ready(ComparedEdit, u64),
+}
+
+/// An edit of which all is known to be what it seems.
+struct ComparedEdit {
     index: usize,
     decision: Decision,
     place: Place,
     original: Origin,
-    /// `None` if the slot stays as it is.
-    replacement: Option<Replacement>,
-    is_repeat: bool,
+    lines: Vec<Line>,
 }
 
-async fn commit_edit(session: &Session, edit: Edit, mut decision: Decision) -> Result<Committing, Error> {
+async fn compare_edit(session: &Session, edit: Edit, is_enough: bool) -> Compared {
     let Edit { decision: index, place, original, action } = edit;
-    let is_repeat = matches!(action, Action::Repeat(_));
-    let replacement = match action {
-        Action::Repeat(replacement) => Some(replacement),
-        Action::Hints(lines) => match store_lines(session, place, lines, &mut decision).await {
-            Ok(replacement) => Some(replacement),
-            Err(Unsaid::Kept(reason)) => {
-                decision.keep(reason);
-                None
-            }
-            Err(Unsaid::Failed(source)) => {
-                let Decision { tool, call_id, .. } = decision;
-                return Err(Error::Offload { tool, call_id, source });
-            }
-        },
+    let (mut decision, lines) = match action {
+        Action::Repeat(replacement) => {
+            return Compared::Repeat(Ready { decision: index, place, original, replacement, is_repeat: true });
+        }
+        Action::Hints(decision, lines) => (decision, lines),
     };
-    Ok(Committing { index, decision, place, original, replacement, is_repeat })
+    let outcome =
+        if is_enough { Err(Reason::TargetReached) } else { compare_lines(session, place, lines, &mut decision).await };
+    match outcome {
+        Ok((lines, gain)) => Compared::Ready(ComparedEdit { index, decision, place, original, lines }, gain),
+        Err(reason) => {
+            decision.keep(reason);
+            Compared::Kept(index, decision, original)
+        }
+    }
+}
+
+/// Compares what is to be shortened with what is stored, and says what the lines gain at least.
+async fn compare_lines(
+    session: &Session,
+    place: Place,
+    lines: Vec<Line>,
+    decision: &mut Decision,
+) -> Result<(Vec<Line>, u64), Reason> {
+    let mut compared = Vec::with_capacity(lines.len());
+    for line in lines {
+        compared.push(match line {
+            Line::Shorten(shorten) => compare(session, *shorten, decision).await?,
+            line => line,
+        });
+    }
+    let mut most = 0;
+    for choice in [0, 1] {
+        let (_, tokens) = size(session, &replacement(place, Line::render_all(&compared, session, choice)), decision)?;
+        most = most.max(tokens);
+    }
+    Ok((compared, decision.tokens.map_or(0, |change| change.before) - most))
+}
+
+/// What became of an edit in the store.
+struct Stored {
+    index: usize,
+    decision: Decision,
+    /// `None` if the slot stays as it is.
+    ready: Option<Ready>,
+}
+
+async fn store_edit(session: &Session, edit: ComparedEdit) -> Result<Stored, Error> {
+    let ComparedEdit { index, mut decision, place, original, lines } = edit;
+    let ready = match store_lines(session, place, lines, &mut decision).await {
+        Ok(replacement) => Some(Ready { decision: index, place, original, replacement, is_repeat: false }),
+        Err(Unsaid::Kept(reason)) => {
+            decision.keep(reason);
+            None
+        }
+        Err(Unsaid::Failed(source)) => {
+            let Decision { tool, call_id, .. } = decision;
+            return Err(Error::Offload { tool, call_id, source });
+        }
+    };
+    Ok(Stored { index, decision, ready })
 }
 
 /// Why lines can't be said.
@@ -89,25 +166,14 @@ enum Unsaid {
     Failed(BackendError),
 }
 
-/// Compares what is to be shortened with what is stored, then stores the rest: nothing is stored beside what stays.
 async fn store_lines(
     session: &Session,
     place: Place,
     lines: Vec<Line>,
     decision: &mut Decision,
 ) -> Result<Replacement, Unsaid> {
-    let mut compared = Vec::with_capacity(lines.len());
+    let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
-        compared.push(match line {
-            Line::Shorten(shorten) => compare(session, *shorten, decision).await?,
-            line => line,
-        });
-    }
-    for choice in [0, 1] {
-        check_gain(session, &replacement(place, Line::render_all(&compared, session, choice)), decision)?;
-    }
-    let mut texts = Vec::with_capacity(compared.len());
-    for line in compared {
         let (text, location) = match line {
             Line::Ready(text, location) => (text, location),
             Line::Store(store) => save(session, *store, decision).await?,
@@ -118,7 +184,7 @@ async fn store_lines(
     }
     let replacement = replacement(place, texts.join("\n"));
     // A text that says "not saved" was not reckoned with before.
-    let (bytes, tokens) = check_gain(session, &replacement, decision)?;
+    let (bytes, tokens) = size(session, &replacement, decision).map_err(Unsaid::Kept)?;
     decision.bytes.after = bytes;
     decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
     Ok(replacement)
@@ -132,23 +198,23 @@ fn replacement(place: Place, text: String) -> Replacement {
 }
 
 /// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
-fn check_gain(session: &Session, replacement: &Replacement, decision: &Decision) -> Result<(u64, u64), Unsaid> {
+fn size(session: &Session, replacement: &Replacement, decision: &Decision) -> Result<(u64, u64), Reason> {
     let text = match replacement {
         Replacement::Parts(parts) => match &parts[..] {
             [Part::Text(text)] => text,
-            _ => return Err(Unsaid::Kept(Reason::NoGain)),
+            _ => return Err(Reason::NoGain),
         },
         Replacement::Arguments(text) => text,
     };
     let (bytes, tokens) = (text.len() as u64, session.meter().text(text));
     if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before) {
-        return Err(Unsaid::Kept(Reason::NoGain));
+        return Err(Reason::NoGain);
     }
     Ok((bytes, tokens))
 }
 
 /// The short hint, if what is shown is what is stored; else what there is to do otherwise.
-async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Unsaid> {
+async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Reason> {
     let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = shorten;
     let content = match stored.whole().await {
         Ok(content) => content,
@@ -156,13 +222,13 @@ async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision)
         // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
         Err(error) => {
             decision.error = Some(error.to_string());
-            return Err(Unsaid::Kept(Reason::StoreFailed));
+            return Err(Reason::StoreFailed);
         }
     };
     let Some(content) = content.filter(|content| matches_stored(session, &shown, content)) else {
         // No genuine page of what is stored is a text like any other.
         decision.outcome = Outcome::Cleared;
-        return otherwise.map(|otherwise| *otherwise).ok_or(Unsaid::Kept(Reason::Unverified));
+        return otherwise.map(|otherwise| *otherwise).ok_or(Reason::Unverified);
     };
     let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
     draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);

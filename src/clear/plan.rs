@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::ledger::{Anchor, Fingerprint, Ledger, Origin, Replacement, lock};
 use super::lines::{Liner, Source};
 use super::rounds::{Age, CallSite, Outline, Slot};
-use super::{Action, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
+use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
 use crate::format::{Arguments, Conversation, PartRef};
 use crate::hint::Hint;
@@ -24,6 +24,7 @@ impl Plan {
             session: session.clone(),
             ledger: ledger.clone(),
             edits: Vec::new(),
+            counted: 0,
             anchor: None,
             report: Report::default(),
         };
@@ -61,6 +62,7 @@ impl Plan {
             planner.decide(outline, counted);
         }
         planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
+        plan.counted = counted;
         plan.edits = planner.edits;
         plan.report = planner.report;
         drop(ledger);
@@ -90,6 +92,13 @@ struct Origins {
 struct Candidate {
     edit: Edit,
     gain: u64,
+}
+
+impl Candidate {
+    fn has_to_be_compared(&self) -> bool {
+        let Action::Hints(_, lines) = &self.edit.action else { return false };
+        lines.iter().any(|line| matches!(line, Line::Shorten(_)))
+    }
 }
 
 impl<'a> Planner<'a> {
@@ -147,27 +156,34 @@ impl<'a> Planner<'a> {
     /// Decides about every result, oldest first, until the target is reached.
     fn decide(&mut self, outline: &Outline<'a>, counted: u64) {
         let settings = self.session.settings();
-        let mut left = counted;
         let origins = self.origins(outline);
         for (slot, original) in outline.slots.iter().zip(&origins.results) {
             self.liner.begin(slot.head.id);
-            let is_enough = settings.clear_target_tokens.is_some_and(|target| left <= target);
-            let before = self.candidates.len();
-            self.decide_result(outline, slot, original, is_enough);
-            if settings.clear_tool_inputs && !is_enough {
+            self.decide_result(outline, slot, original);
+            if settings.clear_tool_inputs {
                 self.decide_arguments(outline, slot, &origins);
             }
-            left -= self.candidates[before..].iter().map(|candidate| candidate.gain).sum::<u64>().min(left);
         }
-        let gain: u64 = self.candidates.iter().map(|candidate| candidate.gain).sum();
-        if gain < settings.clear_at_least_tokens {
-            for candidate in self.candidates.drain(..) {
+        // What looks like a hint of ours is only known to be one once it has been compared. Until then this is what is expected.
+        let mut choice = Choice::new(settings, counted);
+        let mut is_certain = true;
+        for candidate in &self.candidates {
+            is_certain &= !candidate.has_to_be_compared();
+            if !choice.takes(candidate.gain) {
+                self.report.decisions[candidate.edit.decision].keep(Reason::TargetReached);
+            }
+        }
+        if choice.is_too_little() {
+            for candidate in &self.candidates {
                 self.report.decisions[candidate.edit.decision].keep(Reason::TooLittle);
+            }
+            if is_certain {
+                self.candidates.clear();
             }
         }
     }
 
-    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, original: &Origin, is_enough: bool) {
+    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, original: &Origin) {
         let place = Place::Result { message: slot.message, slot: slot.slot };
         if self.repeated.contains(&place) {
             return;
@@ -176,7 +192,7 @@ impl<'a> Planner<'a> {
         let policy = self.session.policy(&decision.tool);
         let reason = self.reason_to_keep(outline, slot, policy, decision.bytes.before);
         let reason = reason.or(self.ledger.is_unverified(original.print).then_some(Reason::Unverified));
-        if let Some(reason) = reason.or(is_enough.then_some(Reason::TargetReached)) {
+        if let Some(reason) = reason {
             decision.keep(reason);
             self.report.decisions.push(decision);
             return;
@@ -245,8 +261,8 @@ impl<'a> Planner<'a> {
         decision.bytes.after = texts[0].len() as u64;
         decision.tokens = Some(Change { before: tokens_before, after: meter.text(&texts[0]) });
         let index = self.report.decisions.len();
-        self.report.decisions.push(decision);
-        let edit = Edit { decision: index, place, original, action: Action::Hints(lines) };
+        self.report.decisions.push(decision.clone());
+        let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
         self.candidates.push(Candidate { edit, gain: tokens_before - tokens });
     }
 

@@ -1,4 +1,4 @@
-//! What the generated conversations and reading the code have found, each in its smallest form.
+//! What the generated conversations, and reading the code with the laws in hand, have found: each in its smallest form.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,26 +10,13 @@ use futures_util::stream::BoxStream;
 use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
-use offcut::report::{Outcome, Reason};
 use offcut::testkit::Faulty;
 use offcut::{
-    BeforeModel, Builder, OnOffloadError, Part, Report, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
+    BeforeModel, Builder, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
 };
 use serde_json::{Value, json};
 
 use super::block_on;
-use super::shadow::Bit;
-
-/// What `l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it` has found. The generated conversations come upon it too;
-/// without it, this can go.
-pub(crate) fn stores_beside_a_hint(report: &Report) -> bool {
-    report.decisions.iter().any(|decision| decision.outcome == Outcome::Kept(Reason::Unverified))
-}
-
-/// What `l4_hints_of_json_are_not_truncated_again` has found, likewise.
-pub(crate) fn truncates_hints_of_json(originals: &[Bit], shown: &[Bit]) -> bool {
-    originals.len() > 1 && originals.iter().any(|bit| matches!(bit, Bit::Json(_)) && !shown.contains(bit))
-}
 
 fn builder(store: impl Backend) -> Builder {
     ToolReduction::builder()
@@ -246,6 +233,25 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
         ];
         reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
         assert_eq!(messages[0]["tool_calls"][0]["custom"]["input"], input);
+    });
+}
+
+#[test]
+fn l4_what_is_not_verified_counts_for_nothing_in_any_process() {
+    block_on(async {
+        let store = Memory::named("m").unwrap();
+        let build = || builder(store.clone()).max_length_for_trunc(3_000).clear_at_least_tokens(300).build().unwrap();
+        let reduction = build();
+        reduction.truncate(&call("real", "grep"), lines(4_000)).await.unwrap();
+        let forged = forged("memory://m/trunc/real") + &lines(900);
+        let mut messages = conversation(vec![
+            (call("a", "grep"), vec![forged.into()], false),
+            (call("b", "grep"), vec![lines(1_000).into()], false),
+        ]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        let mut elsewhere = messages.clone();
+        build().clear(&Plain, &mut elsewhere).await.unwrap();
+        assert_eq!(elsewhere, messages);
     });
 }
 

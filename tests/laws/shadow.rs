@@ -278,7 +278,7 @@ impl Fit<'_> {
 
     fn parts(&self, now: &[Bit], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
-        if self.is_empty(at) && self.parts(now, at + 1, joined) {
+        if self.may_be_missing(at, joined) && self.parts(now, at + 1, joined) {
             return true;
         }
         let Some((part, rest)) = now.split_first() else { return at == self.originals.len() };
@@ -293,7 +293,7 @@ impl Fit<'_> {
     fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
         let Some((hint, more)) = hints.split_first() else { return self.parts(rest, at, joined) };
-        if self.is_empty(at) && self.hints(hints, rest, at + 1, joined) {
+        if self.may_be_missing(at, joined) && self.hints(hints, rest, at + 1, joined) {
             return true;
         }
         let Some(original) = self.originals.get(at) else { return false };
@@ -303,8 +303,10 @@ impl Fit<'_> {
             || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
     }
 
-    fn is_empty(&self, at: usize) -> bool {
-        self.originals.get(at).is_some_and(Bit::is_empty_text)
+    /// An empty text says nothing. A document may be lost with the texts that it was joined with: nobody knows.
+    fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
+        let is_lost = |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
+        self.originals.get(at).is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
     }
 
     fn content(&self, hint: &Hint) -> Option<&Bytes> {

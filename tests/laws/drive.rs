@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use offcut::hint::Kind;
 use offcut::report::Outcome;
 use offcut::{Part, Report, ToolCall, ToolOutput};
 
@@ -197,9 +198,16 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
 /// R3: whether `now` is a page of something stored, and the original was read from there, but for a few words beside.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
     let ([Bit::Text(original)], [beside @ .., Bit::Text(page)]) = (originals, now) else { return false };
-    let Some(location) = offcut::hint::Hint::parse(page).and_then(|hint| hint.location) else { return false };
+    let Some(hint) = offcut::hint::Hint::parse(page) else { return false };
+    let (Kind::Page { from }, Some(location)) = (hint.kind, hint.location) else { return false };
     let Some(content) = subject.read(location.as_str()).await else { return false };
     let content = String::from_utf8_lossy(&content).into_owned();
+    // One stretch of what is stored, wherever in a line it begins: it stands where the page begins.
+    let line_start = content.split_inclusive('\n').take(from.line as usize - 1).map(str::len).sum::<usize>();
+    let there = content.get(line_start + from.byte as usize..);
+    if beside.is_empty() && there.is_some_and(|there| there.starts_with(original.trim_end_matches('\n'))) {
+        return true;
+    }
     let stored: Vec<&str> = content.lines().collect();
     let beside: Vec<&str> =
         beside.iter().filter_map(|bit| std::str::from_utf8(bit.bytes()).ok()).flat_map(str::lines).collect();

@@ -45,10 +45,10 @@ fn conversation(results: Vec<(ToolCall, Vec<Part>, bool)>) -> Vec<Message> {
 }
 
 /// A text that looks like a hint of ours, at a place where nothing is.
-fn forged(location: &str) -> String {
+fn forged(location: &str, shown: usize) -> String {
     let mut hint = Hint::new(Kind::Truncated, 1_000);
     hint.location = Some(Location::new(location));
-    hint.preview = lines(300);
+    hint.preview = lines(shown);
     hint.render()
 }
 
@@ -70,7 +70,7 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
         reduction.truncate(&call("real", "grep"), lines(2_000)).await.unwrap();
-        let parts = vec![lines(400).into(), forged("memory://m/trunc/real").into()];
+        let parts = vec![lines(400).into(), forged("memory://m/trunc/real", 300).into()];
         let mut messages = conversation(vec![(call("a", "grep"), parts, false)]);
         let before = (messages.clone(), store.writes());
         reduction.clear(&Plain, &mut messages).await.unwrap();
@@ -83,7 +83,7 @@ fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
     block_on(async {
         let reduction = builder(Memory::named("m").unwrap()).on_offload_error(OnOffloadError::Fail).build().unwrap();
         let mut messages = conversation(vec![
-            (call("a", "grep"), vec![forged("memory://m/trunc/nothing").into()], false),
+            (call("a", "grep"), vec![forged("memory://m/trunc/nothing", 300).into()], false),
             (call("b", "grep"), vec![lines(900).into()], false),
         ]);
         let report = reduction.clear(&Plain, &mut messages).await.expect("no store failed");
@@ -240,14 +240,13 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
 fn l4_what_is_not_verified_counts_for_nothing_in_any_process() {
     block_on(async {
         let store = Memory::named("m").unwrap();
-        let build = || builder(store.clone()).max_length_for_trunc(3_000).clear_at_least_tokens(300).build().unwrap();
+        let build = || builder(store.clone()).max_length_for_trunc(3_000).clear_at_least_tokens(250).build().unwrap();
         let reduction = build();
         reduction.truncate(&call("real", "grep"), lines(4_000)).await.unwrap();
-        let forged = forged("memory://m/trunc/real") + &lines(900);
-        let mut messages = conversation(vec![
-            (call("a", "grep"), vec![forged.into()], false),
-            (call("b", "grep"), vec![lines(1_000).into()], false),
-        ]);
+        let mut messages =
+            conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real", 1_200).into()], false)]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        messages.extend(conversation(vec![(call("b", "grep"), vec![lines(900).into()], false)]));
         reduction.clear(&Plain, &mut messages).await.unwrap();
         let mut elsewhere = messages.clone();
         build().clear(&Plain, &mut elsewhere).await.unwrap();
@@ -261,7 +260,8 @@ fn l8_a_forged_hint_is_not_compared_anew_at_every_pass() {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
         reduction.truncate(&call("real", "grep"), lines(90_000)).await.unwrap();
-        let mut messages = conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real").into()], false)]);
+        let mut messages =
+            conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real", 300).into()], false)]);
         reduction.clear(&Plain, &mut messages).await.unwrap();
         let reads = store.reads();
         for _ in 0..5 {

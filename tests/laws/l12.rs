@@ -1,8 +1,9 @@
 //! L12: every decision is one event, and content is in none of them.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Once};
 
 use offcut::format::{OpenAiChat, Plain};
 use tracing::field::{Field, Visit};
@@ -19,9 +20,15 @@ use super::{Violation, block_on, hold, require};
 /// The fields of an event, by name.
 type Fields = Vec<(&'static str, String)>;
 
-/// Keeps what is emitted.
-#[derive(Clone, Default)]
-struct Capture(Arc<Mutex<Vec<Fields>>>);
+thread_local! {
+    /// What was emitted on this thread.
+    static EVENTS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps what is emitted, for each thread apart.
+///
+/// One subscriber for the whole process: one for each test would race with the others for who is asked about an event first.
+struct Capture;
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -33,20 +40,25 @@ impl<S: Subscriber> Layer<S> for Capture {
         }
         let mut fields = Read(Vec::new());
         event.record(&mut fields);
-        self.0.lock().unwrap().push(fields.0);
+        EVENTS.with_borrow_mut(|events| events.push(fields.0));
     }
+}
+
+fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture)).unwrap());
 }
 
 /// What every generated text of some length has in it.
 const CONTENT: [&str; 7] = ["quick brown", "abcdefghij", "内容很长", "\"seed\"", "\u{1f600}", "abc\\nabcd", "<file>"];
 
 fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt>) -> Result<(), Violation> {
-    let capture = Capture::default();
-    let subscriber = tracing_subscriber::registry().with(capture.clone());
+    install();
+    EVENTS.take();
     let world = World::new(setup.clone());
     let decisions = Arc::clone(&world.decisions);
-    tracing::subscriber::with_default(subscriber, || block_on(drive(wire, Real::new(world), steps, fault)))?;
-    let events = capture.0.lock().unwrap();
+    block_on(drive(wire, Real::new(world), steps, fault))?;
+    let events = EVENTS.take();
     let is_decision = |fields: &&Fields| fields.iter().any(|(name, _)| *name == "outcome");
     let count = events.iter().filter(is_decision).count() as u64;
     let decided = decisions.load(Ordering::Relaxed);

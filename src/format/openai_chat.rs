@@ -223,9 +223,11 @@ fn keep_marks(old: Vec<Value>, parts: Vec<Part>) -> Value {
     let mut marks = Map::new();
     let are_kept = old.iter().filter(|part| has_unknown_fields(part)).count() <= 1;
     for part in old {
-        let is_kept = are_kept && text_of(&part, "type") == "text";
+        let kind = text_of(&part, "type");
+        let (is_part, is_kept) = (!kind.is_empty(), are_kept && kind == "text");
         if let Value::Object(fields) = part {
-            let is_mark = |name: &str| name == "cache_control" || is_kept && name != "type" && name != "text";
+            let is_mark =
+                |name: &str| is_part && name == "cache_control" || is_kept && name != "type" && name != "text";
             marks.extend(fields.into_iter().filter(|(name, _)| is_mark(name)));
         }
     }

@@ -97,7 +97,7 @@ async fn change_meanwhile<F: Wire>(
                 0,
                 vec!["something else that is not short, but was never stored. ".repeat(9).into()],
             );
-            for call in 0..4 {
+            for call in 0..8 {
                 wire.replace_arguments(message, call, format!("{{\"other\":\"{}\"}}", "y".repeat(400)));
             }
         }

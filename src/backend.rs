@@ -53,6 +53,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// A store on this machine that takes what this one, for good, could not: see [`Writer::keep`]. `None`, the default, where
+    /// there is none. What is kept there is as good as stored: its locations are resolved and read back like this store's own.
+    fn spool(&self) -> Option<Arc<dyn Backend>> {
+        None
+    }
+
     /// Stores `content` under `key` if nothing is stored there.
     ///
     /// # Errors
@@ -90,13 +96,35 @@ pub trait Writer: fmt::Debug + Send {
     /// The store failed, or a call was dropped before it was done. The writer can't be used any more.
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
 
+    /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for content that turns out to be
+    /// shown after all, or to be stored together with other content. Not to be called after [`finish`](Self::finish), but for
+    /// one that answered [`Put::Taken`].
+    ///
+    /// # Errors
+    ///
+    /// The store failed. The writer can't be used any more.
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
+
     /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can be called again with another
     /// key; after any other answer the writer is done.
+    ///
+    /// A store that can't make sure that it overwrites nothing, as with the multipart uploads of object stores, may answer
+    /// [`Put::Taken`] for every key that [does not name its content](Key::names_content).
     ///
     /// # Errors
     ///
     /// The store failed.
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError>;
+
+    /// Once [`finish`](Self::finish) has failed: stores what was written under `key` in the store's
+    /// [spool](Backend::spool), so that it is not lost. After [`Put::Taken`] it can be called again with another key.
+    ///
+    /// # Errors
+    ///
+    /// There is no spool, as with stores that are local themselves and with this default, or it failed too.
+    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+        Err(BackendError::new(ErrorKind::Other, format!("`{key}` can't be kept: the store has no spool")))
+    }
 }
 
 /// What became of content that was to be stored.
@@ -220,6 +248,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn identity(&self) -> Option<usize> {
         (**self).identity()
+    }
+
+    fn spool(&self) -> Option<Arc<dyn Backend>> {
+        (**self).spool()
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {

@@ -39,6 +39,25 @@ impl Key {
         if safe { Ok(Self(path)) } else { Err(KeyError { length: path.len() }) }
     }
 
+    /// Whether the key is made for the content with this SHA-256 and no other: its last segment, a file ending aside, ends in
+    /// the digest's first 16 hexadecimal digits.
+    ///
+    /// ```
+    /// # use offcut::backend::Key;
+    /// use sha2::{Digest, Sha256};
+    /// let sha256 = Sha256::digest(b"").into();
+    /// assert!(Key::new("trunc/call_1-e3b0c44298fc1c14")?.names_content(&sha256));
+    /// assert!(!Key::new("trunc/call_1")?.names_content(&sha256));
+    /// # Ok::<(), offcut::backend::KeyError>(())
+    /// ```
+    #[must_use]
+    pub fn names_content(&self, sha256: &[u8; 32]) -> bool {
+        let name = self.0.rsplit('/').next().unwrap_or_default();
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        let digest = hex(sha256);
+        stem.strip_suffix(&digest).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
+    }
+
     /// The path, relative to the backend's root.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -82,7 +101,12 @@ pub(crate) fn is_safe_segment(name: &str) -> bool {
 
 /// 16 hexadecimal digits that stand for `content`: the first 64 bits of its SHA-256.
 pub(crate) fn digest(content: &[u8]) -> String {
-    Sha256::digest(content)[..DIGEST / 2].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(content).into())
+}
+
+/// The same for content whose SHA-256 is known.
+pub(crate) fn hex(sha256: &[u8; 32]) -> String {
+    sha256[..DIGEST / 2].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -107,6 +131,17 @@ mod tests {
             ["trunc/call_1", "a", "toolu_01A09q90qw90lq917835lq9", "s-1/clear/call_1-args", "x.png", "console", "com10"]
         {
             assert_eq!(Key::new(fine).unwrap().as_str(), fine);
+        }
+    }
+
+    #[test]
+    fn keys_that_name_their_content() {
+        let empty = Sha256::digest(b"").into();
+        for key in ["trunc/e3b0c44298fc1c14", "a-e3b0c44298fc1c14", "clear/call_1-2-e3b0c44298fc1c14.png"] {
+            assert!(Key::new(key).unwrap().names_content(&empty), "{key}");
+        }
+        for key in ["xe3b0c44298fc1c14", "e3b0c44298fc1c14/a", "a-e3b0c44298fc1c14-args", "a-e3b0c44298fc1c1"] {
+            assert!(!Key::new(key).unwrap().names_content(&empty), "{key}");
         }
     }
 

@@ -151,11 +151,7 @@ impl Backend for Memory {
         let Some(bytes) = bytes else {
             return Err(BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {}", self.locate(key))));
         };
-        let total = bytes.len() as u64;
-        let end = range.end.min(total);
-        let start = range.start.min(end);
-        // Both are at most the length, which is a usize.
-        Ok(Page { bytes: bytes.slice(start as usize..end as usize), total })
+        Ok(Page { bytes: bytes.slice(within(range, bytes.len())), total: bytes.len() as u64 })
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -165,6 +161,13 @@ impl Backend for Memory {
         let entries: Vec<_> = self.content().iter().map(entry).collect();
         stream::iter(entries).boxed()
     }
+}
+
+/// What of `range` there is in content of this length.
+fn within(range: Range<u64>, length: usize) -> Range<usize> {
+    let bounded = |place: u64| usize::try_from(place).map_or(length, |place| place.min(length));
+    let end = bounded(range.end);
+    bounded(range.start).min(end)..end
 }
 
 /// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole buffers.
@@ -185,6 +188,11 @@ impl Writer for MemoryWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
         self.buffer.as_mut().ok_or_else(finished)?.extend_from_slice(&chunk);
         Ok(())
+    }
+
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        let buffer = self.buffer.as_ref().ok_or_else(finished)?;
+        Ok(Bytes::copy_from_slice(&buffer[within(range, buffer.len())]))
     }
 
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {

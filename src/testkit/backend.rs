@@ -54,6 +54,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     writers::a_writer_stores_its_chunks(&make().await).await;
     writers::a_writer_is_unseen_until_it_finishes(&make().await).await;
     writers::a_writer_finds_a_second_name(&make().await).await;
+    writers::a_writer_reads_what_it_has(&make().await).await;
     writers::a_finished_writer_changes_nothing(&make().await).await;
     writers::a_dropped_writer_leaves_nothing(&make().await).await;
     races::a_dropped_put_is_all_or_nothing(&make().await).await;

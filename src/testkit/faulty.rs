@@ -35,10 +35,10 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Pag
 ///
 /// - a *write* is a call of [`Backend::put`] or of [`Writer::finish`]: what can make content visible;
 /// - a *chunk* is a call of [`Writer::write`];
-/// - a *read* is a call of [`Backend::read`].
+/// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
 ///
 /// Calls are counted from 1 when they are first polled, all clones together, failed ones too. Opening a writer, listing,
-/// locating and resolving are handed on and not counted.
+/// locating, resolving, and what goes to the spool are handed on and not counted.
 #[derive(Debug)]
 pub struct Faulty<B> {
     inner: Arc<B>,
@@ -216,6 +216,11 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.identity()
     }
 
+    /// The spool of the store behind, which is not told to fail.
+    fn spool(&self) -> Option<Arc<dyn Backend>> {
+        self.inner.spool()
+    }
+
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
         on_cue(&self.cues.writes, self.inner.put(key, content)).await
     }
@@ -246,7 +251,15 @@ impl Writer for FaultyWriter {
         on_cue(&self.cues.chunks, self.inner.write(chunk)).await
     }
 
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        on_cue(&self.cues.reads, self.inner.read(range)).await
+    }
+
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
         on_cue(&self.cues.writes, self.inner.finish(key)).await
+    }
+
+    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+        self.inner.keep(key).await
     }
 }

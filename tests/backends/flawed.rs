@@ -41,6 +41,8 @@ enum Flaw {
     ListsWriters,
     /// Gives up its content when a name is taken.
     LosesOnTaken,
+    /// A writer forgets what it has read back.
+    LosesOnRead,
     /// Stores what a writer has when it is dropped.
     StoresOnDrop,
     /// Lists no more than a page.
@@ -166,6 +168,16 @@ impl Writer for FlawedWriter {
         Ok(())
     }
 
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        let buffer = self.buffer.as_mut().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        let end = range.end.min(buffer.len() as u64) as usize;
+        let bytes = Bytes::copy_from_slice(&buffer[(range.start as usize).min(end)..end]);
+        if self.store.flaw == Flaw::LosesOnRead {
+            buffer.clear();
+        }
+        Ok(bytes)
+    }
+
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
         let buffer = self.buffer.take().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
@@ -216,6 +228,7 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::RefusesTheEnd, "`read: what of the range"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
         (Flaw::LosesOnTaken, "`writer: after taken"),
+        (Flaw::LosesOnRead, "`writer: reads what was written"),
         (Flaw::StoresOnDrop, "`writer: dropped"),
         (Flaw::ListsOnePage, "`list"),
     ];

@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use cap_std::fs::{File, OpenOptions};
 
@@ -55,6 +56,17 @@ impl Stage {
     /// Appends `bytes`. After an error, nobody knows how many there are.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
+    }
+
+    /// The bytes of `range` of what was written so far. After an error, nobody knows where the next ones go.
+    pub(super) fn read(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
+        let end = range.end.min(self.file.metadata()?.len());
+        let length = end.saturating_sub(range.start);
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(range.start.min(end)))?;
+        Read::by_ref(&mut self.file).take(length).read_to_end(&mut bytes)?;
+        self.file.seek(SeekFrom::End(0))?;
+        Ok(bytes)
     }
 
     /// Stores what was written under `key`. After [`Put::Taken`] another key can be tried.

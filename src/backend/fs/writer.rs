@@ -1,5 +1,6 @@
 //! Content for a file, piece by piece.
 
+use std::ops::Range;
 use std::{fmt, mem};
 
 use async_trait::async_trait;
@@ -58,6 +59,18 @@ impl Writer for FsWriter {
         });
         self.stage = Some(stage.await?);
         Ok(())
+    }
+
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        let (mut stage, buffer) = self.take()?;
+        let read = blocking(move || {
+            let read = stage.write(&buffer).and_then(|()| stage.read(&range));
+            let bytes = read.map_err(|source| failed(source, Doing::Stage, &Location::new(&*stage.store().shown)))?;
+            Ok((bytes, stage))
+        });
+        let (bytes, stage) = read.await?;
+        self.stage = Some(stage);
+        Ok(bytes.into())
     }
 
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {

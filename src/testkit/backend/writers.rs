@@ -1,11 +1,12 @@
 //! Clauses about writers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::{abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
-use crate::backend::{Backend, Put};
+use crate::backend::{Backend, Put, Writer};
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
     const CLAUSE: &str = "writer: stores what was written";
@@ -26,6 +27,35 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
     let empty = key("trunc/empty");
     equal(succeed(writer.finish(&empty).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing without a chunk");
     holds(store, &empty, &Bytes::new(), CLAUSE).await;
+}
+
+pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
+    const CLAUSE: &str = "writer: reads what was written so far";
+    let content = noise(200_000, 21);
+    let read = async |writer: &mut Box<dyn Writer>, range: Range<u64>, of: usize| {
+        let bytes = succeed(writer.read(range.clone()).await, CLAUSE, "reading from a writer");
+        let (start, end) = (range.start.min(of as u64) as usize, range.end.min(of as u64) as usize);
+        let should = content.slice(start.min(end)..end);
+        check(bytes == should, CLAUSE, || {
+            format!("{range:?} of {of} bytes gave {} bytes that were not written", bytes.len())
+        });
+    };
+    let mut writer = written(store, &[], CLAUSE).await;
+    read(&mut writer, 0..10, 0).await;
+    let mut from = 0;
+    for of in [100, 100_000, 200_000] {
+        succeed(writer.write(content.slice(from..of)).await, CLAUSE, "writing a chunk");
+        from = of;
+        for range in [0..u64::MAX, 50..70, 0..0, 99_990..100_010, 300_000..400_000] {
+            read(&mut writer, range, of).await;
+        }
+    }
+    let (taken, free) = (key("trunc/call_1"), key("trunc/call_2"));
+    put(store, &taken, &"other".into(), Put::Stored, CLAUSE).await;
+    equal(succeed(writer.finish(&taken).await, CLAUSE, "finishing"), Put::Taken, CLAUSE, "finishing");
+    read(&mut writer, 100..150_000, 200_000).await;
+    equal(succeed(writer.finish(&free).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+    holds(store, &free, &content, CLAUSE).await;
 }
 
 pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {

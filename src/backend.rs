@@ -18,7 +18,7 @@ use futures_util::stream::BoxStream;
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub use key::{Key, KeyError};
-pub(crate) use key::{digest, is_safe_segment};
+pub(crate) use key::{digest, hex, is_safe_segment};
 pub use memory::Memory;
 
 /// A store for what leaves a conversation.
@@ -97,12 +97,12 @@ pub trait Writer: fmt::Debug + Send {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
 
     /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for content that turns out to be
-    /// shown after all, or to be stored together with other content. Not to be called after [`finish`](Self::finish), but for
-    /// one that answered [`Put::Taken`].
+    /// shown after all, or to be stored together with other content. Not to be called once [`finish`](Self::finish) has stored
+    /// it. After one that failed, a writer should still give what it has: it may be all there is.
     ///
     /// # Errors
     ///
-    /// The store failed. The writer can't be used any more.
+    /// The store failed.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
     /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can be called again with another

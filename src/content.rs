@@ -167,37 +167,52 @@ impl ToolOutput {
     /// Bytes that are no UTF-8 become replacement characters here; [`ToolReduction::truncate`](crate::ToolReduction::truncate)
     /// stores them first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
-        let collected = self.collect().await;
-        let parts = collected.pieces.into_iter().map(Piece::into_part).collect();
-        (parts, collected.interrupted)
-    }
-
-    pub(crate) async fn collect(self) -> Collected {
-        let is_error = self.is_error;
         let mut stream = match self.body {
-            Body::Parts(parts) => {
-                let pieces = parts.into_iter().map(Piece::Part).collect();
-                return Collected { pieces, is_error, interrupted: None };
-            }
+            Body::Parts(parts) => return (parts, None),
             Body::Stream(stream) => stream,
         };
-        let mut collected = Collected { pieces: Vec::new(), is_error, interrupted: None };
-        let mut bytes = Vec::new();
+        let mut parts = Parts::default();
         while let Some(chunk) = stream.next().await {
             match chunk {
-                Ok(Chunk::Bytes(more)) => bytes.extend_from_slice(&more),
-                Ok(Chunk::Part(part)) => {
-                    collected.push_bytes(std::mem::take(&mut bytes));
-                    collected.pieces.push(Piece::Part(part));
-                }
-                Err(error) => {
-                    collected.interrupted = Some(error);
-                    break;
-                }
+                Ok(chunk) => parts.push(chunk),
+                Err(error) => return (parts.finish(), Some(error)),
             }
         }
-        collected.push_bytes(bytes);
-        collected
+        (parts.finish(), None)
+    }
+}
+
+/// Chunks put together.
+#[derive(Default)]
+pub(crate) struct Parts {
+    whole: Vec<Part>,
+    /// The text that may go on.
+    bytes: Vec<u8>,
+}
+
+impl Parts {
+    pub(crate) fn push(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Bytes(bytes) => self.bytes.extend_from_slice(&bytes),
+            Chunk::Part(part) => {
+                self.end_text();
+                self.whole.push(part);
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<Part> {
+        self.end_text();
+        self.whole
+    }
+
+    fn end_text(&mut self) {
+        if !self.bytes.is_empty() {
+            let bytes = std::mem::take(&mut self.bytes);
+            let text = String::from_utf8(bytes);
+            self.whole
+                .push(Part::Text(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())));
+        }
     }
 }
 
@@ -217,44 +232,6 @@ impl From<&str> for ToolOutput {
 impl<T: Into<ToolOutput>> From<Result<T, ToolError>> for ToolOutput {
     fn from(result: Result<T, ToolError>) -> Self {
         result.map_or_else(|error| Self::error(error.to_string()), Into::into)
-    }
-}
-
-/// A result whose stream has been read to its end.
-pub(crate) struct Collected {
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) is_error: bool,
-    pub(crate) interrupted: Option<ToolError>,
-}
-
-impl Collected {
-    fn push_bytes(&mut self, bytes: Vec<u8>) {
-        if bytes.is_empty() {
-            return;
-        }
-        self.pieces.push(match String::from_utf8(bytes) {
-            Ok(text) => Piece::Part(Part::Text(text)),
-            Err(error) => {
-                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                Piece::NotUtf8 { text, bytes: error.into_bytes().into() }
-            }
-        });
-    }
-}
-
-/// A part, or text whose bytes are not what can be shown of it.
-#[derive(Clone, Debug)]
-pub(crate) enum Piece {
-    Part(Part),
-    NotUtf8 { text: String, bytes: Bytes },
-}
-
-impl Piece {
-    pub(crate) fn into_part(self) -> Part {
-        match self {
-            Self::Part(part) => part,
-            Self::NotUtf8 { text, .. } => Part::Text(text),
-        }
     }
 }
 

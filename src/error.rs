@@ -1,6 +1,7 @@
 //! What can go wrong once a reduction is built.
 
 use crate::backend::BackendError;
+use crate::content::ToolError;
 
 /// What a store or a handler could not do.
 #[derive(Debug, thiserror::Error)]
@@ -19,4 +20,11 @@ pub enum Error {
         #[source]
         source: BackendError,
     },
+}
+
+/// What a model is shown where the store's failure ends a call.
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        Self::new(error.to_string()).with_source(error)
+    }
 }

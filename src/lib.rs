@@ -66,7 +66,7 @@ pub use middleware::{BeforeModel, Middleware, Next, ToolHandler};
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
-pub use truncate::Truncated;
+pub use truncate::{Truncated, TruncatedStream};
 
 /// The README's examples compile and run.
 #[cfg(all(doctest, feature = "fs"))]

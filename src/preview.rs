@@ -4,6 +4,8 @@ mod head_tail;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use head_tail::{Sketch, longest_marks};
+
 /// How a text is previewed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +32,13 @@ impl Preview {
     pub fn show(self, text: &str, budget: usize) -> String {
         match self {
             Self::HeadTail => head_tail::show(text, budget),
+        }
+    }
+
+    /// What has to be kept of a text that comes piece by piece, to show it in at most `budget` bytes.
+    pub(crate) fn sketch(self, budget: usize) -> Sketch {
+        match self {
+            Self::HeadTail => Sketch::new(budget),
         }
     }
 }

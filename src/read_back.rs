@@ -9,7 +9,7 @@ use crate::backend::BackendError;
 use crate::hint::{Hint, Kind, Language, Position};
 use crate::store::Stored;
 
-pub(crate) use other_reader::shown_by_another_reader;
+pub(crate) use other_reader::{named_in, shown_by_another_reader};
 pub use tool::ReadFileTool;
 
 /// The least room, in bytes, that a page's content has.

@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{Ledger, Plan, Request};
 use crate::config::Settings;
-use crate::content::{ToolCall, ToolError, ToolOutput};
+use crate::content::{Body, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Conversation, Format, Messages};
 use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
-use crate::truncate::{Truncated, truncate};
+use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
 
 pub use builder::Builder;
 
@@ -77,7 +77,8 @@ impl ToolReduction {
     /// What the model is to be shown of `output`: all of it if it is within the limit; else it is stored whole and replaced by a
     /// preview and a hint that says where it is.
     ///
-    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end first.
+    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end, in bounded memory;
+    /// [`truncate_stream`](Self::truncate_stream) shows it as it comes.
     ///
     /// # Errors
     ///
@@ -86,6 +87,30 @@ impl ToolReduction {
         let truncated = truncate(&self.session, call, output.into()).await?;
         self.session.observe(&truncated.report);
         Ok(truncated)
+    }
+
+    /// The same for a result that comes piece by piece, and is to be shown so: its beginning at once, and at its end either the
+    /// rest, or the end of the text and a hint. The same is stored, and the same pieces are shown; the hint comes last.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};
+    /// use futures_util::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// let log = stream::iter((1..=100_000).map(|n| Ok(Chunk::Bytes(format!("line {n}\n").into()))));
+    /// let call = ToolCall::new("call_1", "build", "{}");
+    /// let mut shown = reduction.truncate_stream(&call, ToolOutput::stream(log));
+    /// assert_eq!(shown.next().await.transpose()?, Some(Chunk::Bytes("line 1\n".into())));
+    /// while let Some(chunk) = shown.next().await {
+    ///     let _ = chunk?; // to whoever watches
+    /// }
+    /// let report = shown.report().expect("the stream has ended");
+    /// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/trunc/call_1");
+    /// # Ok(()) }
+    /// ```
+    pub fn truncate_stream(&self, call: &ToolCall, output: impl Into<ToolOutput>) -> TruncatedStream {
+        truncate_stream(&self.session, call, output.into())
     }
 
     /// The clear pass, before a model call: over the token threshold, old results are stored and replaced by hints.
@@ -152,20 +177,21 @@ impl ToolReduction {
 
 #[async_trait]
 impl Middleware for ToolReduction {
-    /// Truncates what the tool returns. A call that fails is passed on untouched, and nothing is stored.
+    /// Truncates what the tool returns; what comes as a stream goes on as one. A call that fails is passed on untouched, and nothing is stored.
     async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
         let output = next.run(call).await?;
-        if !self.session.policy(&call.name).truncates {
-            return Ok(output);
+        match output.body {
+            _ if !self.session.policy(&call.name).truncates => Ok(output),
+            Body::Stream(_) => Ok(self.truncate_stream(call, output).into()),
+            Body::Parts(_) => self.wrap_failed_call(call, output).await,
         }
-        self.wrap_failed_call(call, output).await
     }
 
     /// Truncates what the loop is going to show.
     async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
         match self.truncate(call, shown).await {
             Ok(truncated) => Ok(truncated.into()),
-            Err(error) => Err(ToolError::new(error.to_string()).with_source(error)),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::Backend;
 use crate::config::{Policy, Settings};
 use crate::hint::Language;
 use crate::report::Report;
@@ -54,11 +55,13 @@ impl Session {
     /// Where in which backend `location` is, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        policies.filter_map(|policy| policy.backend.as_ref()).find_map(|backend| {
+        let resolve = |backend: &Arc<dyn Backend>| {
             let key = backend.resolve(location).filter(|key| self.roots.own(key))?;
             let location = backend.locate(&key);
             Some(Stored { backend: backend.clone(), key, location })
-        })
+        };
+        let mut backends = policies.filter_map(|policy| policy.backend.as_ref());
+        backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
     }
 
     pub(crate) fn policy(&self, tool: &str) -> &Policy {

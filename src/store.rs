@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, Writer, digest, is_safe_segment};
 
 /// The longest call id, in bytes, that is used as a name.
 const MAX_ID: usize = 64;
 /// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
 /// Content up to so many bytes is read whole where a text has to be compared with it.
-const MAX_WHOLE: u64 = 64 << 20;
+pub(crate) const MAX_WHOLE: u64 = 64 << 20;
 /// How many bytes are asked of a backend at once.
-const BLOCK: u64 = 1 << 20;
+pub(crate) const BLOCK: u64 = 1 << 20;
+
+/// As long as any digest in a name.
+pub(crate) const DIGEST_EXAMPLE: &str = "0123456789abcdef";
 
 /// Why content is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +71,18 @@ pub(crate) struct Name {
 impl Name {
     /// `id` was written by a model: only a safe one becomes a name, as it is.
     pub(crate) fn of(id: &str, content: &[u8]) -> Self {
-        let is_digest = id.len() > MAX_ID || !is_safe_segment(id);
-        let stem = if is_digest { digest(content) } else { id.to_owned() };
-        Self { stem, ending: "", is_digest }
+        Self::of_id(id).unwrap_or_else(|| Self::of_digest(digest(content)))
+    }
+
+    /// The name that `id` gives to any content, if it is a safe one.
+    pub(crate) fn of_id(id: &str) -> Option<Self> {
+        let is_safe = id.len() <= MAX_ID && is_safe_segment(id);
+        is_safe.then(|| Self { stem: id.to_owned(), ending: "", is_digest: false })
+    }
+
+    /// The name of content that has this digest, and no name of its own.
+    pub(crate) fn of_digest(digest: String) -> Self {
+        Self { stem: digest, ending: "", is_digest: true }
     }
 
     /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …
@@ -99,8 +111,8 @@ impl Name {
     }
 
     /// The name that is free even where this one is taken.
-    pub(crate) fn with_digest(&self, content: &[u8]) -> Self {
-        Self { stem: format!("{}-{}", self.stem, digest(content)), ending: self.ending, is_digest: true }
+    pub(crate) fn with_digest(&self, digest: &str) -> Self {
+        Self { stem: format!("{}-{digest}", self.stem), ending: self.ending, is_digest: true }
     }
 
     /// The file's name.
@@ -140,11 +152,11 @@ pub(crate) fn longest_session() -> String {
 /// As long as a key gets below `roots`.
 pub(crate) fn longest_key(roots: &Roots) -> Key {
     let stem = "x".repeat(MAX_ID + MAX_SUFFIX);
-    key(roots, Phase::Truncate, &Name { stem, ending: "", is_digest: false }.with_digest(&[]))
+    key(roots, Phase::Truncate, &Name { stem, ending: "", is_digest: false }.with_digest(DIGEST_EXAMPLE))
 }
 
 #[expect(clippy::expect_used, reason = "prefix, phase and name are all made of safe segments of bounded length")]
-fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
+pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     Key::new(format!("{}{}/{}", roots.prefix, phase.folder(), name.file())).expect("safe segments")
 }
 
@@ -157,14 +169,23 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
-        let second = key(roots, phase, &name.with_digest(content));
+        Self::with_digest(roots, phase, name, &digest(content))
+    }
+
+    /// For content of which only the digest is at hand.
+    pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
+        let second = key(roots, phase, &name.with_digest(digest));
         Self { first: key(roots, phase, name), second }
     }
 
     /// Content whose own name is known to be taken.
     pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
-        let second = key(roots, phase, &name.with_digest(content));
-        Self { first: second.clone(), second }
+        Self::new(roots, phase, name, content).second_only()
+    }
+
+    /// The same without the first name, which is known to be taken.
+    pub(crate) fn second_only(self) -> Self {
+        Self { first: self.second.clone(), second: self.second }
     }
 
     /// The locations that the content may get.
@@ -172,16 +193,51 @@ impl Target {
         [backend.locate(&self.first), backend.locate(&self.second)]
     }
 
+    /// The keys to try, in this order.
+    pub(crate) fn keys(&self) -> [&Key; 2] {
+        [&self.first, &self.second]
+    }
+
     /// Stores `content` and says where. What was stored before is never overwritten.
     pub(crate) async fn save(&self, backend: &dyn Backend, content: Bytes) -> Result<Location, BackendError> {
-        for key in [&self.first, &self.second] {
+        for key in self.keys() {
             match backend.put(key, content.clone()).await? {
                 Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
                 Put::Taken => {}
             }
         }
+        Err(self.both_taken())
+    }
+
+    /// Names what `writer` was given, and says where it is.
+    pub(crate) async fn finish(
+        &self,
+        backend: &dyn Backend,
+        writer: &mut dyn Writer,
+    ) -> Result<Location, BackendError> {
+        for key in self.keys() {
+            match writer.finish(key).await? {
+                Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
+                Put::Taken => {}
+            }
+        }
+        Err(self.both_taken())
+    }
+
+    /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says where it is.
+    pub(crate) async fn keep(&self, spool: &dyn Backend, writer: &mut dyn Writer) -> Result<Location, BackendError> {
+        for key in self.keys() {
+            match writer.keep(key).await? {
+                Put::Stored | Put::AlreadyThere => return Ok(spool.locate(key)),
+                Put::Taken => {}
+            }
+        }
+        Err(self.both_taken())
+    }
+
+    fn both_taken(&self) -> BackendError {
         let message = format!("`{}` and `{}` hold other content: nothing was overwritten", self.first, self.second);
-        Err(BackendError::new(ErrorKind::Other, message))
+        BackendError::new(ErrorKind::Other, message)
     }
 }
 
@@ -244,7 +300,10 @@ mod tests {
         }
         assert_eq!(Name::of("call_1", b"content").file(), "call_1");
         assert_eq!(Name::of("call_1", b"").part(2).with_ending("image/png").file(), "call_1-2.png");
-        assert_eq!(Name::of("call_1", b"").arguments().with_digest(b"").file(), "call_1-args-e3b0c44298fc1c14");
+        assert_eq!(
+            Name::of("call_1", b"").arguments().with_digest(&digest(b"")).file(),
+            "call_1-args-e3b0c44298fc1c14"
+        );
     }
 
     #[test]

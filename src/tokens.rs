@@ -70,6 +70,11 @@ impl Meter {
         self.cache.count(text, |text| self.counter.count(text))
     }
 
+    /// As [`text`](Self::text), for a text that is not going to be counted again.
+    pub(crate) fn once(&self, text: &str) -> u64 {
+        self.counter.count(text)
+    }
+
     pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
         match part {
             PartRef::Text(text) => self.text(text),
@@ -102,35 +107,5 @@ impl Meter {
     pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
         let messages: u64 = (0..conversation.len()).map(|message| self.message(conversation, message)).sum();
         messages + tools.iter().map(|tool| self.text(&tool.to_string())).sum::<u64>()
-    }
-}
-
-/// A text is counted in pieces of so many bytes where only a part of it needs to be counted.
-const PIECE: usize = 32 * 1024;
-
-impl Meter {
-    /// Whether the texts cost at least `tokens` together. Looks at no more of them than that takes.
-    pub(crate) fn are_at_least(&self, texts: &[&str], tokens: u64) -> bool {
-        let mut missing = tokens;
-        texts.iter().any(|text| {
-            missing = self.missing(text, missing);
-            missing == 0
-        })
-    }
-
-    /// How many of `tokens` a text does not cost.
-    fn missing(&self, text: &str, tokens: u64) -> u64 {
-        let (mut rest, mut missing) = (text, tokens);
-        while rest.len() > PIECE && missing > 0 {
-            let (piece, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
-            // A cut may cost a token that the whole text does not.
-            missing = missing.saturating_sub(self.counter.count(piece).saturating_sub(2));
-            rest = tail;
-        }
-        match missing {
-            0 => 0,
-            missing if rest.len() == text.len() => missing.saturating_sub(self.text(rest)),
-            missing => missing.saturating_sub(self.counter.count(rest)),
-        }
     }
 }

@@ -225,15 +225,15 @@ fn o2_what_does_not_build_and_why() {
     `max_length_for_trunc` of the tool `grep` is 0: set at least 1, or leave the phase out with `skip_truncation`
     `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or leave the phase out with `skip_clear`
-    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 659
-    `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 659
-    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 659
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4541, or raise the limit
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4541, or raise the limit
-    `preview_length` of all tools is 50000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49541, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4541, or raise the limit
-    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49541, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 459 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4541, or raise the limit
+    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
+    `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 678
+    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of all tools is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
     `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all

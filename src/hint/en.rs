@@ -6,7 +6,7 @@ pub(super) const ENGLISH: Prose = Prose {
     truncated: "Stored in full.",
     joined: "It was {parts} texts; the first stored line gives their lengths.",
     unsaved: "It could not be stored; what is not shown is lost.",
-    interrupted: "The tool's output broke off there.",
+    interrupted: "The tool's output broke off after {bytes} bytes.",
     not_utf8: "It is not UTF-8; \u{fffd} stands for invalid bytes.",
     local: "The store failed, so this is a file on the agent's machine.",
     cleared: "Old result of {tool}.",

@@ -11,7 +11,7 @@ pub(crate) struct Prose {
     pub(super) joined: &'static str,
     /// A result over the limit was not stored, and only the preview is left.
     pub(super) unsaved: &'static str,
-    /// The tool's stream ended with an error.
+    /// The tool's stream ended with an error. `{bytes}`
     pub(super) interrupted: &'static str,
     /// The original has invalid bytes.
     pub(super) not_utf8: &'static str,
@@ -67,12 +67,13 @@ impl Prose {
     /// The sentences for a hint that truncation or clearing wrote.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
         let tool = facts.tool.get(..facts.tool.floor_char_boundary(MAX_TOOL)).unwrap_or_default();
-        let parts = facts.parts.to_string();
+        let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
         let values = [
             ("tool", if tool.is_empty() { "?" } else { tool }),
             ("mime", facts.mime.unwrap_or_default()),
             ("reader", facts.reader.unwrap_or_default()),
             ("parts", &parts),
+            ("bytes", &bytes),
         ];
         let is_stored = hint.location.is_some();
         let mut said = vec![match hint.kind {
@@ -197,7 +198,7 @@ mod tests {
         insta::assert_snapshot!(all_that_is_said(Language::English), @"
         Stored in full. Read it with read_file.
         Stored in full.
-        Stored in full. The store failed, so this is a file on the agent's machine. It was 12 texts; the first stored line gives their lengths. The tool's output broke off there. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
+        Stored in full. The store failed, so this is a file on the agent's machine. It was 12 texts; the first stored line gives their lengths. The tool's output broke off after 5 bytes. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
         It could not be stored; what is not shown is lost.
         Old result of grep. Read it with read_file.
         Old result of ?.
@@ -220,7 +221,7 @@ mod tests {
         insta::assert_snapshot!(all_that_is_said(Language::Chinese), @"
         已完整存储。可用 read_file 读取。
         已完整存储。
-        已完整存储。存储失败，此为智能体所在机器上的文件。原为 12 段文本，存储内容的首行列出各段长度。工具输出在此中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
+        已完整存储。存储失败，此为智能体所在机器上的文件。原为 12 段文本，存储内容的首行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
         内容未能保存，未显示的部分已丢失。
         grep 的旧结果。可用 read_file 读取。
         ? 的旧结果。

@@ -6,7 +6,7 @@ pub(super) const CHINESE: Prose = Prose {
     truncated: "已完整存储。",
     joined: "原为 {parts} 段文本，存储内容的首行列出各段长度。",
     unsaved: "内容未能保存，未显示的部分已丢失。",
-    interrupted: "工具输出在此中断。",
+    interrupted: "工具输出在 {bytes} 字节后中断。",
     not_utf8: "内容不是 UTF-8，\u{fffd} 代表无效字节。",
     local: "存储失败，此为智能体所在机器上的文件。",
     cleared: "{tool} 的旧结果。",

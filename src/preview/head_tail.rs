@@ -1,26 +1,123 @@
 //! The beginning and the end of a text.
 
-use crate::hint::count_lines;
-
 /// The share of a piece in which a line boundary counts as near.
 const NEAR: usize = 4;
+/// The longest character, in bytes.
+const MAX_CHAR: usize = 4;
+/// The end that is kept of a text is cut back when it has grown by so many bytes at least.
+const MIN_TAIL: usize = 1024;
 /// How many marks of a text are compared with another text, at most.
 const MAX_MARKS: usize = 16;
 
-pub(super) fn show(text: &str, budget: usize) -> String {
-    if text.len() <= budget {
-        return text.to_owned();
+/// What has to be kept of a text, as it comes, so that its beginning and its end can be shown. Costs a few times the budget,
+/// however long the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Sketch {
+    budget: usize,
+    /// All of the text, or at least its first `budget` bytes.
+    head: String,
+    /// All of the text, or at least its last `budget` bytes and a character before them.
+    tail: String,
+    bytes: u64,
+    feeds: u64,
+}
+
+impl Sketch {
+    /// Of an empty text, of which at most `budget` bytes are going to be shown.
+    pub(super) fn new(budget: usize) -> Self {
+        Self { budget, head: String::new(), tail: String::new(), bytes: 0, feeds: 0 }
     }
-    // The head depends on the budget alone, so that a stream can show it before its end is known.
-    let head = head(text, budget / 2);
-    let lines = count_lines(text.as_bytes());
-    let longest_mark = Gap { bytes: text.len(), first: lines, last: lines, is_one_line: false };
-    let marks = longest_mark.render().len() + lines.to_string().len() + "-".len() + 2 * "\n".len();
-    let Some(left) = budget.checked_sub(head.len() + marks).filter(|left| *left > 0) else {
-        return String::new();
-    };
-    let tail = tail(text, left);
-    join(text, head.len(), text.len() - tail.len())
+
+    /// Of `text`, as far as showing it in `budget` bytes takes.
+    fn of(text: &str, budget: usize) -> Self {
+        let mut sketch = Self::new(budget);
+        sketch.push(text);
+        sketch
+    }
+
+    /// The text goes on with `text`.
+    pub(crate) fn push(&mut self, text: &str) {
+        self.add(text, text, text.len() as u64, count_feeds(text));
+    }
+
+    /// The text goes on with one of which `other` is the sketch, made for the same budget.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.add(&other.head, &other.tail, other.bytes, other.feeds);
+    }
+
+    fn add(&mut self, head: &str, tail: &str, bytes: u64, feeds: u64) {
+        if let Some(missing) = self.budget.checked_sub(self.head.len()).filter(|missing| *missing > 0) {
+            self.head.push_str(&head[..head.ceil_char_boundary(missing)]);
+        }
+        let keep = self.budget.saturating_add(MAX_CHAR);
+        if tail.len() >= keep || (tail.len() as u64) < bytes {
+            self.tail.clear();
+        }
+        self.tail.push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
+        // Not at every push: a text may come byte by byte.
+        if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
+            self.tail.drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
+        }
+        self.bytes += bytes;
+        self.feeds += feeds;
+    }
+
+    /// How long the text is so far, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The lines so far: a last one without a line feed counts too.
+    pub(crate) fn lines(&self) -> u64 {
+        self.feeds + u64::from(!self.tail.is_empty() && !self.tail.ends_with('\n'))
+    }
+
+    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget for the head, whatever follows.
+    pub(crate) fn settled(&self, head: usize) -> &str {
+        if self.head.len() >= head {
+            return self::head(&self.head, head);
+        }
+        // No line boundary cuts it further.
+        let sure = head.saturating_sub(MAX_CHAR);
+        &self.head[..self.head.floor_char_boundary(sure - sure / NEAR)]
+    }
+
+    /// What is shown of the text: at most `head` bytes of its beginning, and with its end at most `budget`. A budget too small
+    /// for anything sensible gives an empty preview.
+    pub(crate) fn show(&self, head: usize, budget: usize) -> String {
+        if self.bytes <= budget as u64 {
+            return self.head.clone();
+        }
+        // The head depends on its budget alone, so that a stream can show it before its end is known.
+        let head = self::head(&self.head, head);
+        let lines = self.lines();
+        let left = budget.checked_sub(head.len() + marks(self.bytes, lines)).filter(|left| *left > 0);
+        let Some(left) = left else { return String::new() };
+        let tail = tail(&self.tail, left);
+        let before = &self.tail[..self.tail.len() - tail.len()];
+        let (first, last) = (count_feeds(head), count_feeds(tail));
+        let gap = Gap {
+            bytes: self.bytes - (head.len() + tail.len()) as u64,
+            feeds: self.feeds - first - last,
+            ends_a_line: before.ends_with('\n'),
+            is_one_line: self.feeds == 0,
+        };
+        gap.between(head, tail)
+    }
+}
+
+/// The most bytes that [`Sketch::show`] can need beside head and tail.
+pub(crate) fn longest_marks() -> usize {
+    marks(u64::MAX, u64::MAX)
+}
+
+/// The bytes of the mark in a text of so many bytes and lines, and of the line feeds around it, at most.
+fn marks(bytes: u64, lines: u64) -> usize {
+    mark(bytes, lines, lines, false).len() + lines.to_string().len() + "-".len() + 2 * "\n".len()
+}
+
+pub(super) fn show(text: &str, budget: usize) -> String {
+    Sketch::of(text, budget).show(budget / 2, budget)
 }
 
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
@@ -71,31 +168,43 @@ fn tail(text: &str, budget: usize) -> &str {
 /// Head, mark and tail of `text`, with `start..stop` left out.
 fn join(text: &str, start: usize, stop: usize) -> String {
     let (head, gap, tail) = (&text[..start], &text[start..stop], &text[stop..]);
-    let first = head.bytes().filter(|b| *b == b'\n').count() as u64 + 1;
-    let feeds = gap.bytes().filter(|b| *b == b'\n').count() as u64;
-    let last = first + feeds - u64::from(gap.ends_with('\n'));
-    let is_one_line = !text.contains('\n');
-    let feed = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-    let mark = Gap { bytes: gap.len(), first, last, is_one_line }.render();
-    format!("{head}{feed}{mark}\n{tail}")
+    let gap = Gap {
+        bytes: gap.len() as u64,
+        feeds: count_feeds(gap),
+        ends_a_line: gap.ends_with('\n'),
+        is_one_line: !text.contains('\n'),
+    };
+    gap.between(head, tail)
 }
 
-/// What is left out. The mark is the same in every language.
+fn count_feeds(text: &str) -> u64 {
+    text.bytes().filter(|byte| *byte == b'\n').count() as u64
+}
+
+/// What is left out.
 struct Gap {
-    bytes: usize,
-    first: u64,
-    last: u64,
+    bytes: u64,
+    feeds: u64,
+    ends_a_line: bool,
     is_one_line: bool,
 }
 
 impl Gap {
-    fn render(&self) -> String {
-        let Self { bytes, first, last, is_one_line } = self;
-        match () {
-            () if *is_one_line => format!("[… {bytes} B …]"),
-            () if first == last => format!("[… {bytes} B, L{first} …]"),
-            () => format!("[… {bytes} B, L{first}-{last} …]"),
-        }
+    fn between(&self, head: &str, tail: &str) -> String {
+        let first = count_feeds(head) + 1;
+        let last = first + self.feeds - u64::from(self.ends_a_line);
+        let feed = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let mark = mark(self.bytes, first, last, self.is_one_line);
+        format!("{head}{feed}{mark}\n{tail}")
+    }
+}
+
+/// The mark is the same in every language.
+fn mark(bytes: u64, first: u64, last: u64, is_one_line: bool) -> String {
+    match () {
+        () if is_one_line => format!("[… {bytes} B …]"),
+        () if first == last => format!("[… {bytes} B, L{first} …]"),
+        () => format!("[… {bytes} B, L{first}-{last} …]"),
     }
 }
 
@@ -144,6 +253,30 @@ mod tests {
             let shown = show(&text, budget);
             prop_assert!(shown.len() <= budget || shown == text && text.len() <= budget);
             prop_assert!(crate::preview::holds_only(&shown, &text), "{shown:?}");
+        }
+
+        #[test]
+        fn a_sketch_shows_the_same_however_it_was_fed(
+            text in "([a-z€字 ]{0,30}\n?){0,60}", budget in 0usize..400, cuts in proptest::collection::vec(0usize..2_000, 0..20),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            cuts.sort_unstable();
+            let (mut sketch, mut joined, mut from) = (Sketch::new(budget), Sketch::new(budget), 0);
+            for cut in cuts.into_iter().chain([text.len()]) {
+                sketch.push(&text[from..cut]);
+                joined.append(&Sketch::of(&text[from..cut], budget));
+                from = cut;
+                for share in [budget, budget / 2, budget / 3] {
+                    let so_far = &text[..from];
+                    prop_assert_eq!(sketch.show(share / 2, share), show(so_far, share));
+                    prop_assert_eq!(joined.show(share / 2, share), show(so_far, share));
+                    // An empty preview has no beginning: too small a budget.
+                    if share - share / 2 > longest_marks() {
+                        prop_assert!(show(&text, share).starts_with(sketch.settled(share / 2)));
+                    }
+                }
+            }
+            prop_assert_eq!(sketch.lines(), crate::hint::count_lines(text.as_bytes()));
         }
 
         #[test]

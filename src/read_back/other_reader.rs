@@ -28,8 +28,7 @@ pub(crate) async fn shown_by_another_reader(
     text: &str,
     room: usize,
 ) -> Option<(Stored, Vec<Part>)> {
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let stored = location_in(session, &arguments, &mut MAX_WORDS.clone())?;
+    let stored = named_in(session, call)?;
     let content = stored.whole().await.ok()??;
     let Read { from, beside } = match std::str::from_utf8(&content) {
         Ok(content) => stretch(text, content).or_else(|| compare(text, content))?,
@@ -39,6 +38,12 @@ pub(crate) async fn shown_by_another_reader(
     let page = page(&stored, from, None, room, session.language()).await.ok()?;
     let beside = (!beside.is_empty()).then_some(Part::Text(beside));
     Some((stored, beside.into_iter().chain([Part::Text(page)]).collect()))
+}
+
+/// Content of this session that the call's arguments name.
+pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    location_in(session, &arguments, &mut MAX_WORDS.clone())
 }
 
 /// The first location that the arguments name, as a value or as a word of a command.

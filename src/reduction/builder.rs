@@ -246,9 +246,11 @@ fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots
     let probe = longest_key(roots);
     let mut known = HashMap::new();
     for backend in policies.filter_map(|policy| policy.backend.as_ref()) {
-        let identity = backend.identity();
-        if *known.entry(backend.locate(&probe)).or_insert(identity) != identity {
-            return Err(BuildError::SameLocations);
+        for store in std::iter::once(backend.clone()).chain(backend.spool()) {
+            let identity = store.identity();
+            if *known.entry(store.locate(&probe)).or_insert(identity) != identity {
+                return Err(BuildError::SameLocations);
+            }
         }
     }
     Ok(())
@@ -277,8 +279,9 @@ fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, ro
         return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
     }
     // Sessions made from this reduction keep the promise too, whatever their id.
-    let longest_location = backend.locate(&longest_key(&roots.below(&longest_session())));
-    let longest_hint = longest_hint(settings, longest_location);
+    let key = longest_key(&roots.below(&longest_session()));
+    let longest_hint = longest_hint(settings, backend.locate(&key), false)
+        .max(backend.spool().map_or(0, |spool| longest_hint(settings, spool.locate(&key), true)));
     let at_least = longest_hint + MIN_PAGE;
     if limit < at_least {
         return Err(BuildError::LimitTooSmall { tool, limit, at_least });
@@ -291,10 +294,10 @@ fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, ro
 }
 
 /// The longest that a hint of truncation gets, its preview aside.
-fn longest_hint(settings: &Settings, location: Location) -> usize {
+fn longest_hint(settings: &Settings, location: Location, local: bool) -> usize {
     let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
     hint.lines = Some(999_999_999_999);
-    hint.notes = Notes { local: false, interrupted: true, not_utf8: true, joined: true };
+    hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
     hint.location = Some(location);
     let facts = Facts { reader: settings.read_file_tool_name.as_deref(), parts: 999_999, ..Facts::default() };
     hint.prose = settings.language.prose().of_hint(&hint, facts);

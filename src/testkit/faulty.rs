@@ -1,6 +1,7 @@
 //! A store that fails on cue.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::{Future, pending};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -226,7 +227,12 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(FaultyWriter { inner: self.inner.writer().await?, cues: Arc::clone(&self.cues) }))
+        Ok(Box::new(FaultyWriter {
+            inner: self.inner.writer().await?,
+            cues: Arc::clone(&self.cues),
+            written: Vec::new(),
+            has_failed: false,
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
@@ -238,25 +244,48 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 }
 
-#[derive(Debug)]
+/// Gives what it has after a failure too, as the contract asks, whatever became of the writer behind.
 struct FaultyWriter {
     inner: Box<dyn Writer>,
     cues: Arc<Cues>,
+    written: Vec<u8>,
+    has_failed: bool,
+}
+
+impl fmt::Debug for FaultyWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyWriter").field("inner", &self.inner).field("written", &self.written.len()).finish()
+    }
+}
+
+impl FaultyWriter {
+    async fn read_now(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        if !self.has_failed {
+            return self.inner.read(range).await;
+        }
+        let bounded = |place: u64| usize::try_from(place).map_or(self.written.len(), |at| at.min(self.written.len()));
+        let end = bounded(range.end);
+        Ok(Bytes::copy_from_slice(&self.written[bounded(range.start).min(end)..end]))
+    }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Writer for FaultyWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        self.written.extend_from_slice(&chunk);
         on_cue(&self.cues.chunks, self.inner.write(chunk)).await
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
-        on_cue(&self.cues.reads, self.inner.read(range)).await
+        let cues = Arc::clone(&self.cues);
+        on_cue(&cues.reads, self.read_now(range)).await
     }
 
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
-        on_cue(&self.cues.writes, self.inner.finish(key)).await
+        let finished = on_cue(&self.cues.writes, self.inner.finish(key)).await;
+        self.has_failed |= finished.is_err();
+        finished
     }
 
     async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {

@@ -2,48 +2,48 @@
 
 use std::cmp::Reverse;
 
-use bytes::Bytes;
-
-use super::stored_bytes;
+use super::splitter::{Size, Slot, first_head, has_settled_head, size};
+use super::text::Text;
 use crate::backend::Location;
 use crate::config::{Limit, Policy};
-use crate::content::{Part, Piece};
-use crate::hint::{Facts, Hint, Kind, Notes, count_lines};
+use crate::hint::{Facts, Hint, Kind, Notes, Placement};
 use crate::session::Session;
-use crate::store::{Name, Phase, Target};
+use crate::store::{DIGEST_EXAMPLE, Name, Phase, Target};
 
 /// More texts than this are stored as one: so many hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
 
-/// A text that is to be stored and replaced by a hint.
+/// A text that is to be stored and replaced by a hint: the hint that is to be, but for its location.
 #[derive(Debug)]
 pub(super) struct Cut {
-    pub(super) draft: Draft,
-    /// The other pieces that are stored with it and leave the result.
-    pub(super) drops: Vec<usize>,
-}
-
-/// The hint that is to be, but for its location.
-#[derive(Debug)]
-pub(super) struct Draft {
-    /// The piece that it replaces.
-    pub(super) index: usize,
+    /// The slot that it replaces.
+    pub(super) slot: usize,
     /// Which of the result's stored texts it is, counted from 1.
     pub(super) number: usize,
-    pub(super) content: Bytes,
+    /// What is stored, if it is more than the slot's own bytes.
+    pub(super) joined: Option<Joined>,
+    bytes: u64,
     lines: u64,
     notes: Notes,
-    parts: usize,
     preview: String,
 }
 
-impl Draft {
-    pub(super) fn hint(&self, session: &Session, location: Option<Location>) -> Hint {
-        let mut hint = Hint::new(Kind::Truncated, self.content.len() as u64);
+/// Several texts that are stored as one: a line with their lengths, then each with a line feed behind it.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) manifest: String,
+    /// The slots, in order. All but the first leave the result.
+    pub(super) slots: Vec<usize>,
+}
+
+impl Cut {
+    pub(super) fn hint(&self, session: &Session, location: Option<Location>, local: bool) -> Hint {
+        let mut hint = Hint::new(Kind::Truncated, self.bytes);
         hint.lines = Some(self.lines);
-        hint.notes = self.notes;
+        hint.notes = Notes { local, ..self.notes };
         hint.location = location;
-        let facts = Facts { reader: session.reader(), parts: self.parts, ..Facts::default() };
+        let parts = self.joined.as_ref().map_or(1, |joined| joined.slots.len());
+        let facts = Facts { reader: session.reader(), parts, ..Facts::default() };
         hint.prose = session.language().prose().of_hint(&hint, facts);
         hint.preview.clone_from(&self.preview);
         hint
@@ -52,177 +52,215 @@ impl Draft {
 
 /// A text of a result, before it is decided about.
 #[derive(Clone, Copy)]
-struct Text<'p> {
-    index: usize,
-    shown: &'p str,
-    not_utf8: bool,
-    is_json: bool,
+struct Candidate<'s> {
+    slot: usize,
+    text: &'s Text,
+    /// Whether it may have been shown in part already, and so keeps the head that it was shown with.
+    is_first: bool,
 }
 
-impl Text<'_> {
+impl Candidate<'_> {
     /// Whether it can't stay as it is, however short the others are.
     fn must_be_stored(self) -> bool {
-        self.not_utf8 || self.is_json
+        !self.text.is_utf8() || self.text.json.is_some()
     }
 }
 
-/// Whether the texts together are strictly more than the limit.
-pub(super) fn is_over<'t>(session: &Session, limit: Limit, texts: impl IntoIterator<Item = &'t str> + Clone) -> bool {
-    match limit {
-        Limit::Bytes(bytes) => texts.into_iter().map(str::len).sum::<usize>() > bytes,
-        Limit::Tokens { tokens } => texts.into_iter().map(|text| session.meter().text(text)).sum::<u64>() > tokens,
-    }
+pub(super) fn plan(session: &Session, policy: &Policy, id: &str, slots: &[Slot], interrupted: bool) -> Vec<Cut> {
+    Planner { session, policy, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
 }
 
 struct Planner<'a> {
     session: &'a Session,
     policy: &'a Policy,
     id: &'a str,
-    pieces: &'a [Piece],
     interrupted: bool,
-}
-
-pub(super) fn plan(session: &Session, policy: &Policy, id: &str, pieces: &[Piece], interrupted: bool) -> Vec<Cut> {
-    Planner { session, policy, id, pieces, interrupted }.plan()
+    is_several: bool,
 }
 
 impl Planner<'_> {
-    fn plan(&self) -> Vec<Cut> {
-        let json: Vec<(usize, String)> = self
-            .pieces
-            .iter()
-            .enumerate()
-            .filter_map(|(index, piece)| match piece {
-                Piece::Part(Part::Json(value)) => Some((index, value.to_string())),
-                _ => None,
-            })
-            .filter(|(_, text)| is_over(self.session, self.policy.limit, [text.as_str()]))
-            .collect();
-        // A JSON document counts for itself; once it is shown as a hint, the hint is a text like the others.
-        let mut json = json.iter().peekable();
-        let texts: Vec<Text<'_>> = self
-            .pieces
-            .iter()
-            .enumerate()
-            .filter_map(|(index, piece)| match piece {
-                Piece::Part(Part::Text(text)) => Some(Text { index, shown: text, not_utf8: false, is_json: false }),
-                Piece::NotUtf8 { text, .. } => Some(Text { index, shown: text, not_utf8: true, is_json: false }),
-                Piece::Part(Part::Json(_)) => {
-                    let (_, shown) = json.next_if(|(at, _)| *at == index)?;
-                    Some(Text { index, shown, not_utf8: false, is_json: true })
-                }
-                Piece::Part(_) => None,
-            })
-            .collect();
-        let mut cuts = self.cut_texts(&texts);
+    fn plan(&self, slots: &[Slot]) -> Vec<Cut> {
+        let mut is_first = true;
+        let texts = slots.iter().enumerate().filter_map(|(slot, part)| match part {
+            Slot::Text(text) => Some(Candidate { slot, text, is_first: std::mem::take(&mut is_first) }),
+            Slot::Part(_) | Slot::Shown => None,
+        });
+        let (lost, texts): (Vec<_>, Vec<_>) = texts.partition(|candidate| candidate.text.is_lost());
+        // What is lost is shown as a preview whatever the others are.
+        let mut cuts: Vec<Cut> =
+            lost.iter().map(|candidate| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate))).collect();
+        cuts.extend(self.cut_texts(&texts, &cuts));
         // Names in the order of the parts: `<id>`, `<id>-2`, …
-        cuts.sort_by_key(|cut| cut.draft.index);
+        cuts.sort_by_key(|cut| cut.slot);
         for (cut, number) in cuts.iter_mut().zip(1..) {
-            cut.draft.number = number;
+            cut.number = number;
         }
         cuts
     }
 
-    fn cut_texts(&self, texts: &[Text<'_>]) -> Vec<Cut> {
-        let mut longest: Vec<Text<'_>> = texts.to_vec();
-        longest.sort_by_key(|text| (Reverse(text.shown.len()), text.index));
+    /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so many shares.
+    ///
+    /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that; what is left
+    /// is shared equally.
+    fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
+        let all = self.policy.preview_length;
+        if !has_settled_head(self.policy) || !cut.iter().any(|candidate| candidate.is_first) {
+            let all = all / shares.max(1);
+            return Budget { head: all / 2, all };
+        }
+        let head = first_head(self.policy);
+        let share = (all - head) / shares.max(1);
+        if candidate.is_first { Budget { head, all: head + share } } else { Budget { head: share / 2, all: share } }
+    }
+
+    fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
+        let mut longest: Vec<Candidate<'_>> = texts.to_vec();
+        longest.sort_by_key(|candidate| (Reverse(candidate.text.length()), candidate.slot));
         for count in 0..=longest.len().min(MAX_CUTS) {
             let (cut, rest) = longest.split_at(count);
-            let share = self.policy.preview_length / count.max(1);
             // Shares only get smaller from here on: once a cut is no gain, more cuts are none either.
-            let Some(mut cuts) = cut.iter().map(|text| self.cut(*text, share)).collect::<Option<Vec<_>>>() else {
-                break;
-            };
+            let cuts: Option<Vec<Cut>> =
+                cut.iter().map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate))).collect();
+            let Some(mut cuts) = cuts else { break };
             // Bytes that can't be shown are stored all the same.
-            let whole = rest.iter().filter(|text| text.must_be_stored());
-            cuts.extend(whole.map(|text| Cut { draft: self.draft(*text, text.shown.to_owned()), drops: Vec::new() }));
-            if self.fits(&cuts, rest) {
+            let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
+            let is_at_hand = whole.try_for_each(|candidate| {
+                cuts.push(self.shown_whole(*candidate)?);
+                Some(())
+            });
+            if is_at_hand.is_some() && self.fit(cuts.iter().chain(lost), rest) {
                 return cuts;
             }
         }
         // All texts as one, and each document for itself; where that does not fit either, the documents too.
-        let (json, plain): (Vec<Text<'_>>, Vec<Text<'_>>) = texts.iter().partition(|text| text.is_json);
-        let share = self.policy.preview_length / (json.len() + 1);
-        let documents = json.iter().map(|text| self.cut(*text, share));
-        let apart: Option<Vec<Cut>> = documents.chain([self.join(&plain, share)]).collect();
-        match apart.filter(|cuts| self.fits(cuts, &[])) {
+        let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) =
+            texts.iter().partition(|candidate| candidate.text.json.is_some());
+        let shares = json.len() + 1;
+        let documents = json.iter().map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
+        let joined = plain.first().and_then(|first| self.join(&plain, self.share(texts, shares, *first)));
+        let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
+        match apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[])) {
             Some(cuts) => cuts,
-            None => self.join(texts, self.policy.preview_length).into_iter().collect(),
+            None => {
+                let all = texts.first().and_then(|first| self.join(texts, self.share(texts, 1, *first)));
+                all.into_iter().collect()
+            }
         }
     }
 
     /// Whether the hints, with the longest location each can get, and the other texts are within the limit together.
-    fn fits(&self, cuts: &[Cut], rest: &[Text<'_>]) -> bool {
-        let hints: Vec<String> = cuts.iter().map(|cut| self.longest(&cut.draft)).collect();
-        let others = rest.iter().filter(|text| !text.must_be_stored()).map(|text| text.shown);
-        !is_over(self.session, self.policy.limit, hints.iter().map(String::as_str).chain(others))
+    fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
+        let limit = self.policy.limit;
+        let hints = cuts.map(|cut| {
+            let hints = self.hints(cut).into_iter().map(|hint| self.size_of_hint(&hint));
+            hints.reduce(Size::max).unwrap_or_default()
+        });
+        let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
+        let others = others.map(|candidate| size(self.session, limit, candidate.text));
+        !hints.chain(others).fold(Size::default(), Size::plus).is_over(limit)
     }
 
-    /// The text cut to `budget` bytes of preview, if that gains anything. What can't be shown as it is has to be stored anyway.
-    fn cut(&self, text: Text<'_>, budget: usize) -> Option<Cut> {
-        let draft = self.draft(text, self.policy.preview.show(text.shown, budget));
-        (text.not_utf8 || self.is_gain(&draft, &[text.shown])).then_some(Cut { draft, drops: Vec::new() })
+    fn size_of_hint(&self, hint: &str) -> Size {
+        let counts = matches!(self.policy.limit, Limit::Tokens { .. });
+        Size { bytes: hint.len() as u64, tokens: if counts { self.session.meter().text(hint) } else { 0 } }
     }
 
-    fn draft(&self, text: Text<'_>, preview: String) -> Draft {
-        let content = stored_bytes(&self.pieces[text.index]);
-        let notes = Notes { not_utf8: text.not_utf8, interrupted: self.interrupted, ..Notes::default() };
-        Draft { index: text.index, number: 1, lines: count_lines(&content), content, notes, parts: 1, preview }
+    /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be stored anyway.
+    fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
+        let cut = self.cut_to(candidate, budget);
+        let is_headless = candidate.is_first && has_settled_head(self.policy) && cut.preview.is_empty();
+        let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
+        (is_gain && !is_headless).then_some(cut)
     }
 
-    /// All texts as one object: a line with their lengths, as JSON, then one after the other, each with a line feed behind it.
-    fn join(&self, texts: &[Text<'_>], budget: usize) -> Option<Cut> {
+    fn cut_to(&self, candidate: Candidate<'_>, Budget { head, all }: Budget) -> Cut {
+        self.cut_as(candidate, candidate.text.sketch.show(head, all))
+    }
+
+    /// `None` for a text that is not in memory: it is over the limit.
+    fn shown_whole(&self, candidate: Candidate<'_>) -> Option<Cut> {
+        Some(self.cut_as(candidate, candidate.text.shown()?.into_owned()))
+    }
+
+    fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
+        let Candidate { slot, text, .. } = candidate;
+        let notes = Notes { not_utf8: !text.is_utf8(), interrupted: self.interrupted, ..Notes::default() };
+        Cut { slot, number: 1, joined: None, bytes: text.bytes, lines: text.sketch.lines(), notes, preview }
+    }
+
+    /// All texts as one object.
+    fn join(&self, texts: &[Candidate<'_>], Budget { head, all }: Budget) -> Option<Cut> {
         let first = texts.first()?;
-        let contents: Vec<Bytes> = texts.iter().map(|text| stored_bytes(&self.pieces[text.index])).collect();
-        let lengths: Vec<usize> = contents.iter().map(Bytes::len).collect();
-        let mut content = serde_json::json!({"offcut_parts": lengths}).to_string().into_bytes();
-        content.push(b'\n');
-        let mut shown = String::new();
-        for (text, bytes) in texts.iter().zip(&contents) {
-            content.extend_from_slice(bytes);
-            content.push(b'\n');
-            shown.push_str(text.shown);
-            shown.push('\n');
+        let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
+        let mut manifest = serde_json::json!({"offcut_parts": lengths}).to_string();
+        manifest.push('\n');
+        let mut sketch = self.policy.preview.sketch(self.policy.preview_length);
+        for candidate in texts {
+            sketch.append(&candidate.text.sketch);
+            sketch.push("\n");
         }
         let notes = Notes {
-            not_utf8: texts.iter().any(|text| text.not_utf8),
+            not_utf8: texts.iter().any(|candidate| !candidate.text.is_utf8()),
             interrupted: self.interrupted,
             joined: true,
             local: false,
         };
-        let preview = self.policy.preview.show(&shown, budget);
-        let (index, lines, parts) = (first.index, count_lines(&content), texts.len());
-        let draft = Draft { index, number: 1, lines, content: content.into(), notes, parts, preview };
-        let all: Vec<&str> = texts.iter().map(|text| text.shown).collect();
-        let is_gain = notes.not_utf8 || self.is_gain(&draft, &all);
-        let drops = texts[1..].iter().map(|text| text.index).collect();
-        is_gain.then_some(Cut { draft, drops })
+        let cut = Cut {
+            slot: first.slot,
+            number: 1,
+            bytes: manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>(),
+            lines: sketch.lines() + 1,
+            joined: Some(Joined { manifest, slots: texts.iter().map(|candidate| candidate.slot).collect() }),
+            notes,
+            preview: sketch.show(head, all),
+        };
+        (notes.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }
 
     /// Whether the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
-    fn is_gain(&self, draft: &Draft, texts: &[&str]) -> bool {
-        let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        self.locations(draft).into_iter().all(|location| {
-            let hint = draft.hint(self.session, Some(location)).render();
-            let meter = self.session.meter();
-            hint.len() < bytes && meter.are_at_least(texts, meter.text(&hint))
-        })
+    fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
+        let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
+        let hints = self.hints(cut);
+        let costs = || hints.iter().map(|hint| self.session.meter().text(hint)).max().unwrap_or_default();
+        let tokens = || texts.iter().map(|candidate| candidate.text.tokens_at_least(self.session)).sum::<u64>();
+        hints.iter().all(|hint| (hint.len() as u64) < bytes) && costs() <= tokens()
     }
 
-    fn longest(&self, draft: &Draft) -> String {
-        let hints = self.locations(draft).into_iter().map(|location| draft.hint(self.session, Some(location)).render());
-        hints.max_by_key(String::len).unwrap_or_default()
+    /// Every form that the hint can get, the longest of each kind: wherever it is stored, and before or behind its preview.
+    fn hints(&self, cut: &Cut) -> Vec<String> {
+        let mut hints = Vec::new();
+        for (location, local) in self.locations() {
+            let mut hint = cut.hint(self.session, Some(location), local);
+            for placement in [Placement::First, Placement::Last] {
+                hint.placement = placement;
+                hints.push(hint.render());
+            }
+        }
+        hints
     }
 
-    /// Where it may be stored. The number behind the name is not known yet: one of six digits is as long as any.
-    fn locations(&self, draft: &Draft) -> Vec<Location> {
+    /// Where it may be stored, and whether that is the spool.
+    fn locations(&self) -> Vec<(Location, bool)> {
         let Some(backend) = &self.policy.backend else { return Vec::new() };
-        let numbers = if self.pieces.len() > 1 { &[1, 999_999][..] } else { &[1] };
-        let names = numbers.iter().map(|number| Name::of(self.id, &draft.content).part(*number));
-        names
-            .flat_map(|name| {
-                Target::new(self.session.roots(), Phase::Truncate, &name, &draft.content).locations(backend)
-            })
-            .collect()
+        // The number behind the name is not known yet: one of six digits is as long as any.
+        let numbers = if self.is_several { &[1, 999_999][..] } else { &[1] };
+        let spool = backend.spool();
+        let stores = [Some((backend, false)), spool.as_ref().map(|spool| (spool, true))];
+        let mut locations = Vec::new();
+        for number in numbers {
+            let name = Name::of_id(self.id).unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
+            let target = Target::with_digest(self.session.roots(), Phase::Truncate, &name, DIGEST_EXAMPLE);
+            for (store, local) in stores.into_iter().flatten() {
+                locations.extend(target.keys().map(|key| (store.locate(key), local)));
+            }
+        }
+        locations
     }
+}
+
+/// What a preview may take, in bytes.
+#[derive(Clone, Copy)]
+struct Budget {
+    head: usize,
+    all: usize,
 }

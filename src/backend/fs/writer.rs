@@ -77,13 +77,18 @@ impl Writer for FsWriter {
         let (mut stage, buffer) = self.take()?;
         let key = key.clone();
         let named = blocking(move || {
-            let named = stage.write(&buffer).and_then(|()| stage.name(&key));
-            let put = named.map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)))?;
-            // Kept for another name, or dropped here, on the thread that may block.
-            Ok((put, (put == Put::Taken).then_some(stage)))
+            // Half a buffer may have been written: nobody knows what such a file holds.
+            if let Err(source) = stage.write(&buffer) {
+                return Err(failed(source, Doing::Stage, &Location::new(&*stage.store().shown)));
+            }
+            let named = stage.name(&key);
+            let put = named.map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
+            // Kept to be read or for another name, or dropped here, on the thread that may block.
+            let is_stored = matches!(put, Ok(Put::Stored | Put::AlreadyThere));
+            Ok((put, (!is_stored).then_some(stage)))
         });
         let (put, stage) = named.await?;
         self.stage = stage;
-        Ok(put)
+        put
     }
 }

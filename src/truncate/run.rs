@@ -1,0 +1,435 @@
+//! One result on its way: what the splitter and the plan decide, done.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cut::{self, Cut, Joined};
+use super::nothing_done;
+use super::save::{Place, Saved, block, copy, not_there};
+use super::splitter::{self, Slot, Splitter, part_size, text_bytes};
+use super::text::{Content, Text};
+use crate::backend::{Backend, BackendError, Writer};
+use crate::config::{Limit, OnOffloadError, Policy};
+use crate::content::{Chunk, Part, ToolCall};
+use crate::error::Error;
+use crate::hint::Placement;
+use crate::read_back::{named_in, shown_by_another_reader};
+use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
+use crate::session::Session;
+use crate::store::MAX_WHOLE;
+
+/// A stream that could not be stored is shown whole up to so many bytes: more has no place in memory, nor in a context.
+const MAX_TAKEN_BACK: u64 = 16 << 20;
+
+/// What one call returned, as far as it has come.
+pub(super) struct Run {
+    session: Session,
+    call: ToolCall,
+    policy: Policy,
+    backend: Arc<dyn Backend>,
+    splitter: Splitter,
+    /// Whether it may be another reader's page of what is stored already.
+    may_be_a_page: bool,
+    /// Where the bytes go that leave memory.
+    spill: Option<Box<dyn Writer>>,
+    /// Everything passes: the store failed before anything was given out of hand.
+    passes: bool,
+    decision: Decision,
+}
+
+impl Run {
+    /// `None` if the tool's results are never truncated.
+    pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
+        let policy = session.policy(&call.name).clone();
+        let backend = policy.backend.clone().filter(|_| policy.truncates)?;
+        let may_be_a_page = named_in(session, call).is_some();
+        // What another reader returned of stored content can only be told from the whole of it.
+        let (placement, spill_above) = if may_be_a_page { (Placement::First, MAX_WHOLE) } else { (placement, 0) };
+        let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
+        let decision = Decision {
+            tool: call.name.clone(),
+            call_id: call.id.clone(),
+            message: None,
+            subject: Subject::Result,
+            outcome: Outcome::Kept(Reason::WithinLimit),
+            bytes: Change::default(),
+            tokens: matches!(policy.limit, Limit::Tokens { .. }).then(Change::default),
+            locations: Vec::new(),
+            error: None,
+        };
+        Some(Self {
+            session: session.clone(),
+            call: call.clone(),
+            policy,
+            backend,
+            splitter,
+            may_be_a_page,
+            spill: None,
+            passes: false,
+            decision,
+        })
+    }
+
+    /// The result goes on with `chunk`. What comes back is shown now.
+    pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Error> {
+        if self.passes {
+            self.passes_by(&chunk);
+            return Ok(vec![chunk]);
+        }
+        let step = self.splitter.push(chunk);
+        if let Some(bytes) = step.spill
+            && let Err(error) = self.spill(bytes.clone()).await
+        {
+            self.failed(error)?;
+            let is_all = self.splitter.spilled == bytes.len() as u64;
+            if is_all && self.session.settings().on_offload_error == OnOffloadError::KeepOriginal {
+                self.splitter.take_back(&bytes);
+                self.passes = true;
+                return Ok(step.show.into_iter().chain(self.pass_held()).collect());
+            }
+            self.splitter.lose_spilled();
+        }
+        Ok(step.show)
+    }
+
+    async fn spill(&mut self, bytes: Bytes) -> Result<(), BackendError> {
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            None => self.spill.insert(self.backend.writer().await?),
+        };
+        let written = spill.write(bytes).await;
+        if written.is_err() {
+            self.spill = None;
+        }
+        written
+    }
+
+    /// What the store said, and whether that is the end of it.
+    fn failed(&mut self, error: BackendError) -> Result<(), Error> {
+        if self.session.settings().on_offload_error == OnOffloadError::Fail {
+            let (tool, call_id) = (self.call.name.clone(), self.call.id.clone());
+            return Err(Error::Offload { tool, call_id, source: error });
+        }
+        self.decision.error = Some(error.to_string());
+        Ok(())
+    }
+
+    /// All that is held, as it came.
+    fn pass_held(&mut self) -> Vec<Chunk> {
+        let (shown_slots, shown_bytes) = self.splitter.shown;
+        self.decision.bytes = Change::none(self.splitter.passed.bytes + shown_bytes as u64);
+        let slots = std::mem::take(&mut self.splitter.slots);
+        let mut chunks = Vec::new();
+        for (index, slot) in slots.into_iter().enumerate() {
+            match slot {
+                Slot::Text(text) => chunks.extend(passing(text, if index == shown_slots { shown_bytes } else { 0 })),
+                Slot::Part(part) => chunks.push(Chunk::Part(part)),
+                Slot::Shown => {}
+            }
+        }
+        chunks.iter().for_each(|chunk| self.passes_by(chunk));
+        chunks
+    }
+
+    /// Counts what passes, in bytes: nobody is going to count its tokens, it may be of any length.
+    fn passes_by(&mut self, chunk: &Chunk) {
+        let bytes = match chunk {
+            Chunk::Bytes(bytes) => bytes.len() as u64,
+            Chunk::Part(part) => text_bytes(part),
+        };
+        self.decision.bytes = Change::none(self.decision.bytes.before + bytes);
+    }
+
+    /// The result has ended. What comes back is shown behind the rest.
+    pub(super) async fn finish(mut self, interrupted: bool) -> Result<(Vec<Chunk>, Report), Error> {
+        if self.passes {
+            self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+            self.decision.tokens = None;
+            return Ok((Vec::new(), self.report()));
+        }
+        self.splitter.end();
+        self.see_all();
+        let page = match self.perhaps_a_page() {
+            Some(text) => {
+                let (session, call) = (&self.session, &self.call);
+                shown_by_another_reader(session, call, &text, session.page_room(&call.name)).await
+            }
+            None => None,
+        };
+        if let Some((stored, parts)) = page {
+            let location = stored.location;
+            self.decision.outcome = Outcome::Paged;
+            self.decision.locations = vec![location];
+            self.splitter.slots = parts.into_iter().map(Slot::Part).collect();
+        } else {
+            self.restore(self.splitter.wanted_back()).await?;
+            let plan = loop {
+                let plan = cut::plan(&self.session, &self.policy, &self.call.id, &self.splitter.slots, interrupted);
+                let left_whole = self.left_whole(&plan);
+                if left_whole.is_empty() {
+                    break plan;
+                }
+                // Where that fails they are lost, and there is another plan.
+                self.restore(left_whole).await?;
+            };
+            self.save_all(plan).await?;
+        }
+        let chunks = self.show_rest();
+        Ok((chunks, self.report()))
+    }
+
+    fn report(self) -> Report {
+        Report { decisions: vec![self.decision], ..nothing_done() }
+    }
+
+    /// Notes how much there is before anything is changed.
+    fn see_all(&mut self) {
+        let mut bytes = self.splitter.passed.bytes;
+        let mut tokens = self.splitter.passed.tokens;
+        for slot in &self.splitter.slots {
+            match slot {
+                Slot::Text(text) => {
+                    bytes += text.bytes;
+                    tokens += splitter::size(&self.session, self.policy.limit, text).tokens;
+                }
+                Slot::Part(part) => {
+                    let size = part_size(&self.session, self.policy.limit, part);
+                    bytes += size.bytes;
+                    tokens += size.tokens;
+                }
+                Slot::Shown => {}
+            }
+        }
+        self.decision.bytes.before = bytes;
+        if let Some(change) = &mut self.decision.tokens {
+            change.before = tokens;
+        }
+    }
+
+    /// The text, if it may be what another reader returned of content that is stored already.
+    fn perhaps_a_page(&self) -> Option<String> {
+        let [Slot::Text(text)] = self.splitter.slots.as_slice() else { return None };
+        let is_page = self.may_be_a_page
+            && text.is_utf8()
+            && text.json.is_none()
+            && self.splitter.size().is_over(self.policy.limit);
+        if is_page { text.shown().map(Cow::into_owned) } else { None }
+    }
+
+    /// The slots of spilled texts that the plan leaves as they are.
+    fn left_whole(&self, plan: &[Cut]) -> Vec<usize> {
+        let is_cut = |slot: usize| {
+            plan.iter().any(|cut| cut.slot == slot || cut.joined.as_ref().is_some_and(|all| all.slots.contains(&slot)))
+        };
+        let is_spilled = |slot: &Slot| matches!(slot, Slot::Text(Text { content: Content::Spilled(_), .. }));
+        let slots = self.splitter.slots.iter().enumerate();
+        slots.filter(|(index, slot)| is_spilled(slot) && !is_cut(*index)).map(|(index, _)| index).collect()
+    }
+
+    /// Takes spilled texts back into memory.
+    async fn restore(&mut self, slots: Vec<usize>) -> Result<(), Error> {
+        for slot in slots {
+            let Slot::Text(text) = &self.splitter.slots[slot] else { continue };
+            let Content::Spilled(start) = text.content else { continue };
+            let end = start + text.bytes;
+            match self.read_spilled(start..end).await {
+                Ok(bytes) => {
+                    if let Slot::Text(text) = &mut self.splitter.slots[slot] {
+                        text.content = Content::Memory(bytes);
+                    }
+                }
+                Err(error) => {
+                    self.spill = None;
+                    self.failed(error)?;
+                    self.splitter.lose_spilled();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_spilled(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
+        let spill = self.spill.as_mut().ok_or_else(not_there)?;
+        let (mut at, mut bytes) = (range.start, Vec::new());
+        while at < range.end {
+            let block = block(&mut **spill, at..range.end).await?;
+            at += block.len() as u64;
+            bytes.extend_from_slice(&block);
+        }
+        Ok(bytes)
+    }
+
+    /// Stores what the plan cuts, and puts the hints in its place.
+    async fn save_all(&mut self, plan: Vec<Cut>) -> Result<(), Error> {
+        for cut in plan {
+            let saved = match self.save(&cut).await {
+                Ok(Saved { location, is_local, error }) => {
+                    self.decision.error = error.map(|error| error.to_string()).or(self.decision.error.take());
+                    Some((location, is_local))
+                }
+                Err(error) => {
+                    self.failed(error)?;
+                    let keeps = self.session.settings().on_offload_error == OnOffloadError::KeepOriginal;
+                    if keeps && self.take_back(&cut).await {
+                        self.decision.outcome = match self.decision.outcome {
+                            Outcome::Kept(_) => Outcome::Kept(Reason::StoreFailed),
+                            changed => changed,
+                        };
+                        continue;
+                    }
+                    None
+                }
+            };
+            self.decision.outcome = match (&saved, self.decision.outcome) {
+                (None, _) | (_, Outcome::Lost) => Outcome::Lost,
+                (Some(_), _) => Outcome::Truncated,
+            };
+            let is_local = saved.as_ref().is_some_and(|(_, is_local)| *is_local);
+            let mut hint = cut.hint(&self.session, saved.map(|(location, _)| location), is_local);
+            hint.placement = self.splitter.placement;
+            self.decision.locations.extend(hint.location.clone());
+            for slot in cut.joined.iter().flat_map(|joined| &joined.slots) {
+                self.splitter.slots[*slot] = Slot::Shown;
+            }
+            self.splitter.slots[cut.slot] = Slot::Part(Part::Text(hint.render()));
+        }
+        Ok(())
+    }
+
+    /// Takes back into memory what the cut would have stored, to show it instead; `false` if that is too much or is lost.
+    async fn take_back(&mut self, cut: &Cut) -> bool {
+        let slots = cut.joined.as_ref().map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
+        if self.splitter.spilled > MAX_TAKEN_BACK {
+            return false;
+        }
+        if self.restore(slots.clone()).await.is_err() {
+            return false;
+        }
+        slots
+            .iter()
+            .all(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(Text { content: Content::Memory(_), .. })))
+    }
+
+    async fn save(&mut self, cut: &Cut) -> Result<Saved, BackendError> {
+        let sources = self.sources(cut)?;
+        match sources.as_slice() {
+            // All that was spilled is this text: it only has to be named.
+            [Source::Spilled(all)] if *all == (0..self.splitter.spilled) => {
+                let place = self.place(cut);
+                let spill = self.spill.as_mut().ok_or_else(not_there)?;
+                place.name(&mut **spill, all.end).await
+            }
+            _ if sources.iter().all(|source| matches!(source, Source::Bytes(_))) => {
+                let mut content = Vec::new();
+                for source in sources {
+                    match source {
+                        Source::Bytes(bytes) if content.is_empty() => content = bytes.into(),
+                        Source::Bytes(bytes) => content.extend_from_slice(&bytes),
+                        Source::Spilled(_) => {}
+                    }
+                }
+                self.place(cut).put(content.into()).await
+            }
+            _ => {
+                let mut writer = self.backend.writer().await?;
+                let mut length = 0;
+                for source in sources {
+                    match source {
+                        Source::Bytes(bytes) => {
+                            length += bytes.len() as u64;
+                            writer.write(bytes).await?;
+                        }
+                        Source::Spilled(range) => {
+                            length += range.end - range.start;
+                            let spill = self.spill.as_mut().ok_or_else(not_there)?;
+                            copy(&mut **spill, range, &mut *writer).await?;
+                        }
+                    }
+                }
+                self.place(cut).name(&mut *writer, length).await
+            }
+        }
+    }
+
+    fn place(&self, cut: &Cut) -> Place {
+        Place {
+            session: self.session.clone(),
+            backend: self.backend.clone(),
+            id: self.call.id.clone(),
+            number: cut.number,
+        }
+    }
+
+    /// What the cut stores, piece by piece.
+    fn sources(&self, cut: &Cut) -> Result<Vec<Source>, BackendError> {
+        let Some(Joined { manifest, slots }) = &cut.joined else { return Ok(vec![self.source(cut.slot)?]) };
+        let mut sources = vec![Source::Bytes(Bytes::from(manifest.clone()))];
+        for slot in slots {
+            sources.push(self.source(*slot)?);
+            sources.push(Source::Bytes(Bytes::from_static(b"\n")));
+        }
+        Ok(sources)
+    }
+
+    fn source(&self, slot: usize) -> Result<Source, BackendError> {
+        match &self.splitter.slots[slot] {
+            Slot::Text(Text { content: Content::Memory(bytes), .. }) => {
+                Ok(Source::Bytes(Bytes::copy_from_slice(bytes)))
+            }
+            Slot::Text(Text { content: Content::Spilled(start), bytes, .. }) => {
+                Ok(Source::Spilled(*start..start + bytes))
+            }
+            _ => Err(not_there()),
+        }
+    }
+
+    /// What is shown of what has not been shown.
+    fn show_rest(&mut self) -> Vec<Chunk> {
+        let (shown_slots, shown_bytes) = self.splitter.shown;
+        let slots = std::mem::take(&mut self.splitter.slots);
+        self.decision.bytes.after = self.splitter.passed.bytes;
+        let mut tokens_after = self.splitter.passed.tokens;
+        let mut chunks = Vec::new();
+        for (index, slot) in slots.into_iter().enumerate() {
+            let part = match slot {
+                Slot::Text(text) => text.into_part(),
+                Slot::Part(part) => part,
+                Slot::Shown => continue,
+            };
+            let size = part_size(&self.session, self.policy.limit, &part);
+            self.decision.bytes.after += size.bytes;
+            tokens_after += size.tokens;
+            match part {
+                Part::Text(text) if index == shown_slots && shown_bytes > 0 => {
+                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown_bytes..)));
+                }
+                part => chunks.push(Chunk::Part(part)),
+            }
+        }
+        if let Some(tokens) = &mut self.decision.tokens {
+            tokens.after = tokens_after;
+        }
+        chunks
+    }
+}
+
+/// What is stored, or a piece of it.
+enum Source {
+    Bytes(Bytes),
+    /// A range of what was spilled.
+    Spilled(Range<u64>),
+}
+
+/// A text as it came, without the first bytes of what is shown of it. It may go on.
+fn passing(text: Text, shown: usize) -> Vec<Chunk> {
+    if !text.comes_in_chunks {
+        return vec![Chunk::Part(text.into_part())];
+    }
+    let seen = text.shown().map(|seen| Bytes::copy_from_slice(&seen.as_bytes()[shown..]));
+    let begun = Bytes::copy_from_slice(text.begun());
+    seen.into_iter().chain([begun]).filter(|bytes| !bytes.is_empty()).map(Chunk::Bytes).collect()
+}

@@ -1,0 +1,108 @@
+//! Where the texts of a result go: put in one piece, or named once they have been written.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::backend::{Backend, BackendError, ErrorKind, Location, Put, Writer, hex};
+use crate::session::Session;
+use crate::store::{BLOCK, Name, Phase, Target, key};
+
+/// The place of one stored text of a result.
+pub(super) struct Place {
+    pub(super) session: Session,
+    pub(super) backend: Arc<dyn Backend>,
+    /// The call's.
+    pub(super) id: String,
+    /// Which of the result's stored texts it is, counted from 1.
+    pub(super) number: usize,
+}
+
+/// Where content went.
+pub(super) struct Saved {
+    pub(super) location: Location,
+    /// Whether that is in the spool, a file on this machine.
+    pub(super) is_local: bool,
+    /// What the store said, where the spool had to take it.
+    pub(super) error: Option<BackendError>,
+}
+
+impl Saved {
+    fn at(location: Location) -> Self {
+        Self { location, is_local: false, error: None }
+    }
+}
+
+impl Place {
+    /// Stores `content`.
+    pub(super) async fn put(&self, content: Bytes) -> Result<Saved, BackendError> {
+        let name = Name::of(&self.id, &content).part(self.number);
+        let target = Target::new(self.session.roots(), Phase::Truncate, &name, &content);
+        target.save(&*self.backend, content).await.map(Saved::at)
+    }
+
+    /// Stores what `writer` was given, `length` bytes.
+    pub(super) async fn name(&self, writer: &mut dyn Writer, length: u64) -> Result<Saved, BackendError> {
+        let (backend, roots, spool) = (&*self.backend, self.session.roots(), self.backend.spool());
+        let name = Name::of_id(&self.id).map(|name| name.part(self.number));
+        // The digest costs reading all of it again: only where it is needed. The spool needs it once the store has failed, when
+        // nothing can be read any more.
+        let is_taken = match (&name, &spool) {
+            (Some(name), None) => {
+                let key = key(roots, Phase::Truncate, name);
+                if writer.finish(&key).await? != Put::Taken {
+                    return Ok(Saved::at(backend.locate(&key)));
+                }
+                true
+            }
+            _ => false,
+        };
+        let digest = digest_of(writer, length).await?;
+        let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(self.number));
+        let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
+        let target = if is_taken { target.second_only() } else { target };
+        match (target.finish(backend, writer).await, spool) {
+            (Ok(location), _) => Ok(Saved::at(location)),
+            (Err(error), None) => Err(error),
+            (Err(error), Some(spool)) => match target.keep(&*spool, writer).await {
+                Ok(location) => Ok(Saved { location, is_local: true, error: Some(error) }),
+                Err(_) => Err(error),
+            },
+        }
+    }
+}
+
+/// Some of what `writer` was given, at least a byte.
+pub(super) async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<Bytes, BackendError> {
+    let block = writer.read(range.start..range.end.min(range.start + BLOCK)).await?;
+    if block.is_empty() {
+        return Err(BackendError::new(ErrorKind::Other, "the store gave back less than was written: it is broken"));
+    }
+    Ok(block)
+}
+
+pub(super) async fn copy(from: &mut dyn Writer, range: Range<u64>, to: &mut dyn Writer) -> Result<(), BackendError> {
+    let mut at = range.start;
+    while at < range.end {
+        let block = block(from, at..range.end).await?;
+        at += block.len() as u64;
+        to.write(block).await?;
+    }
+    Ok(())
+}
+
+async fn digest_of(writer: &mut dyn Writer, length: u64) -> Result<String, BackendError> {
+    let (mut at, mut sha256) = (0, Sha256::new());
+    while at < length {
+        let block = block(writer, at..length).await?;
+        at += block.len() as u64;
+        sha256.update(&block);
+    }
+    Ok(hex(&sha256.finalize().into()))
+}
+
+pub(super) fn not_there() -> BackendError {
+    BackendError::new(ErrorKind::Other, "what was written can't be read back: the store failed before")
+}

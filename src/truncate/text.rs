@@ -1,0 +1,365 @@
+//! One text of a result, as it comes.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::content::Part;
+use crate::preview::Sketch;
+use crate::session::Session;
+use crate::tokens::Meter;
+
+/// A text of a result, as far as it has come: what is known of it, and where its bytes are.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// The JSON document that it is the text of.
+    pub(super) json: Option<Value>,
+    /// Whether it comes in chunks, rather than as one part.
+    pub(super) comes_in_chunks: bool,
+    /// What can be shown of it.
+    pub(super) sketch: Sketch,
+    pub(super) content: Content,
+    /// Its bytes as they came, which is not what is shown of bytes that are no UTF-8.
+    pub(super) bytes: u64,
+    decoder: Decoder,
+    tokens: TokenSum,
+}
+
+/// Where the bytes of a text are.
+#[derive(Debug)]
+pub(super) enum Content {
+    Memory(Vec<u8>),
+    /// In what was spilled, from here on.
+    Spilled(u64),
+    /// The store failed; they are nowhere.
+    Lost,
+}
+
+impl Text {
+    /// A text without anything yet.
+    pub(super) fn new(sketch: Sketch, counts: Counts) -> Self {
+        Self {
+            json: None,
+            comes_in_chunks: false,
+            sketch,
+            content: Content::Memory(Vec::new()),
+            bytes: 0,
+            decoder: Decoder::default(),
+            tokens: TokenSum { counts, ..TokenSum::default() },
+        }
+    }
+
+    /// The text goes on. Its bytes are put where the others are by whoever has them.
+    pub(super) fn see(&mut self, bytes: &[u8], meter: &Meter) {
+        let Self { sketch, tokens, decoder, .. } = self;
+        decoder.feed(bytes, &mut |text| {
+            sketch.push(text);
+            tokens.push(text, meter);
+        });
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Nothing comes any more.
+    pub(super) fn end(&mut self, meter: &Meter) {
+        let Self { sketch, tokens, decoder, .. } = self;
+        decoder.end(&mut |text| {
+            sketch.push(text);
+            tokens.push(text, meter);
+        });
+    }
+
+    /// From here on tokens are counted, as far as a hint could cost: its bytes, those so far, are going to be out of reach.
+    pub(super) fn start_counting(&mut self, bytes: &[u8], up_to: u64, meter: &Meter) {
+        if matches!(self.tokens.counts, Counts::Nothing) {
+            self.tokens.counts = Counts::UpTo(up_to);
+            let seen = &bytes[..bytes.len() - self.decoder.begun.len()];
+            self.tokens.push(&String::from_utf8_lossy(seen), meter);
+        }
+    }
+
+    /// How many bytes of text it is.
+    pub(super) fn length(&self) -> u64 {
+        self.sketch.bytes()
+    }
+
+    pub(super) fn is_utf8(&self) -> bool {
+        self.decoder.is_utf8
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.content, Content::Lost)
+    }
+
+    /// What is shown of it, if its bytes are at hand.
+    pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
+        match &self.content {
+            // The beginning of a character is not seen before its end.
+            Content::Memory(bytes) => Some(String::from_utf8_lossy(&bytes[..bytes.len() - self.decoder.begun.len()])),
+            Content::Spilled(_) | Content::Lost => None,
+        }
+    }
+
+    /// The beginning of a character that has not come whole yet.
+    pub(super) fn begun(&self) -> &[u8] {
+        &self.decoder.begun
+    }
+
+    /// The part that it was.
+    pub(super) fn into_part(self) -> Part {
+        let shown = self.shown().unwrap_or_default().into_owned();
+        self.json.map_or(Part::Text(shown), Part::Json)
+    }
+
+    /// Its tokens, counted in pieces: the same however it came.
+    pub(super) fn tokens(&self, session: &Session) -> u64 {
+        self.sum(session).total(session.meter())
+    }
+
+    /// So many tokens it has at least.
+    pub(super) fn tokens_at_least(&self, session: &Session) -> u64 {
+        self.sum(session).at_least(session.meter())
+    }
+
+    /// The tokens that are counted already.
+    pub(super) fn counted(&self) -> u64 {
+        self.tokens.sum
+    }
+
+    fn sum(&self, session: &Session) -> Cow<'_, TokenSum> {
+        match self.shown() {
+            Some(text) if matches!(self.tokens.counts, Counts::Nothing) => {
+                let mut sum = TokenSum { counts: Counts::Everything, ..TokenSum::default() };
+                sum.push(&text, session.meter());
+                Cow::Owned(sum)
+            }
+            _ => Cow::Borrowed(&self.tokens),
+        }
+    }
+}
+
+/// Bytes into text, whatever the chunks: the same as [`String::from_utf8_lossy`] of all of them.
+#[derive(Debug)]
+struct Decoder {
+    /// The beginning of a character.
+    begun: Vec<u8>,
+    is_utf8: bool,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { begun: Vec::new(), is_utf8: true }
+    }
+}
+
+impl Decoder {
+    fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        if self.begun.is_empty() {
+            return self.decode(bytes, see);
+        }
+        // As few bytes as the character can take, so that a long chunk is not copied.
+        let mut joined = std::mem::take(&mut self.begun);
+        let begun = joined.len();
+        joined.extend_from_slice(&bytes[..bytes.len().min(MAX_CHAR)]);
+        let used = match first_of(&joined) {
+            First::Character(character) => {
+                see(character);
+                character.len()
+            }
+            First::Invalid(length) => {
+                self.is_utf8 = false;
+                see(REPLACEMENT);
+                length
+            }
+            // So there were fewer than four.
+            First::Begun => {
+                self.begun = joined;
+                return;
+            }
+        };
+        self.decode(&bytes[used - begun..], see);
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
+        loop {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    if !text.is_empty() {
+                        see(text);
+                    }
+                    return;
+                }
+                Err(error) => {
+                    let (valid, rest) = bytes.split_at(error.valid_up_to());
+                    if let (false, Ok(text)) = (valid.is_empty(), std::str::from_utf8(valid)) {
+                        see(text);
+                    }
+                    let Some(invalid) = error.error_len() else {
+                        self.begun = rest.to_vec();
+                        return;
+                    };
+                    self.is_utf8 = false;
+                    see(REPLACEMENT);
+                    bytes = &rest[invalid..];
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, see: &mut impl FnMut(&str)) {
+        if !std::mem::take(&mut self.begun).is_empty() {
+            self.is_utf8 = false;
+            see(REPLACEMENT);
+        }
+    }
+}
+
+const REPLACEMENT: &str = "\u{fffd}";
+/// The longest character, in bytes.
+const MAX_CHAR: usize = 4;
+
+/// What bytes begin with.
+enum First<'b> {
+    Character(&'b str),
+    /// So many bytes that no character begins with.
+    Invalid(usize),
+    /// The beginning of a character, and nothing else.
+    Begun,
+}
+
+fn first_of(bytes: &[u8]) -> First<'_> {
+    let (valid, invalid) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), error.error_len()),
+    };
+    match (valid.chars().next(), invalid) {
+        (Some(character), _) => First::Character(&valid[..character.len_utf8()]),
+        (None, Some(length)) => First::Invalid(length),
+        (None, None) => First::Begun,
+    }
+}
+
+/// A text is counted in pieces of so many bytes, so that it need not be there as a whole.
+const PIECE: usize = 32 * 1024;
+/// What a cut may cost at most that the whole text does not.
+const PER_CUT: u64 = 2;
+
+/// What of a text's tokens is counted as it comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Counts {
+    #[default]
+    Nothing,
+    /// Until there are so many for sure.
+    UpTo(u64),
+    Everything,
+}
+
+/// The tokens of a text that comes piece by piece.
+#[derive(Clone, Debug, Default)]
+struct TokenSum {
+    counts: Counts,
+    /// What follows the pieces that are counted.
+    pending: String,
+    sum: u64,
+    cuts: u64,
+}
+
+impl TokenSum {
+    fn push(&mut self, mut text: &str, meter: &Meter) {
+        loop {
+            match self.counts {
+                Counts::Nothing => return,
+                Counts::UpTo(enough) if self.sum.saturating_sub(PER_CUT * self.cuts) >= enough => return,
+                Counts::UpTo(_) | Counts::Everything => {}
+            }
+            let room = PIECE - self.pending.len();
+            if text.len() <= room {
+                self.pending.push_str(text);
+                return;
+            }
+            let (piece, rest) = text.split_at(text.floor_char_boundary(room));
+            if self.pending.is_empty() {
+                self.sum += meter.once(piece);
+            } else {
+                self.pending.push_str(piece);
+                self.sum += meter.once(&self.pending);
+                self.pending.clear();
+            }
+            self.cuts += 1;
+            text = rest;
+        }
+    }
+
+    fn total(&self, meter: &Meter) -> u64 {
+        self.sum + if self.cuts == 0 { meter.text(&self.pending) } else { meter.once(&self.pending) }
+    }
+
+    fn at_least(&self, meter: &Meter) -> u64 {
+        self.total(meter).saturating_sub(PER_CUT * self.cuts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::tokens::Estimate;
+
+    fn decode<'b>(chunks: impl Iterator<Item = &'b [u8]>) -> (String, bool) {
+        let (mut decoder, mut text) = (Decoder::default(), String::new());
+        for chunk in chunks {
+            decoder.feed(chunk, &mut |piece| text.push_str(piece));
+        }
+        decoder.end(&mut |piece| text.push_str(piece));
+        (text, decoder.is_utf8)
+    }
+
+    #[test]
+    fn bytes_become_text_whatever_the_chunks() {
+        let texts: [&[u8]; 8] = [
+            "a€😀é".as_bytes(),
+            b"\xf0\x9f\x98",
+            b"\xf0\x9f\x98\xf0\x9f\x98\x80",
+            b"\xed\xa0\x80x",
+            b"\xff\xc3(\xe2\x82",
+            b"\xe2\x82\xac\xe2\x82",
+            b"\xf4\x90\x80\x80",
+            b"",
+        ];
+        for text in texts {
+            for size in 1..6 {
+                let should = String::from_utf8_lossy(text);
+                assert_eq!(decode(text.chunks(size)), (should.to_string(), std::str::from_utf8(text).is_ok()));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_become_text_whatever_the_chunks(bytes in any::<Vec<u8>>(), size in 1usize..8) {
+            let bytes: Vec<u8> = bytes.iter().map(|byte| [b'a', 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, *byte][usize::from(*byte) % 8]).collect();
+            let should = String::from_utf8_lossy(&bytes).into_owned();
+            prop_assert_eq!(decode(bytes.chunks(size)), (should, std::str::from_utf8(&bytes).is_ok()));
+        }
+
+        #[test]
+        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..100_000) {
+            let meter = Meter::new(Arc::new(Estimate));
+            let text = "abcdefg hijk€".repeat(length / 13);
+            let sum = |chunk: usize| {
+                let mut sum = TokenSum { counts: Counts::Everything, ..TokenSum::default() };
+                let mut rest = text.as_str();
+                while !rest.is_empty() {
+                    let (piece, tail) = rest.split_at(rest.ceil_char_boundary(chunk.min(rest.len())));
+                    sum.push(piece, &meter);
+                    rest = tail;
+                }
+                (sum.total(&meter), sum.at_least(&meter))
+            };
+            prop_assert_eq!(sum(size), sum(usize::MAX));
+            prop_assert!(sum(size).1 <= meter.text(&text));
+        }
+    }
+}

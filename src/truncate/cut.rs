@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::splitter::{Size, Slot, first_head, has_settled_head, size};
+use super::splitter::{Size, Slot, first_head, has_settled_head, size, sure_gain};
 use super::text::Text;
 use crate::backend::Location;
 use crate::config::{Limit, Policy};
@@ -222,8 +222,12 @@ impl Planner<'_> {
         let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
         let hints = self.hints(cut);
         let costs = || hints.iter().map(|hint| self.session.meter().text(hint)).max().unwrap_or_default();
-        let tokens = || texts.iter().map(|candidate| candidate.text.tokens_at_least(self.session)).sum::<u64>();
-        hints.iter().all(|hint| (hint.len() as u64) < bytes) && costs() <= tokens()
+        let (most, meter) = (sure_gain(self.policy.limit), self.session.meter());
+        let at_least = texts.iter().map(|candidate| candidate.text.tokens_at_least(most, meter));
+        hints.iter().all(|hint| (hint.len() as u64) < bytes) && {
+            let tokens = at_least.fold(0, u64::saturating_add);
+            tokens == u64::MAX || costs() <= tokens
+        }
     }
 
     /// Every form that the hint can get, the longest of each kind: wherever it is stored, and before or behind its preview.

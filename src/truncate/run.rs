@@ -204,6 +204,10 @@ impl Run {
             }
         }
         self.decision.bytes.before = bytes;
+        let is_counted = |slot: &Slot| !matches!(slot, Slot::Text(text) if text.has_more_tokens());
+        if !self.splitter.slots.iter().all(is_counted) {
+            self.decision.tokens = None;
+        }
         if let Some(change) = &mut self.decision.tokens {
             change.before = tokens;
         }

@@ -72,9 +72,15 @@ impl Size {
     }
 }
 
+/// A text of more bytes than this is longer than any hint for it, in tokens too: head and tail are of the text, and what is left
+/// out of 32 KiB costs more than the rest of a hint.
+pub(super) fn sure_gain(limit: Limit) -> usize {
+    limit.safe_bytes().saturating_add(32 * 1024)
+}
+
 /// How much a text is: tokens only where the limit is about them.
 pub(super) fn size(session: &Session, limit: Limit, text: &Text) -> Size {
-    let tokens = if matches!(limit, Limit::Tokens { .. }) { text.tokens(session) } else { 0 };
+    let tokens = if matches!(limit, Limit::Tokens { .. }) { text.tokens(session.meter()) } else { 0 };
     Size { bytes: text.length(), tokens }
 }
 
@@ -200,7 +206,7 @@ impl Splitter {
         self.end();
         let counts = match self.policy.limit {
             Limit::Bytes(_) => Counts::Nothing,
-            Limit::Tokens { .. } => Counts::Everything,
+            Limit::Tokens { tokens } => Counts::Tokens(tokens),
         };
         let mut text = Text::new(self.policy.preview.sketch(self.policy.preview_length), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
@@ -252,8 +258,7 @@ impl Splitter {
             hold(held, bytes);
             Bytes::from(std::mem::take(held))
         };
-        // As many as a hint with its preview can cost.
-        text.start_counting(&bytes, self.policy.limit.safe_bytes() as u64, meter);
+        text.note_tokens(&bytes, sure_gain(self.policy.limit), meter);
         if self.is_broken {
             text.content = Content::Lost;
             return None;

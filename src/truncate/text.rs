@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::content::Part;
 use crate::preview::Sketch;
-use crate::session::Session;
 use crate::tokens::Meter;
 
 /// A text of a result, as far as it has come: what is known of it, and where its bytes are.
@@ -68,10 +67,10 @@ impl Text {
         });
     }
 
-    /// From here on tokens are counted, as far as a hint could cost: its bytes, those so far, are going to be out of reach.
-    pub(super) fn start_counting(&mut self, bytes: &[u8], up_to: u64, meter: &Meter) {
+    /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going to be out of reach.
+    pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
         if matches!(self.tokens.counts, Counts::Nothing) {
-            self.tokens.counts = Counts::UpTo(up_to);
+            self.tokens.counts = Counts::Bytes(most);
             let seen = &bytes[..bytes.len() - self.decoder.begun.len()];
             self.tokens.push(&String::from_utf8_lossy(seen), meter);
         }
@@ -110,30 +109,29 @@ impl Text {
         self.json.map_or(Part::Text(shown), Part::Json)
     }
 
-    /// Its tokens, counted in pieces: the same however it came.
-    pub(super) fn tokens(&self, session: &Session) -> u64 {
-        self.sum(session).total(session.meter())
+    /// Its tokens, where they are counted as they come: the same however it came. Of a text that is over the limit alone, not
+    /// all of them.
+    pub(super) fn tokens(&self, meter: &Meter) -> u64 {
+        self.tokens.total(meter)
     }
 
-    /// So many tokens it has at least.
-    pub(super) fn tokens_at_least(&self, session: &Session) -> u64 {
-        self.sum(session).at_least(session.meter())
+    /// Whether its tokens are not all counted.
+    pub(super) fn has_more_tokens(&self) -> bool {
+        self.tokens.is_enough
+    }
+
+    /// So many tokens it has at least. A text of more than `most` bytes counts as of as many as it takes.
+    pub(super) fn tokens_at_least(&self, most: usize, meter: &Meter) -> u64 {
+        match (self.tokens.counts, self.shown()) {
+            (Counts::Nothing, Some(text)) if text.len() > most => u64::MAX,
+            (Counts::Nothing, Some(text)) => meter.text(&text),
+            _ => self.tokens.at_least(meter),
+        }
     }
 
     /// The tokens that are counted already.
     pub(super) fn counted(&self) -> u64 {
         self.tokens.sum
-    }
-
-    fn sum(&self, session: &Session) -> Cow<'_, TokenSum> {
-        match self.shown() {
-            Some(text) if matches!(self.tokens.counts, Counts::Nothing) => {
-                let mut sum = TokenSum { counts: Counts::Everything, ..TokenSum::default() };
-                sum.push(&text, session.meter());
-                Cow::Owned(sum)
-            }
-            _ => Cow::Borrowed(&self.tokens),
-        }
     }
 }
 
@@ -238,63 +236,79 @@ fn first_of(bytes: &[u8]) -> First<'_> {
     }
 }
 
-/// A text is counted in pieces of so many bytes, so that it need not be there as a whole.
+/// A text is counted in pieces of so many bytes where it need not be there as a whole.
 const PIECE: usize = 32 * 1024;
 /// What a cut may cost at most that the whole text does not.
 const PER_CUT: u64 = 2;
 
-/// What of a text's tokens is counted as it comes.
+/// What of a text's tokens has to be known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Counts {
     #[default]
     Nothing,
-    /// Until there are so many for sure.
-    UpTo(u64),
-    Everything,
+    /// Those of a text up to so many bytes. A longer one is a gain in any case.
+    Bytes(usize),
+    /// Those up to so many tokens, as they come. More than that is over the limit in any case.
+    Tokens(u64),
 }
 
 /// The tokens of a text that comes piece by piece.
 #[derive(Clone, Debug, Default)]
 struct TokenSum {
     counts: Counts,
-    /// What follows the pieces that are counted.
+    /// What is not counted yet.
     pending: String,
     sum: u64,
     cuts: u64,
+    /// Whether there are more than have to be known.
+    is_enough: bool,
 }
 
 impl TokenSum {
-    fn push(&mut self, mut text: &str, meter: &Meter) {
+    fn push(&mut self, text: &str, meter: &Meter) {
+        match self.counts {
+            _ if self.is_enough => {}
+            Counts::Nothing => {}
+            Counts::Bytes(most) if self.pending.len() + text.len() > most => self.enough(),
+            Counts::Bytes(_) => self.pending.push_str(text),
+            Counts::Tokens(most) => self.count(text, most, meter),
+        }
+    }
+
+    fn enough(&mut self) {
+        self.is_enough = true;
+        self.pending = String::new();
+    }
+
+    fn count(&mut self, mut text: &str, most: u64, meter: &Meter) {
         loop {
-            match self.counts {
-                Counts::Nothing => return,
-                Counts::UpTo(enough) if self.sum.saturating_sub(PER_CUT * self.cuts) >= enough => return,
-                Counts::UpTo(_) | Counts::Everything => {}
-            }
             let room = PIECE - self.pending.len();
             if text.len() <= room {
-                self.pending.push_str(text);
-                return;
+                return self.pending.push_str(text);
             }
             let (piece, rest) = text.split_at(text.floor_char_boundary(room));
-            if self.pending.is_empty() {
-                self.sum += meter.once(piece);
-            } else {
-                self.pending.push_str(piece);
-                self.sum += meter.once(&self.pending);
-                self.pending.clear();
-            }
+            self.pending.push_str(piece);
+            self.sum += meter.once(&self.pending);
+            self.pending.clear();
             self.cuts += 1;
+            if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
+                return self.enough();
+            }
             text = rest;
         }
     }
 
+    /// All tokens, in pieces, as far as they have to be known.
     fn total(&self, meter: &Meter) -> u64 {
-        self.sum + if self.cuts == 0 { meter.text(&self.pending) } else { meter.once(&self.pending) }
+        match self.cuts {
+            _ if self.is_enough => self.sum,
+            0 => meter.text(&self.pending),
+            _ => self.sum + meter.once(&self.pending),
+        }
     }
 
     fn at_least(&self, meter: &Meter) -> u64 {
-        self.total(meter).saturating_sub(PER_CUT * self.cuts)
+        if self.is_enough { u64::MAX } else { self.total(meter).saturating_sub(PER_CUT * self.cuts) }
     }
 }
 
@@ -345,21 +359,26 @@ mod tests {
         }
 
         #[test]
-        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..100_000) {
+        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..200_000, most in 0u64..60_000) {
             let meter = Meter::new(Arc::new(Estimate));
             let text = "abcdefg hijk€".repeat(length / 13);
-            let sum = |chunk: usize| {
-                let mut sum = TokenSum { counts: Counts::Everything, ..TokenSum::default() };
+            let sum = |chunk: usize, counts| {
+                let mut sum = TokenSum { counts, ..TokenSum::default() };
                 let mut rest = text.as_str();
                 while !rest.is_empty() {
                     let (piece, tail) = rest.split_at(rest.ceil_char_boundary(chunk.min(rest.len())));
                     sum.push(piece, &meter);
                     rest = tail;
                 }
-                (sum.total(&meter), sum.at_least(&meter))
+                (sum.total(&meter), sum.at_least(&meter), sum.is_enough)
             };
-            prop_assert_eq!(sum(size), sum(usize::MAX));
-            prop_assert!(sum(size).1 <= meter.text(&text));
+            for counts in [Counts::Bytes(50_000), Counts::Tokens(most)] {
+                let (total, at_least, is_enough) = sum(size, counts);
+                prop_assert_eq!((total, at_least, is_enough), sum(usize::MAX, counts));
+                prop_assert!(is_enough || at_least <= meter.text(&text));
+            }
+            let (total, _, is_enough) = sum(size, Counts::Tokens(most));
+            prop_assert!(!is_enough || total > most && meter.text(&text) > most);
         }
     }
 }

@@ -93,12 +93,13 @@ pub trait Writer: fmt::Debug + Send {
     ///
     /// # Errors
     ///
-    /// The store failed, or a call was dropped before it was done. The writer can't be used any more.
+    /// The store failed, or a call was dropped before it was done. Nothing more can be written; what was written before `chunk`
+    /// should still be [read](Self::read), for it may be all there is.
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
 
     /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for content that turns out to be
     /// shown after all, or to be stored together with other content. Not to be called once [`finish`](Self::finish) has stored
-    /// it. After one that failed, a writer should still give what it has: it may be all there is.
+    /// it. After a call that failed, a writer should still give what it has.
     ///
     /// # Errors
     ///

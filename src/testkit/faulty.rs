@@ -273,8 +273,12 @@ impl FaultyWriter {
 #[deny(clippy::missing_trait_methods)]
 impl Writer for FaultyWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        self.written.extend_from_slice(&chunk);
-        on_cue(&self.cues.chunks, self.inner.write(chunk)).await
+        let written = on_cue(&self.cues.chunks, self.inner.write(chunk.clone())).await;
+        match written {
+            Ok(()) => self.written.extend_from_slice(&chunk),
+            Err(_) => self.has_failed = true,
+        }
+        written
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {

@@ -84,12 +84,14 @@ impl Run {
             && let Err(error) = self.spill(bytes.clone()).await
         {
             self.failed(error)?;
-            let is_all = self.splitter.spilled == bytes.len() as u64;
-            if is_all && self.session.settings().on_offload_error == OnOffloadError::KeepOriginal {
-                self.splitter.take_back(&bytes);
+            if self.session.settings().on_offload_error == OnOffloadError::KeepOriginal
+                && let Some(spilled) = self.take_back_all(&bytes).await
+            {
+                self.splitter.take_back(&spilled);
                 self.passes = true;
                 return Ok(step.show.into_iter().chain(self.pass_held()).collect());
             }
+            self.spill = None;
             self.splitter.lose_spilled();
         }
         Ok(step.show)
@@ -100,11 +102,19 @@ impl Run {
             Some(spill) => spill,
             None => self.spill.insert(self.backend.writer().await?),
         };
-        let written = spill.write(bytes).await;
-        if written.is_err() {
-            self.spill = None;
+        spill.write(bytes).await
+    }
+
+    /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or is lost.
+    async fn take_back_all(&mut self, last: &[u8]) -> Option<Vec<u8>> {
+        let all = self.splitter.spilled;
+        if all > MAX_TAKEN_BACK {
+            return None;
         }
-        written
+        let before = all - last.len() as u64;
+        let mut bytes = if before == 0 { Vec::new() } else { self.read_spilled(0..before).await.ok()? };
+        bytes.extend_from_slice(last);
+        Some(bytes)
     }
 
     /// What the store said, and whether that is the end of it.

@@ -184,20 +184,25 @@ impl Splitter {
     /// The store failed: what was spilled is lost, and so is what would be.
     pub(super) fn lose_spilled(&mut self) {
         self.is_broken = true;
-        self.spilled_texts(|text| text.content = Content::Lost);
+        self.spilled_texts(|text, _| text.content = Content::Lost);
     }
 
     /// The store failed, and `bytes` are all that was spilled.
-    pub(super) fn take_back(&mut self, bytes: &Bytes) {
+    pub(super) fn take_back(&mut self, bytes: &[u8]) {
+        self.spilled_texts(|text, start| {
+            // Both are within what was spilled, so they are within a usize.
+            let (start, length) = (start as usize, text.bytes as usize);
+            text.content = Content::Memory(bytes[start..start + length].to_vec());
+        });
         self.spilled = 0;
-        self.spilled_texts(|text| text.content = Content::Memory(bytes.to_vec()));
     }
 
-    fn spilled_texts(&mut self, change: impl Fn(&mut Text)) {
+    fn spilled_texts(&mut self, change: impl Fn(&mut Text, u64)) {
         for slot in &mut self.slots {
-            match slot {
-                Slot::Text(text) if matches!(text.content, Content::Spilled(_)) => change(text),
-                _ => {}
+            if let Slot::Text(text) = slot
+                && let Content::Spilled(start) = text.content
+            {
+                change(text, start);
             }
         }
     }

@@ -58,7 +58,7 @@ impl Stage {
         self.file.write_all(bytes)
     }
 
-    /// The bytes of `range` of what was written so far. After an error, nobody knows where the next ones go.
+    /// The bytes of `range` of what was written so far.
     pub(super) fn read(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         let end = range.end.min(self.file.metadata()?.len());
         let length = end.saturating_sub(range.start);

@@ -1,0 +1,1 @@
+//! What opens and what does not.

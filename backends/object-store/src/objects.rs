@@ -51,8 +51,8 @@ pub(crate) const WHOLE: u64 = 8 << 20;
 /// - **Create-only.** What is up to 8 MiB long is put with `If-None-Match: *`, or what other stores have for it. That the store
 ///   heeds it is tried before anything else is stored, with one object of 60 bytes below the prefix, `.offcut-create-only`,
 ///   which stays; a store that would overwrite is refused. What is longer is uploaded in parts, for which no store has such a
-///   mode: it is stored only under keys that [name their content](Key::names_content), where all that others could store is
-///   the same bytes.
+///   mode: it is stored only under keys that [name their content](Key::names_content), where others can store nothing but the
+///   same bytes, and only if nothing is there right before the upload is complete.
 /// - **Says the truth.** Where a store answers that something is there already, or nothing in time, or that it failed, what is
 ///   there is read and compared before anything is claimed or tried again.
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is aborted; where even that can't

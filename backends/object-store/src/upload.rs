@@ -56,7 +56,8 @@ impl Content<'_> {
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.
     ///
-    /// Others may store under the key while this uploads, and the last one wins; but only the same bytes.
+    /// What others store under the key meanwhile are the same bytes, for the key names them. Were they not, they would still be
+    /// seen until the upload is complete, but for the time of one request.
     pub(crate) async fn upload(&self, key: &Key, content: &mut Content<'_>) -> Result<Put, BackendError> {
         let put = self.upload_if_absent(key, content).await;
         put.map_err(|trouble| self.storing(key, trouble))
@@ -75,7 +76,7 @@ impl Objects {
                 return Ok(put);
             }
             match self.upload_once(&path, content).await {
-                Ok(()) => return Ok(Put::Stored),
+                Ok(put) => return Ok(put),
                 // Single requests have been tried again already.
                 Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
                 Err(trouble) if trouble.kind.is_passing() => {
@@ -86,19 +87,16 @@ impl Objects {
         }
     }
 
-    async fn upload_once(&self, path: &Path, content: &mut Content<'_>) -> Result<(), Trouble> {
+    async fn upload_once(&self, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
         let mut upload = self.begin(path).await?;
-        match self.upload_parts(&mut upload, content).await {
-            Ok(()) => {
-                // What is complete can't be aborted any more.
-                upload.open = None;
-                Ok(())
-            }
-            Err(trouble) => {
-                upload.abort().await;
-                Err(trouble)
-            }
+        let put = self.upload_parts(&mut upload, path, content).await;
+        if matches!(put, Ok(Put::Stored)) {
+            // What is complete can't be aborted any more.
+            upload.open = None;
+        } else {
+            upload.abort().await;
         }
+        put
     }
 
     /// Begins an upload. In a task of its own: were the request dropped, nobody would know which upload is to be aborted.
@@ -113,8 +111,8 @@ impl Objects {
         receive.await.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
     }
 
-    async fn upload_parts(&self, upload: &mut Upload, content: &mut Content<'_>) -> Result<(), Trouble> {
-        let Upload { open: Some(open), parts, timeout } = upload else { return Ok(()) };
+    async fn upload_parts(&self, upload: &mut Upload, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
+        let Upload { open: Some(open), parts, timeout } = upload else { return Ok(Put::Taken) };
         let (timeout, length) = (*timeout, content.length());
         let mut at = 0;
         while at < length {
@@ -135,7 +133,11 @@ impl Objects {
         while let Some(done) = parts.join_next().await {
             joined(done)?;
         }
-        limited(timeout, open.complete()).await.map(drop)
+        // Completing overwrites. Uploads take long, so this looks once more, as late as it can.
+        if let Some(put) = self.compare(path, content).await? {
+            return Ok(put);
+        }
+        limited(timeout, open.complete()).await.map(|_| Put::Stored)
     }
 }
 

@@ -1,4 +1,4 @@
-//! No call waits for ever.
+//! No call waits for ever, and none blocks the runtime.
 
 use std::time::Duration;
 
@@ -11,13 +11,21 @@ pub(crate) async fn limited<T, E: Into<Trouble>>(
     timeout: Duration,
     call: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Trouble> {
-    if Handle::try_current().is_err() {
-        return Err(Trouble::new(Kind::NoRuntime, "no tokio runtime"));
-    }
+    runtime()?;
     match tokio::time::timeout(timeout, call).await {
         Ok(done) => done.map_err(Into::into),
         Err(_) => Err(Trouble::new(Kind::TooSlow, "timed out")),
     }
+}
+
+/// Runs `work`, which takes long, on one of tokio's blocking threads.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    let done = runtime()?.spawn_blocking(work).await;
+    done.map_err(|_| Trouble::new(Kind::Broken, "the runtime ended"))
+}
+
+fn runtime() -> Result<Handle, Trouble> {
+    Handle::try_current().map_err(|_| Trouble::new(Kind::NoRuntime, "no tokio runtime"))
 }
 
 #[cfg(test)]

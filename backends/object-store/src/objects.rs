@@ -16,7 +16,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::builder::Builder;
 use crate::error::{Kind, Trouble};
-use crate::limited::limited;
+use crate::limited::{blocking, limited};
 use crate::names;
 use crate::open::{OpenError, open_with};
 use crate::upload::Content;
@@ -263,8 +263,7 @@ impl Backend for Objects {
         }
         // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait for.
         let hashed = content.clone();
-        let sha256 = tokio::task::spawn_blocking(move || Sha256::digest(&hashed).into()).await;
-        let sha256 = sha256.map_err(|_| failed(Trouble::new(Kind::Broken, "the runtime ended")))?;
+        let sha256 = blocking(move || Sha256::digest(&hashed).into()).await.map_err(failed)?;
         if !key.names_content(&sha256) {
             return Ok(Put::Taken);
         }

@@ -12,7 +12,7 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 
 /// What can be set. What `object_store` has beside these can't be wanted here, or would break the contract.
-const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[Known] = &[
     Known::new("access_key_id", &["AWS_ACCESS_KEY_ID"], Form::Credential, "aws_access_key_id"),
     Known::new("secret_access_key", &["AWS_SECRET_ACCESS_KEY"], Form::Credential, "aws_secret_access_key"),
     Known::new("session_token", &["AWS_SESSION_TOKEN"], Form::Credential, "aws_session_token"),

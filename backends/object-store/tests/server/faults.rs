@@ -57,6 +57,8 @@ pub(crate) struct Faults {
     counts: BTreeMap<String, usize>,
     at: BTreeMap<(String, usize), Fault>,
     always: BTreeMap<String, Fault>,
+    /// How many faults were met since somebody asked.
+    pub(crate) met: usize,
 }
 
 const ANY: &str = "any";
@@ -92,6 +94,7 @@ impl Faults {
             *count += 1;
             found = self.at.remove(&(name.into(), *count)).or(found);
         }
+        self.met += usize::from(found.is_some());
         found
     }
 }

@@ -50,11 +50,15 @@ impl Server {
 
     /// The URL that opens the store, with `more` options in it. Attempts are short: nothing here is slow by itself.
     pub(crate) fn url(&self, prefix: &str, more: &str) -> String {
+        self.url_of(BUCKET, prefix, SECRET, more)
+    }
+
+    pub(crate) fn url_of(&self, bucket: &str, prefix: &str, secret: &str, more: &str) -> String {
         let Self { address, spool, .. } = self;
         format!(
-            "s3://{BUCKET}/{prefix}?endpoint=http://{address}&region=us-east-1&access_key_id={KEY_ID}\
+            "s3://{bucket}/{prefix}?endpoint=http://{address}&region=us-east-1&access_key_id={KEY_ID}\
              &secret_access_key={}&spool={}&backoff=1ms{more}",
-            SECRET.replace('/', "%2F").replace('+', "%2B"),
+            secret.replace('/', "%2F").replace('+', "%2B"),
             spool.path().display(),
         )
     }
@@ -98,6 +102,11 @@ impl Server {
     /// How many requests of this kind there were.
     pub(crate) fn requests(&self, method: &Method) -> usize {
         self.faults.lock().unwrap().count(method)
+    }
+
+    /// How many faults were met since the last time.
+    pub(crate) fn take_met(&self) -> usize {
+        std::mem::take(&mut self.faults.lock().unwrap().met)
     }
 
     /// No one answers there any more.

@@ -49,7 +49,7 @@ pub(crate) const WHOLE: u64 = 8 << 20;
 /// # Guarantees
 ///
 /// - **Create-only.** What is up to 8 MiB long is put with `If-None-Match: *`, or what other stores have for it. That the store
-///   heeds it is tried before anything else is stored, with one object of 60 bytes below the prefix, `.offcut-create-only`,
+///   heeds it is tried before anything else is stored, with one small object below the prefix, `.offcut-create-only`,
 ///   which stays; a store that would overwrite is refused. What is longer is uploaded in parts, for which no store has such a
 ///   mode: it is stored only under keys that [name their content](Key::names_content), where others can store nothing but the
 ///   same bytes, and only if nothing is there right before the upload is complete.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use object_store::Error;
+#[cfg(feature = "http")]
 use object_store::client::{HttpError, HttpErrorKind};
 use offcut::backend::{BackendError, ErrorKind};
 
@@ -133,13 +134,9 @@ impl From<Error> for Trouble {
         if is_about_credentials(&text) {
             return Self::new(Kind::NoCredentials, "the machine's metadata service gave none");
         }
-        if let Some(http) = find::<HttpError>(&error) {
-            let kind = match http.kind() {
-                HttpErrorKind::Timeout => Kind::TooSlow,
-                HttpErrorKind::Decode => Kind::Broken,
-                _ => Kind::Unreachable,
-            };
-            return Self { kind, cause: Cause(innermost(http)) };
+        #[cfg(feature = "http")]
+        if let Some(error) = find::<HttpError>(&error) {
+            return Self { kind: of_http(error), cause: Cause(innermost(error)) };
         }
         if let Some((status, code)) = status_and_code(&text) {
             let kind = of_answer(status, code.as_deref());
@@ -205,6 +202,15 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
     }
 }
 
+#[cfg(feature = "http")]
+fn of_http(error: &HttpError) -> Kind {
+    match error.kind() {
+        HttpErrorKind::Timeout => Kind::TooSlow,
+        HttpErrorKind::Decode => Kind::Broken,
+        _ => Kind::Unreachable,
+    }
+}
+
 fn of_io(error: &io::Error) -> Kind {
     match error.kind() {
         // Below a file there is nothing.
@@ -213,6 +219,9 @@ fn of_io(error: &io::Error) -> Kind {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Kind::Full,
         io::ErrorKind::TimedOut => Kind::TooSlow,
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+            Kind::Unreachable
+        }
         io::ErrorKind::UnexpectedEof => Kind::Broken,
         _ => Kind::Other,
     }
@@ -252,6 +261,7 @@ fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {
 }
 
 /// What began it: "Connection refused" rather than "error sending request". It names no URL.
+#[cfg(feature = "http")]
 fn innermost(error: &HttpError) -> String {
     let mut error: &dyn StdError = error;
     while let Some(source) = error.source() {

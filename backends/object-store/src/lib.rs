@@ -41,3 +41,8 @@ pub use builder::Builder;
 pub use objects::Objects;
 pub use open::OpenError;
 pub use upload::PARTS;
+
+/// The examples of the page on object stores compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/object-stores.md")]
+struct Page;

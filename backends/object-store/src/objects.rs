@@ -171,7 +171,7 @@ impl Objects {
     }
 
     /// The entry for an object, if it was stored under a key.
-    fn entry(&self, meta: ObjectMeta) -> Option<Entry> {
+    fn entry(&self, meta: &ObjectMeta) -> Option<Entry> {
         let name = meta.location.as_ref().strip_prefix(&self.inner.prefix)?;
         let stored_at = SystemTime::from(meta.last_modified);
         Some(Entry { key: names::key(name)?, bytes: meta.size, stored_at })
@@ -286,7 +286,7 @@ impl Backend for Objects {
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
             match self.within(async { objects.next().await.transpose().map_err(Trouble::from) }).await {
-                Ok(meta) => Some((self.entry(meta?).map(Ok), Some(objects))),
+                Ok(meta) => Some((self.entry(&meta?).map(Ok), Some(objects))),
                 Err(trouble) => Some((Some(Err(trouble.while_doing(format_args!("listing {}", self.shown())))), None)),
             }
         })

@@ -67,9 +67,10 @@ pub(crate) fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     options.is_empty()?;
     builder.spool = spool.map(Into::into);
     // A store that is told not to try again is not tried again from here either.
-    Ok(builder.timeout(timeout).retries(retries.min(2)).backoff(backoff).build()?)
+    builder.timeout(timeout).retries(retries.min(2)).backoff(backoff).build()
 }
 
+#[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "only stores behind a network have options"))]
 fn open_scheme(url: &Url, options: &mut Options<'_>, common: &Common) -> Result<Builder, OpenError> {
     match url.scheme() {
         "memory" => {

@@ -9,6 +9,7 @@ mod server;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use hyper::Method;
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
 use offcut_object_store::Objects;
@@ -47,6 +48,11 @@ async fn check(server: &Server, store: &Objects, key: &Key, content: &Bytes, put
     }
 }
 
+/// Those that hang take their time. At the same moment they take it once.
+async fn all<C>(cases: impl IntoIterator<Item = C>, check: impl AsyncFn(C)) {
+    stream::iter(cases).map(|case| check(case)).buffer_unordered(16).collect::<Vec<()>>().await;
+}
+
 /// What a put comes to whose first request meets `fault`.
 async fn put_with(fault: Fault) -> Result<Put, ErrorKind> {
     let server = Server::start().await;
@@ -60,7 +66,7 @@ async fn put_with(fault: Fault) -> Result<Put, ErrorKind> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_survives_every_fault() {
-    for (fault, should) in [
+    let cases = [
         (Fault::Refuse(503), Ok(Put::Stored)),
         (Fault::Refuse(500), Ok(Put::Stored)),
         (Fault::Hang, Ok(Put::Stored)),
@@ -76,14 +82,13 @@ async fn a_put_survives_every_fault() {
         (Fault::StoreOther, Ok(Put::Taken)),
         // Trying again would not help.
         (Fault::Refuse(403), Err(ErrorKind::Denied)),
-    ] {
-        assert_eq!(put_with(fault).await, should, "{fault:?}");
-    }
+    ];
+    all(cases, async |(fault, should)| assert_eq!(put_with(fault).await, should, "{fault:?}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_that_only_ever_fails_ends() {
-    for fault in [Fault::Refuse(503), Fault::Hang, Fault::Disconnect] {
+    all([Fault::Refuse(503), Fault::Hang, Fault::Disconnect], async |fault| {
         let server = Server::start().await;
         let store = proven(&server).await;
         server.fault_always(&Method::PUT, fault);
@@ -91,17 +96,19 @@ async fn a_put_that_only_ever_fails_ends() {
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true), "{fault:?}");
         assert!(error.to_string().starts_with("storing s3://bucket/p/trunc/call_1 failed: "), "{error}");
         assert_eq!(server.buckets().objects().len(), 0);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_whose_answers_are_all_lost_is_known_to_be_there() {
-    for fault in [Fault::ApplyThenRefuse(503), Fault::ApplyThenHang, Fault::ApplyThenDisconnect] {
+    all([Fault::ApplyThenRefuse(503), Fault::ApplyThenHang, Fault::ApplyThenDisconnect], async |fault| {
         let server = Server::start().await;
         let store = proven(&server).await;
         server.fault_always(&Method::PUT, fault);
         assert_eq!(store.put(&key("trunc/call_1"), noise(10, 1)).await.unwrap(), Put::AlreadyThere, "{fault:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,7 +127,7 @@ async fn where_the_comparison_fails_nothing_is_claimed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_survives_every_fault() {
-    for fault in Fault::ALL {
+    all(Fault::ALL, async |fault| {
         let server = Server::start().await;
         let store = proven(&server).await;
         let (key, content) = (key("trunc/call_1"), noise(100_000, 1));
@@ -137,24 +144,25 @@ async fn a_read_survives_every_fault() {
                 "{fault:?}"
             ),
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_only_ever_fails_ends() {
-    for fault in [Fault::Refuse(503), Fault::Hang, Fault::Disconnect, Fault::CutBody] {
+    all([Fault::Refuse(503), Fault::Hang, Fault::Disconnect, Fault::CutBody], async |fault| {
         let server = Server::start().await;
         let store = proven(&server).await;
         store.put(&key("trunc/call_1"), noise(100_000, 1)).await.unwrap();
         server.fault_always(&Method::GET, fault);
         let error = store.read(&key("trunc/call_1"), ALL).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_fails_says_so() {
-    use futures_util::StreamExt;
     for fault in [Fault::Refuse(403), Fault::Hang] {
         let server = Server::start().await;
         let store = proven(&server).await;
@@ -211,7 +219,7 @@ async fn left_open(server: &Server, should: usize) -> usize {
     server.buckets().uploads().1
 }
 
-/// An upload whose `nth` request meets `fault`: looked for, begun, three parts, looked for, completed, and what follows a failure.
+/// An upload whose `nth` request meets `fault`: looked for, begun, two parts, looked for, completed, and what follows a failure.
 async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
     let key = key_of(&content);
     let server = Server::start().await;
@@ -236,31 +244,30 @@ async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_survives_every_fault_at_every_request() {
-    use futures_util::{StreamExt, stream};
-    let content = noise((11 << 20) + 7, 3);
-    let cases = Fault::ALL.iter().flat_map(|fault| (1..=8).map(move |nth| (*fault, nth)));
-    // Those that hang take their time; at the same moment they take it once.
-    let all = stream::iter(cases).map(|(fault, nth)| upload_with(fault, nth, content.clone()));
-    all.buffer_unordered(8).collect::<Vec<()>>().await;
+    let content = noise((8 << 20) + 7, 3);
+    let cases = Fault::ALL.iter().flat_map(|fault| (1..=7).map(move |nth| (*fault, nth)));
+    all(cases, async |(fault, nth)| upload_with(fault, nth, content.clone()).await).await;
+}
+
+/// An upload whose `nth` request is never answered, and that is dropped then.
+async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
+    let key = key_of(&content);
+    let server = Server::start().await;
+    let store = server.open("p");
+    store.check().await.unwrap();
+    server.fault_on_any(nth, fault);
+    let dropped = tokio::time::timeout(Duration::from_secs(3), store.put(&key, content.clone())).await;
+    assert!(dropped.is_err(), "request {nth} is part of the upload");
+    assert_eq!(left_open(&server, orphans(fault, nth)).await, orphans(fault, nth), "{fault:?} at {nth}");
+    server.heal();
+    let again = store.put(&key, content.clone()).await.unwrap();
+    assert_ne!(again, Put::Taken);
+    assert_eq!(store.read(&key, ALL).await.unwrap().bytes, content);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_is_dropped_is_aborted() {
-    let content = noise(12 << 20, 4);
-    let key = key_of(&content);
-    for nth in 1..=7 {
-        for fault in [Fault::Hang, Fault::ApplyThenHang] {
-            let server = Server::start().await;
-            let store = server.open("p");
-            store.check().await.unwrap();
-            server.fault_on_any(nth, fault);
-            let dropped = tokio::time::timeout(Duration::from_millis(400), store.put(&key, content.clone())).await;
-            assert!(dropped.is_err(), "request {nth} is part of the upload");
-            assert_eq!(left_open(&server, orphans(fault, nth)).await, orphans(fault, nth), "{fault:?} at {nth}");
-            server.heal();
-            let again = store.put(&key, content.clone()).await.unwrap();
-            assert_ne!(again, Put::Taken);
-            assert_eq!(store.read(&key, ALL).await.unwrap().bytes, content);
-        }
-    }
+    let content = noise((8 << 20) + 7, 4);
+    let cases = [Fault::Hang, Fault::ApplyThenHang].into_iter().flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
+    all(cases, async |(fault, nth)| drop_upload(fault, nth, content.clone()).await).await;
 }

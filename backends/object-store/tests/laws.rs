@@ -74,7 +74,7 @@ macro_rules! require {
 impl Run {
     /// A process: it knows nothing but the store.
     fn reduction(&self) -> ToolReduction {
-        let other: Arc<dyn Backend> = Arc::new(Objects::open(&self.server.url("greps", "&timeout=800ms")).unwrap());
+        let other: Arc<dyn Backend> = Arc::new(Objects::open(&self.server.url("greps", "&timeout=4s")).unwrap());
         ToolReduction::builder()
             .backend(self.server.open_impatient("agents"))
             .tool("grep", ToolPolicy::new().backend(other))
@@ -186,7 +186,7 @@ async fn drive(steps: Vec<Step>, fails: bool, seen: &Seen) -> Result<(), TestCas
 /// `OFFCUT_CASES` sets how many conversations.
 #[test]
 fn l1_l2_l4_hold_over_a_store_that_fails() {
-    let cases = std::env::var("OFFCUT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
+    let cases = std::env::var("OFFCUT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(32);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let seen = Seen::default();

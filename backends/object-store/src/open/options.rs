@@ -72,6 +72,7 @@ impl Settings {
 
 /// What a value must look like.
 #[cfg(feature = "http")]
+#[allow(dead_code, reason = "not every kind of store has options of all forms")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Goes into headers and URLs: printable, without spaces.

@@ -92,9 +92,9 @@ impl Buckets {
 }
 
 impl State {
-    fn store(&mut self, key: &str, bytes: Bytes) {
+    fn store(&mut self, key: &str, bytes: &Bytes) {
         let other = self.objects.insert(key.into(), Stored { bytes: bytes.clone(), at: SystemTime::now() });
-        if other.is_some_and(|other| other.bytes != bytes) {
+        if other.is_some_and(|other| other.bytes != *bytes) {
             self.overwrites.push(key.into());
         }
     }
@@ -125,7 +125,7 @@ impl S3 for Buckets {
             return Err(s3_error!(PreconditionFailed));
         }
         let e_tag = Some(e_tag(&bytes));
-        state.store(&key, bytes);
+        state.store(&key, &bytes);
         Ok(S3Response::new(PutObjectOutput { e_tag, ..Default::default() }))
     }
 
@@ -239,7 +239,7 @@ impl S3 for Buckets {
         let bytes = Bytes::from(parts.concat());
         let e_tag = Some(e_tag(&bytes));
         state.uploads.remove(&upload_id);
-        state.store(&key, bytes);
+        state.store(&key, &bytes);
         let (bucket, key) = (Some(bucket), Some(key));
         Ok(S3Response::new(CompleteMultipartUploadOutput { bucket, key, e_tag, ..Default::default() }))
     }

@@ -67,9 +67,9 @@ impl Server {
         Objects::open(&self.url(prefix, "")).unwrap()
     }
 
-    /// One whose attempts are given up after a fifth of a second.
+    /// One whose attempts are given up after a second.
     pub(crate) fn open_impatient(&self, prefix: &str) -> Objects {
-        Objects::open(&self.url(prefix, "&timeout=800ms")).unwrap()
+        Objects::open(&self.url(prefix, "&timeout=4s")).unwrap()
     }
 
     pub(crate) fn buckets(&self) -> &Buckets {

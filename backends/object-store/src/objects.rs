@@ -58,8 +58,8 @@ pub(crate) const WHOLE: u64 = 8 << 20;
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is aborted; where even that can't
 ///   be done, its parts are invisible, and a lifecycle rule removes them.
 /// - **Bounded.** Each call ends within the [time-out](Builder::timeout), an upload within that for each of its parts. Uploads
-///   hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all of the clones of a store together, and other calls what they are given or
-///   asked for. A result may have 48 GiB.
+///   hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all of the clones of a store together, and other calls what they
+///   are given or asked for. A result may have 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the [spool](Builder::spool) and upload from it.
 ///   If that fails for good, the file gets a name ([`Writer::keep`]).
 ///
@@ -99,9 +99,20 @@ pub(crate) struct Retry {
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 impl Objects {
-    /// Opens the store that `url` names, with credentials from the environment or the URL. [`open`](crate::open) has the rules.
+    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or `memory:/prefix`.
     ///
-    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's directory.
+    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under the names that the store's
+    /// own tools use; the URL wins. Where one of the credentials is in the URL, all are taken from there. An endpoint without
+    /// TLS must be on this machine, or `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
+    ///
+    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's directory, and where it reads
+    /// the system's certificates.
+    ///
+    /// # Default
+    ///
+    /// - `timeout=120s`, `backoff=100ms` and `spool`: as [`Builder`] has them.
+    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` where that is set.
+    /// - `region=us-east-1` for S3.
     ///
     /// # Errors
     ///
@@ -142,9 +153,8 @@ impl Objects {
         self.page(&self.probe(), 0..u64::MAX).await?;
         // Without the right to list, S3 calls what is not there forbidden.
         match self.page(&self.below(".offcut-nothing"), 0..1).await {
-            Err(trouble) if trouble.kind == Kind::NotFound => Ok(()),
-            Err(trouble) => Err(trouble),
-            Ok(_) => Ok(()),
+            Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
+            _ => Ok(()),
         }
     }
 

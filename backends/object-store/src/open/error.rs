@@ -41,7 +41,7 @@ pub enum OpenError {
     /// The URL has an option that this kind of store does not have.
     #[error("the store's URL has an unknown option `{name}`; there are {known}")]
     UnknownOption {
-        /// The option's name, cut to 40 characters.
+        /// The option's name, or `…` if it does not look like one.
         name: String,
         /// The options that there are.
         known: String,

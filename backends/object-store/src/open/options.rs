@@ -122,9 +122,8 @@ impl<'e> Options<'e> {
     pub(crate) fn is_empty(&self) -> Result<(), OpenError> {
         match self.given.keys().next() {
             None => Ok(()),
-            // A value that lost its name would be a name here.
             Some(name) => Err(OpenError::UnknownOption {
-                name: name.chars().take(40).collect(),
+                name: if is_harmless(name) { name.clone() } else { "…".to_owned() },
                 known: self.known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
             }),
         }
@@ -137,9 +136,7 @@ impl<'e> Options<'e> {
             known.iter().any(|known| known.form == Form::Credential && self.given.contains_key(known.name));
         let mut settings = Vec::new();
         for known in known {
-            if !known.name.is_empty() {
-                self.known.push(known.name);
-            }
+            self.known.push(known.name);
             let from_env = || known.env.iter().find_map(|variable| Some((*variable, self.env(variable)?)));
             let found = match self.given.get(known.name) {
                 Some(value) => Some((known.name, value.clone())),
@@ -206,6 +203,11 @@ pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
         name: "endpoint",
         must: "be `https:`, or on this machine; set `allow_http=true` where all between is trusted",
     })
+}
+
+/// Whether it looks like the name of an option. A secret that lost its name would be one here.
+fn is_harmless(name: &str) -> bool {
+    name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn duration(text: &str) -> Option<Duration> {

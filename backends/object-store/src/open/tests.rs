@@ -153,8 +153,15 @@ fn no_secret_is_shown() {
     let url = "s3://bucket/p?access_key_id=AKIASECRET&secret_access_key=SECRET&session_token=SECRETTOKEN";
     let store = open(url, &[]).unwrap();
     assert!(!format!("{store:?}").contains("SECRET"), "{store:?}");
-    for more in ["&region=SECRET%20", "&secret=SECRET", "&retries=SECRET", "&spool=x", "#SECRET", "&allow_http=SECRET"]
-    {
+    for more in [
+        "&region=SECRET%20",
+        "&secret=SECRET",
+        "&retries=SECRET",
+        "&spool=x",
+        "#SECRET",
+        "&allow_http=SECRET",
+        "&SECRET",
+    ] {
         let error = open(&format!("{url}{more}"), &[]).unwrap_err();
         assert!(!format!("{error:?}{error}").contains("SECRET"), "{error:?}");
     }

@@ -17,8 +17,9 @@ An agent explores a directory, and its context stays small.
 Usage: cargo run --example agent_loop -- [OPTIONS]
 
   --dir PATH         the directory to explore [the source tree of this example]
-  --backend WHERE    where results are stored: `memory`, or a directory that is
-                     kept [a temporary directory, removed at the end]
+  --backend WHERE    where results are stored: `memory`, a directory that is kept,
+                     or, built with `--features s3`, `s3://bucket/prefix`
+                     [a temporary directory, removed at the end]
   --max-length N     results over N bytes are truncated [8000]; the preview is
                      a quarter of that, at most 2000 bytes
   --max-tokens N     above N tokens, old results are cleared [12000]
@@ -96,14 +97,24 @@ fn language(text: &str) -> Result<Language, &'static str> {
 }
 
 /// Opens the store that a text names. A new kind of store is one more arm.
-pub(crate) fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
+pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
     Ok(match text {
         // Its path is another one each time: named like this, two runs over the same files cost the same tokens.
         None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
         Some("memory") => Arc::new(Memory::new()),
+        #[cfg(feature = "s3")]
         Some(url) if url.contains("://") => {
+            let store = offcut_object_store::Objects::open(url).map_err(|error| Failure::usage(chain(&error)))?;
+            // A wrong bucket or wrong credentials are found here, not at the first long result.
+            store.check().await?;
+            Arc::new(store)
+        }
+        #[cfg(not(feature = "s3"))]
+        Some(url) if url.contains("://") => {
+            // Not the whole URL: there may be a secret in it.
+            let scheme = url.split("://").next().unwrap_or_default();
             return Err(Failure::usage(format!(
-                "--backend {url}: there is no such backend; give `memory` or a directory"
+                "--backend {scheme}://…: built without it; add `--features s3`, or give `memory` or a directory"
             )));
         }
         Some(directory) => Arc::new(Fs::open(directory)?),

@@ -32,7 +32,7 @@ use tools::{Directory, Grep, ListFiles, Read, Run};
 /// Runs the agent, shows what happens, and reads everything back. Returns how many originals were lost.
 async fn explore(options: &Options) -> Result<usize, Failure> {
     let directory = Arc::new(Directory::open(&options.dir)?);
-    let backend = open_backend(options.backend.as_deref())?;
+    let backend = open_backend(options.backend.as_deref()).await?;
     let tally = Tally::new(&*backend);
 
     let reduction = ToolReduction::recommended(backend)

@@ -1,0 +1,245 @@
+//! Setting a store up.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use offcut::backend::{Fs, Key};
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::objects::{Inner, LONGEST_PAUSE, Objects, Retry};
+use crate::open::OpenError;
+use crate::spool;
+use crate::upload::PARTS;
+
+/// The longest prefix, in bytes. Behind it comes a key of up to 900, and most stores take names of up to 1024.
+const MAX_PREFIX: usize = 120;
+/// The longest time-out.
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+const MAX_RETRIES: u32 = 20;
+
+/// Sets [`Objects`] up over a store of `object_store`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use object_store::memory::InMemory;
+/// use offcut_object_store::Objects;
+///
+/// # let spool = tempfile::tempdir()?;
+/// # let spool = spool.path();
+/// let store = Objects::builder(Arc::new(InMemory::new()), "memory://mine").prefix("agents").spool(spool).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Default
+///
+/// - prefix: none.
+/// - spool: `offcut/spool` in the user's directory for state: `$XDG_STATE_HOME` or `~/.local/state`,
+///   `~/Library/Application Support` on macOS, `%LOCALAPPDATA%` on Windows.
+/// - time-out: 120 seconds.
+/// - retries: 2, beside those of the store itself. Back-off: 100 milliseconds.
+#[must_use = "nothing happens until `build`"]
+pub struct Builder {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) shown: String,
+    pub(crate) prefix: String,
+    pub(crate) spool: Option<PathBuf>,
+    pub(crate) timeout: Duration,
+    pub(crate) retries: u32,
+    pub(crate) backoff: Duration,
+    /// What tells the store from others that are shown alike, in every process. `None` for a store that only this process has.
+    pub(crate) origin: Option<String>,
+}
+
+impl Builder {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, shown: String) -> Self {
+        let Defaults { timeout, retries, backoff } = Defaults::default();
+        Self {
+            store,
+            shown,
+            prefix: String::new(),
+            spool: None,
+            timeout,
+            retries: retries.min(2),
+            backoff,
+            origin: None,
+        }
+    }
+
+    /// Where in the store all objects go: one or more safe segments as in a [`Key`], of at most 120 bytes in all.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The directory for content that has no name yet, and for what could not be uploaded; made if it is missing, with mode
+    /// 0700 (Unix). In it, each store has a directory of its own.
+    ///
+    /// What could not be uploaded stays there under its name, and hints show its path. So it should outlive the process, and
+    /// belong to this user alone: hints of another user's processes can't be read here. It should have room for the longest
+    /// results. A process that is killed may leave files in `.staging` in it, which can be deleted when none is running.
+    pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.spool = Some(directory.into());
+        self
+    }
+
+    /// How long a call may take in all, and each part of an upload, and each wait for more of a list; at most an hour. A single
+    /// attempt may take a quarter of that: by default 30 seconds, in which an upload with four parts of 5 MiB at the same
+    /// moment takes a line of 6 Mbit/s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a request is tried again that failed for a reason that may pass, or whose outcome is not known; at most 20. The
+    /// stores of `object_store` try most of them again themselves before this counts.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// The pause before the first retry, more than zero; each later one is twice as long, up to 15 seconds.
+    pub fn backoff(mut self, pause: Duration) -> Self {
+        self.backoff = pause;
+        self
+    }
+
+    /// Checks everything and opens the spool. Asks nothing of the store; does blocking I/O in the spool's directory.
+    ///
+    /// # Errors
+    ///
+    /// An [`OpenError`] that names the field and what to do.
+    pub fn build(self) -> Result<Objects, OpenError> {
+        let Self { store, shown, prefix, spool, timeout, retries, backoff, origin } = self;
+        check_times(timeout, retries, backoff)?;
+        let root = shown.strip_suffix('/').unwrap_or(&shown);
+        if root.is_empty()
+            || root.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#'))
+        {
+            return Err(OpenError::Shown);
+        }
+        let prefix = match prefix.trim_matches('/') {
+            "" => String::new(),
+            prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => format!("{prefix}/"),
+            _ => return Err(OpenError::Prefix),
+        };
+        let shown = format!("{root}/{prefix}");
+        let origin_of_spool = origin.clone().unwrap_or_else(|| shown.clone());
+        let identity = match origin {
+            Some(origin) => hash(&origin),
+            None => Arc::as_ptr(&store).cast::<()>().addr(),
+        };
+        let directory = spool.map_or_else(|| spool::default_directory(&|name| std::env::var(name).ok()), Ok)?;
+        let directory = directory.join(spool::name(&origin_of_spool));
+        // What is kept there is the only copy, so it is synced; a staging file never is, so nothing else is slower for it.
+        let spool = Fs::open(directory).map_err(|source| OpenError::Spool { source: Some(source) })?.durable(true);
+        let retry = Retry { timeout, retries, backoff };
+        let (parts, proven) = (Arc::new(Semaphore::new(PARTS)), OnceCell::new());
+        Ok(Objects::over(Inner { store, prefix, shown, identity, spool, retry, parts, proven }))
+    }
+}
+
+/// What the settings are where nothing is said.
+pub(crate) struct Defaults {
+    pub(crate) timeout: Duration,
+    /// Those of the store itself.
+    pub(crate) retries: u32,
+    pub(crate) backoff: Duration,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(120), retries: 5, backoff: Duration::from_millis(100) }
+    }
+}
+
+/// `object_store` panics at some of these, so they never reach it.
+pub(crate) fn check_times(timeout: Duration, retries: u32, backoff: Duration) -> Result<(), OpenError> {
+    if timeout.is_zero() || timeout > MAX_TIMEOUT {
+        return Err(OpenError::Value { name: "timeout", must: "be more than 0 and at most an hour: `120s`" });
+    }
+    if retries > MAX_RETRIES {
+        return Err(OpenError::Value { name: "retries", must: "be at most 20" });
+    }
+    if backoff.is_zero() || backoff > LONGEST_PAUSE {
+        return Err(OpenError::Value { name: "backoff", must: "be more than 0 and at most 15 seconds: `100ms`" });
+    }
+    Ok(())
+}
+
+/// As many bits as a `usize` has everywhere.
+fn hash(origin: &str) -> usize {
+    let mut hash = DefaultHasher::new();
+    origin.hash(&mut hash);
+    usize::try_from(hash.finish() & u64::from(u32::MAX)).unwrap_or_default()
+}
+
+/// Names the store and never what it was opened with.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { store: _, shown, prefix, spool, timeout, retries, backoff, origin: _ } = self;
+        f.debug_struct("Builder")
+            .field("shown", shown)
+            .field("prefix", prefix)
+            .field("spool", spool)
+            .field("timeout", timeout)
+            .field("retries", retries)
+            .field("backoff", backoff)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    fn builder() -> (Builder, tempfile::TempDir) {
+        let home = tempfile::tempdir().unwrap();
+        (Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(home.path()), home)
+    }
+
+    #[test]
+    fn l11_wrong_settings_do_not_build() {
+        let error = |change: fn(Builder) -> Builder| change(builder().0).build().unwrap_err().to_string();
+        assert_eq!(
+            error(|builder| builder.backoff(Duration::ZERO)),
+            "`backoff` must be more than 0 and at most 15 seconds: `100ms`"
+        );
+        assert!(error(|builder| builder.backoff(Duration::MAX)).contains("backoff"));
+        assert!(error(|builder| builder.timeout(Duration::ZERO)).contains("timeout"));
+        assert!(error(|builder| builder.timeout(Duration::MAX)).contains("timeout"));
+        assert!(error(|builder| builder.retries(21)).contains("retries"));
+        for prefix in ["..", "a//b", "a b", ".hidden", "a/../b"] {
+            assert!(matches!(builder().0.prefix(prefix).build(), Err(OpenError::Prefix)), "{prefix}");
+        }
+        assert!(matches!(builder().0.prefix("x".repeat(121)).build(), Err(OpenError::Prefix)));
+        for shown in ["", "/", "s3://a b", "s3://a\n", "s3://a?b", "s3://a\"b"] {
+            let home = tempfile::tempdir().unwrap();
+            let built = Objects::builder(Arc::new(InMemory::new()), shown).spool(home.path()).build();
+            assert!(matches!(built, Err(OpenError::Shown)), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn l11_the_defaults_are_those_of_the_docs() {
+        let Builder { store: _, shown: _, prefix, spool, timeout, retries, backoff, origin: _ } =
+            Objects::builder(Arc::new(InMemory::new()), "memory://mine");
+        assert_eq!((prefix.as_str(), spool), ("", None));
+        assert_eq!((timeout, retries, backoff), (Duration::from_secs(120), 2, Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn two_stores_that_are_shown_alike_are_told_apart() {
+        use offcut::backend::Backend;
+        let (one, _home) = builder();
+        let (two, _other) = builder();
+        let (one, two) = (one.build().unwrap(), two.build().unwrap());
+        assert_ne!(one.identity(), two.identity());
+        assert_eq!(one.identity(), one.clone().identity());
+    }
+}

@@ -1,0 +1,331 @@
+//! What an object store's error means for the caller, what to do about it, and nothing that may be secret.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use object_store::Error;
+#[cfg(feature = "http")]
+use object_store::client::{HttpError, HttpErrorKind};
+use offcut::backend::{BackendError, ErrorKind};
+
+/// An object store's error, as far as this crate cares.
+///
+/// Nothing of the original is kept but what [`Cause`] takes from it: the answer to a request that was signed wrongly holds the
+/// request's session token, and the URL of a request to Azure may hold its signature.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) kind: Kind,
+    cause: Cause,
+}
+
+/// What kind of trouble it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing has that name.
+    NotFound,
+    /// Something has that name already, or another request is about to give it.
+    Exists,
+    /// The range begins behind the end.
+    Range,
+    NoBucket,
+    NoCredentials,
+    BadCredentials,
+    Denied,
+    WrongRegion,
+    /// The store can't create without overwriting.
+    Overwrites,
+    Full,
+    /// No answer in time: whether it was done is not known.
+    TooSlow,
+    /// The connection failed: whether it was done is not known.
+    Unreachable,
+    /// The store says that it failed: whether it was done is not known.
+    Failing,
+    /// The answer is not what it must be.
+    Broken,
+    /// The file that was written to can't be read.
+    Spool,
+    /// More than a store takes for one object.
+    TooLong,
+    NoRuntime,
+    Other,
+}
+
+impl Kind {
+    /// Whether the same request may succeed a moment later.
+    pub(crate) fn is_passing(self) -> bool {
+        matches!(self, Self::TooSlow | Self::Unreachable | Self::Failing | Self::Broken)
+    }
+
+    fn advice(self) -> (ErrorKind, &'static str) {
+        match self {
+            Self::NotFound => (ErrorKind::NotFound, "nothing is stored there"),
+            Self::Exists => (ErrorKind::Unavailable, "others store there at the same moment; try again"),
+            Self::NoBucket => (ErrorKind::Other, "there is no such bucket; create it, or correct its name"),
+            Self::NoCredentials => (
+                ErrorKind::Denied,
+                "there are no credentials; set those of the store in the environment, or give the machine a role",
+            ),
+            Self::BadCredentials => {
+                (ErrorKind::Denied, "the credentials are wrong or have expired; check the key and its secret")
+            }
+            Self::Denied => {
+                (ErrorKind::Denied, "the store refuses; allow these credentials to get, put and list objects there")
+            }
+            Self::WrongRegion => {
+                (ErrorKind::Other, "the bucket is in another region; set `region` to the bucket's own")
+            }
+            Self::Overwrites => (
+                ErrorKind::Other,
+                "the store can't make sure that it overwrites nothing (`If-None-Match: *`); update it, or use another one",
+            ),
+            Self::Full => (ErrorKind::Full, "the store has no room left; free some, or raise the quota"),
+            Self::TooSlow => {
+                (ErrorKind::Unavailable, "there was no answer in time; try again, or raise the store's `timeout`")
+            }
+            Self::Unreachable => {
+                (ErrorKind::Unavailable, "the store can't be reached; check the endpoint and the network")
+            }
+            Self::Failing => (ErrorKind::Unavailable, "the store is overloaded or failing; try again later"),
+            Self::Broken => (ErrorKind::Unavailable, "the answer was cut short or makes no sense; try again"),
+            Self::Spool => (ErrorKind::Other, "what was written to the spool can't be read back"),
+            Self::TooLong => (ErrorKind::Full, "it is longer than what can be uploaded"),
+            Self::NoRuntime => (ErrorKind::Other, "an object store needs a tokio runtime; call it within one"),
+            Self::Range | Self::Other => (ErrorKind::Other, "the store refuses the request"),
+        }
+    }
+}
+
+impl Trouble {
+    pub(crate) fn new(kind: Kind, cause: &'static str) -> Self {
+        Self { kind, cause: Cause(cause.to_owned()) }
+    }
+
+    /// What reading from the spool has failed with.
+    pub(crate) fn of_spool(error: &BackendError) -> Self {
+        Self { kind: Kind::Spool, cause: Cause(error.to_string()) }
+    }
+
+    #[cfg(any(feature = "http", feature = "local"))]
+    pub(crate) fn into_cause(self) -> Cause {
+        self.cause
+    }
+
+    pub(crate) fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// The error for the caller. `doing` says what failed and where: `storing s3://bucket/trunc/call_1`.
+    pub(crate) fn while_doing(self, doing: impl fmt::Display) -> BackendError {
+        let (kind, advice) = self.kind.advice();
+        BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self.cause)
+    }
+}
+
+/// What the store or the network said: a status, a code, an error of the system.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Cause(String);
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        if is_about_credentials(&text) {
+            return Self::new(Kind::NoCredentials, "the machine's metadata service gave none");
+        }
+        #[cfg(feature = "http")]
+        if let Some(error) = find::<HttpError>(&error) {
+            return Self { kind: of_http(error), cause: Cause(innermost(error)) };
+        }
+        if let Some((status, code)) = status_and_code(&text) {
+            let kind = of_answer(status, code.as_deref());
+            let cause = match code {
+                Some(code) => format!("HTTP {status}, {code}"),
+                None => format!("HTTP {status}"),
+            };
+            return Self { kind, cause: Cause(cause) };
+        }
+        if text.contains("redirect without LOCATION") {
+            return Self::new(Kind::WrongRegion, "HTTP 301");
+        }
+        if let (Error::Generic { .. }, Some(error)) = (&error, find::<io::Error>(&error)) {
+            return Self { kind: of_io(error), cause: Cause(error.to_string()) };
+        }
+        let (kind, cause) = match error {
+            Error::NotFound { .. } => (Kind::NotFound, "not found"),
+            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
+                (Kind::Exists, "already exists")
+            }
+            Error::PermissionDenied { .. } => (Kind::Denied, "permission denied"),
+            Error::Unauthenticated { .. } => (Kind::BadCredentials, "not authenticated"),
+            Error::NotImplemented { .. } | Error::NotSupported { .. } => (Kind::Overwrites, "not implemented"),
+            Error::JoinError { .. } => (Kind::Broken, "a task of the store ended early"),
+            // Where stores in memory and in files put ranges behind the end.
+            Error::Generic { .. } => (Kind::Range, "an error of the store itself"),
+            _ => (Kind::Other, "an error of the store itself"),
+        };
+        Self::new(kind, cause)
+    }
+}
+
+/// What an answer means that is no success.
+fn of_answer(status: u16, code: Option<&str>) -> Kind {
+    match (status, code.unwrap_or_default()) {
+        (_, "NoSuchBucket" | "ContainerNotFound") => Kind::NoBucket,
+        (
+            _,
+            "InvalidAccessKeyId"
+            | "SignatureDoesNotMatch"
+            | "ExpiredToken"
+            | "InvalidToken"
+            | "TokenRefreshRequired"
+            | "RequestTimeTooSkewed"
+            | "AuthenticationFailed"
+            | "InvalidAuthenticationInfo",
+        ) => Kind::BadCredentials,
+        (_, "AuthorizationHeaderMalformed" | "PermanentRedirect" | "IllegalLocationConstraintException") => {
+            Kind::WrongRegion
+        }
+        (_, "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage") | (507, _) => Kind::Full,
+        (_, "InvalidRange") | (416, _) => Kind::Range,
+        (_, "NotImplemented") | (501, _) => Kind::Overwrites,
+        (_, "RequestTimeout" | "SlowDown" | "InternalError") | (408 | 429 | 500..=599, _) => Kind::Failing,
+        // Another attempt of the same request has completed or aborted it.
+        (_, "NoSuchUpload") => Kind::Broken,
+        (404, _) => Kind::NotFound,
+        (304 | 409 | 412, _) => Kind::Exists,
+        (401, _) => Kind::BadCredentials,
+        (403, _) => Kind::Denied,
+        (300..=399, _) => Kind::WrongRegion,
+        _ => Kind::Other,
+    }
+}
+
+#[cfg(feature = "http")]
+fn of_http(error: &HttpError) -> Kind {
+    match error.kind() {
+        HttpErrorKind::Timeout => Kind::TooSlow,
+        HttpErrorKind::Decode => Kind::Broken,
+        _ => Kind::Unreachable,
+    }
+}
+
+fn of_io(error: &io::Error) -> Kind {
+    match error.kind() {
+        // Below a file there is nothing.
+        io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Kind::NotFound,
+        io::ErrorKind::AlreadyExists => Kind::Exists,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Kind::Full,
+        io::ErrorKind::TimedOut => Kind::TooSlow,
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+            Kind::Unreachable
+        }
+        io::ErrorKind::UnexpectedEof => Kind::Broken,
+        _ => Kind::Other,
+    }
+}
+
+/// The addresses that machines and containers get their credentials from. Nothing else is ever asked of them.
+fn is_about_credentials(text: &str) -> bool {
+    ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata.google.internal"]
+        .iter()
+        .any(|address| text.contains(&format!("http://{address}")))
+}
+
+/// The status and the code of an answer. The type that has them is private, so they are read from its text, and what looks
+/// otherwise than they do is not taken over.
+fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
+    let after = |mark: &str| text.find(mark).and_then(|at| text.get(at + mark.len()..));
+    let code = after("<Code>").and_then(|rest| rest.split_once("</Code>")).map(|(code, _)| code);
+    let code = code.filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let status = match after("status code: ") {
+        Some(rest) => rest.get(..3)?.parse().ok()?,
+        // A success that turned into a failure while it was answered.
+        None => after("Server returned error response: ").map(|_| 500)?,
+    };
+    Some((status, code.map(str::to_owned)))
+}
+
+/// The first error of type `E` among `error` and what caused it.
+fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// What began it: "Connection refused" rather than "error sending request". It names no URL.
+#[cfg(feature = "http")]
+fn innermost(error: &HttpError) -> String {
+    let mut error: &dyn StdError = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16, code: &str) -> Trouble {
+        let body = format!(
+            "<Error><Code>{code}</Code><Message>secret-message</Message><AWSAccessKeyId>AKIASECRET</AWSAccessKeyId>\
+             <CanonicalRequest>x-amz-security-token:SECRETTOKEN</CanonicalRequest></Error>"
+        );
+        let text = format!(
+            "Error performing PUT https://host/b/k?sig=SECRETSIG in 1ms - Server returned non-2xx status code: {status} X: {body}"
+        );
+        Error::Generic { store: "S3", source: text.into() }.into()
+    }
+
+    #[test]
+    fn answers_are_told_apart() {
+        for (status, code, kind) in [
+            (404, "NoSuchKey", Kind::NotFound),
+            (404, "NoSuchBucket", Kind::NoBucket),
+            (403, "AccessDenied", Kind::Denied),
+            (403, "InvalidAccessKeyId", Kind::BadCredentials),
+            (400, "ExpiredToken", Kind::BadCredentials),
+            (400, "AuthorizationHeaderMalformed", Kind::WrongRegion),
+            (409, "ConditionalRequestConflict", Kind::Exists),
+            (412, "PreconditionFailed", Kind::Exists),
+            (416, "InvalidRange", Kind::Range),
+            (503, "SlowDown", Kind::Failing),
+            (500, "InternalError", Kind::Failing),
+            (501, "NotImplemented", Kind::Overwrites),
+            (507, "XMinioStorageFull", Kind::Full),
+            (400, "MalformedXML", Kind::Other),
+        ] {
+            assert_eq!(answered(status, code).kind, kind, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_failed_and_what_to_do_and_no_secret() {
+        let error = answered(403, "SignatureDoesNotMatch").while_doing("storing s3://bucket/trunc/call_1");
+        assert_eq!(
+            error.to_string(),
+            "storing s3://bucket/trunc/call_1 failed: the credentials are wrong or have expired; check the key and its secret"
+        );
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("HTTP 403, SignatureDoesNotMatch"));
+        assert!(!format!("{error:?}").to_lowercase().contains("secretsig"));
+        assert!(!format!("{error:?}").contains("AKIA") && !format!("{error:?}").contains("SECRETTOKEN"));
+        let odd = answered(400, "<b>SECRET</b>");
+        assert!(!format!("{odd:?}").contains("SECRET"), "{odd:?}");
+    }
+
+    #[test]
+    fn a_missing_role_is_named() {
+        let text =
+            "Error performing PUT http://169.254.169.254/latest/api/token in 1s - HTTP error: error sending request";
+        let trouble = Trouble::from(Error::Generic { store: "S3", source: text.into() });
+        assert_eq!(trouble.kind, Kind::NoCredentials);
+    }
+}

@@ -1,0 +1,48 @@
+//! Object stores as a backend of [`offcut`]: what agents offload, shared by many machines.
+//!
+//! ```no_run
+//! use offcut::ToolReduction;
+//! use offcut_object_store::Objects;
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let store = Objects::open("s3://my-bucket/agents")?; // credentials from the environment
+//! store.check().await?; // a wrong bucket or wrong credentials are found here
+//! let reduction = ToolReduction::recommended(store).build()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Hints then name `s3://my-bucket/agents/trunc/call_1`, in this process and in any other that opens the same URL.
+//!
+//! # Features
+//!
+//! | feature | default | URLs | |
+//! |---|---|---|---|
+//! | `s3` | yes | `s3://bucket/prefix` | S3, and what speaks its protocol |
+//! | `gcs` | | `gs://bucket/prefix` | Google Cloud Storage |
+//! | `azure` | | `az://container/prefix` | Azure Blob Storage |
+//! | `local` | | `file:///directory` | a directory; [`offcut::backend::Fs`] is the better store there |
+//! | | always | `memory:/prefix` | this process's memory, for tests |
+
+mod builder;
+mod error;
+mod limited;
+mod names;
+mod objects;
+mod open;
+mod put;
+mod read;
+mod spool;
+mod upload;
+mod writer;
+
+pub use builder::Builder;
+pub use objects::Objects;
+pub use open::OpenError;
+pub use upload::PARTS;
+
+/// The examples of the page on object stores compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/object-stores.md")]
+struct Page;

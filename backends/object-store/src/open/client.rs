@@ -1,0 +1,79 @@
+//! HTTP and TLS for all stores behind a network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::client::{ClientConfigKey, HttpClient, HttpConnector};
+use object_store::{BackoffConfig, ClientOptions, Error, Result, RetryConfig};
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::Common;
+use crate::objects::{LONGEST_PAUSE, Retry};
+
+/// How long it may take to connect. Less than a request, so that an address that does not answer is told from a slow answer.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Makes clients that bring their own cryptography.
+///
+/// `object_store` would take the one that the process has set as its default, and sets none; to set one from here would be in
+/// the way of a program that sets its own.
+#[derive(Debug)]
+pub(super) struct Connector {
+    /// How long a request may take, its answer included.
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(common: &Common) -> Self {
+        let Common { timeout, retries, backoff } = *common;
+        Self { timeout: Retry { timeout, retries, backoff }.attempt() }
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
+        let option = |key| options.get_config_value(&key);
+        let allow_http = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls(allow_http).map_err(refused)?)
+            .https_only(!allow_http)
+            .connect_timeout(CONNECT.min(self.timeout))
+            .timeout(self.timeout)
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+            .http1_only()
+            // Compressed, an answer has another length than the object, and ranges of it other places.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .build()
+            .map_err(refused)?;
+        Ok(HttpClient::new(client))
+    }
+}
+
+fn tls(allow_http: bool) -> Result<ClientConfig, rustls::Error> {
+    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
+    let config = || ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    match config()?.with_platform_verifier() {
+        Ok(config) => Ok(config.with_no_client_auth()),
+        // A container without certificates can still reach a store next door that has none either.
+        Err(_) if allow_http => Ok(config()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()),
+        Err(error) => Err(error),
+    }
+}
+
+fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Generic { store: "HTTP client", source: Box::new(error) }
+}
+
+/// `common` is checked: at a zero, `object_store` would panic at the first failure.
+pub(super) fn retries(common: &Common) -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig { init_backoff: common.backoff, max_backoff: LONGEST_PAUSE, base: 2.0 },
+        max_retries: common.retries as usize,
+        retry_timeout: common.timeout,
+    }
+}

@@ -1,0 +1,72 @@
+//! Content of one request: stored once, and never over something else.
+
+use bytes::Bytes;
+use object_store::PutMode;
+use offcut::backend::{Key, Put};
+
+use crate::error::{Kind, Trouble};
+use crate::objects::Objects;
+use crate::upload::Content;
+
+/// What is in the object that shows that a store overwrites nothing.
+const PROBE: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
+
+impl Objects {
+    /// Stores `content` under `key` if nothing is there.
+    ///
+    /// Whatever the store answers but "stored" and "refused", the content may be there: the answer may be lost, or a proxy may
+    /// have repeated the request and met the first one's object. So before anything is said or tried again, what is there is
+    /// compared. Where the first request is carried out after that, the second meets it.
+    pub(crate) async fn put_whole(&self, key: &Key, content: &Bytes) -> Result<Put, Trouble> {
+        self.prove_create_only().await?;
+        let path = self.path(key);
+        let mut pauses = self.pauses();
+        loop {
+            let put = self.inner().store.put_opts(&path, content.clone().into(), PutMode::Create.into());
+            let trouble = match self.attempt(put).await {
+                Ok(_) => return Ok(Put::Stored),
+                Err(trouble) if trouble.kind == Kind::Exists || trouble.kind.is_passing() => trouble,
+                Err(trouble) => return Err(missing_bucket(trouble)),
+            };
+            if let Some(put) = self.compare(&path, &mut Content::Whole(content.clone())).await? {
+                return Ok(put);
+            }
+            if !pauses.wait().await {
+                return match trouble.kind {
+                    // There is something, and no content: a directory, where the store has such.
+                    Kind::Exists => Ok(Put::Taken),
+                    _ => Err(trouble),
+                };
+            }
+        }
+    }
+
+    /// Makes sure, once, that the store heeds the mode for creating. One that does not would overwrite without a word.
+    pub(crate) async fn prove_create_only(&self) -> Result<(), Trouble> {
+        self.inner().proven.get_or_try_init(|| self.try_to_overwrite()).await.copied()
+    }
+
+    async fn try_to_overwrite(&self) -> Result<(), Trouble> {
+        let path = self.probe();
+        let mut pauses = self.pauses();
+        let mut is_stored = false;
+        loop {
+            let put = self.inner().store.put_opts(&path, Bytes::from_static(PROBE).into(), PutMode::Create.into());
+            match self.attempt(put).await {
+                Err(trouble) if trouble.kind == Kind::Exists => return Ok(()),
+                Ok(_) if is_stored => return Err(Trouble::new(Kind::Overwrites, "it stored the same object twice")),
+                Ok(_) => is_stored = true,
+                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
+                Err(trouble) => return Err(missing_bucket(trouble)),
+            }
+        }
+    }
+}
+
+/// Where something is stored, it can't be the object that is not found.
+pub(crate) fn missing_bucket(mut trouble: Trouble) -> Trouble {
+    if trouble.kind == Kind::NotFound {
+        trouble.kind = Kind::NoBucket;
+    }
+    trouble
+}

@@ -1,0 +1,103 @@
+//! Reading a part of an object, and comparing all of one.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange};
+use offcut::backend::{Page, Put};
+
+use crate::error::{Kind, Trouble};
+use crate::objects::{Objects, WHOLE};
+use crate::upload::Content;
+
+impl Objects {
+    /// The bytes of `range`, as far as there are any.
+    pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<Page, Trouble> {
+        self.within(self.page_with_retries(path, range)).await
+    }
+
+    async fn page_with_retries(&self, path: &Path, range: Range<u64>) -> Result<Page, Trouble> {
+        let mut pauses = self.pauses();
+        loop {
+            match self.page_once(path, &range).await {
+                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<Page, Trouble> {
+        // Some servers take numbers of 63 bits only, and no object is longer than that.
+        if range.is_empty() || i64::try_from(range.start).is_err() {
+            return self.nothing_of(path).await;
+        }
+        match self.get(path, range).await {
+            // Stores refuse a range that begins behind the end, and of an empty object every range does.
+            Err(trouble) if trouble.kind == Kind::Range => match self.nothing_of(path).await? {
+                page if page.total <= range.start => Ok(page),
+                _ => Err(trouble),
+            },
+            done => done,
+        }
+    }
+
+    /// No bytes, and how many there are.
+    async fn nothing_of(&self, path: &Path) -> Result<Page, Trouble> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let found = self.attempt(self.inner().store.get_opts(path, options)).await?;
+        Ok(Page { bytes: Bytes::new(), total: found.meta.size })
+    }
+
+    async fn get(&self, path: &Path, range: &Range<u64>) -> Result<Page, Trouble> {
+        let asked = match (range.start, range.end) {
+            (0, u64::MAX) => None,
+            (start, end) if i64::try_from(end).is_err() => Some(GetRange::Offset(start)),
+            (start, end) => Some(GetRange::Bounded(start..end)),
+        };
+        let options = GetOptions { range: asked, ..GetOptions::default() };
+        let found = self.attempt(self.inner().store.get_opts(path, options)).await?;
+        let total = found.meta.size;
+        let length = range.end.min(total).saturating_sub(range.start);
+        if found.range != (range.start..range.start + length) {
+            return Err(Trouble::new(Kind::Broken, "the store gave another range"));
+        }
+        let mut bytes = Vec::new();
+        // Not `with_capacity`, which aborts the process where the range is larger than the memory.
+        let reserved = usize::try_from(length).ok().and_then(|length| bytes.try_reserve_exact(length).ok());
+        reserved.ok_or_else(|| Trouble::new(Kind::Other, "more than fits into memory; read a smaller range"))?;
+        let mut body = found.into_stream();
+        while let Some(chunk) = self.attempt(async { body.next().await.transpose() }).await? {
+            if (bytes.len() + chunk.len()) as u64 > length {
+                return Err(Trouble::new(Kind::Broken, "the store gave more than it said"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if bytes.len() as u64 != length {
+            return Err(Trouble::new(Kind::Broken, "the store gave less than it said"));
+        }
+        Ok(Page { bytes: bytes.into(), total })
+    }
+
+    /// What storing `content` at `path` comes to if something is there, and `None` if nothing is.
+    pub(crate) async fn compare(&self, path: &Path, content: &mut Content<'_>) -> Result<Option<Put>, Trouble> {
+        let length = content.length();
+        let mut at = 0;
+        loop {
+            let block = at..length.min(at + WHOLE);
+            let page = match self.page(path, block.clone()).await {
+                Ok(page) => page,
+                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(None),
+                Err(trouble) => return Err(trouble),
+            };
+            if page.total != length || page.bytes != content.read(block.clone()).await? {
+                return Ok(Some(Put::Taken));
+            }
+            at = block.end;
+            if at >= length {
+                return Ok(Some(Put::AlreadyThere));
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Content of many requests: uploaded in parts, a few at a time.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutMultipartOptions};
+use offcut::backend::{BackendError, Key, Put, Writer};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::error::{Kind, Trouble};
+use crate::limited::limited;
+use crate::objects::Objects;
+use crate::put::missing_bucket;
+
+/// How many parts may be in memory at the same moment, all uploads of the clones of a store together.
+pub const PARTS: usize = 4;
+/// The least that S3 takes for a part that is not the last, in bytes.
+const PART: u64 = 5 << 20;
+/// As many parts as S3 takes.
+const MOST_PARTS: u64 = 10_000;
+
+/// What is to be stored, from wherever it is.
+pub(crate) enum Content<'w> {
+    Whole(Bytes),
+    Written { writer: &'w mut dyn Writer, length: u64 },
+}
+
+impl Content<'_> {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Whole(bytes) => bytes.len() as u64,
+            Self::Written { length, .. } => *length,
+        }
+    }
+
+    /// The bytes of `range`, which is within the content.
+    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
+        let length = range.end - range.start;
+        let bytes = match self {
+            // What is in memory has a length of `usize`.
+            Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
+            Self::Written { writer, .. } => writer.read(range).await.map_err(|error| Trouble::of_spool(&error))?,
+        };
+        if bytes.len() as u64 != length {
+            return Err(Trouble::new(Kind::Spool, "it is shorter than what was written to it"));
+        }
+        Ok(bytes)
+    }
+}
+
+impl Objects {
+    /// Stores `content` under `key`, which names it, if nothing is there.
+    ///
+    /// What others store under the key meanwhile are the same bytes, for the key names them. Were they not, they would still be
+    /// seen until the upload is complete, but for the time of one request.
+    pub(crate) async fn upload(&self, key: &Key, content: &mut Content<'_>) -> Result<Put, BackendError> {
+        let put = self.upload_if_absent(key, content).await;
+        put.map_err(|trouble| self.storing(key, trouble))
+    }
+
+    async fn upload_if_absent(&self, key: &Key, content: &mut Content<'_>) -> Result<Put, Trouble> {
+        if content.length() > PART * MOST_PARTS {
+            return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
+        }
+        self.within(self.prove_create_only()).await?;
+        let path = self.path(key);
+        let mut is_first = true;
+        loop {
+            // At first because it may have been stored before; after that because the upload may have been done all the same.
+            if let Some(put) = self.compare(&path, content).await? {
+                return Ok(put);
+            }
+            match self.upload_once(&path, content).await {
+                Ok(put) => return Ok(put),
+                // Single requests have been tried again already.
+                Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
+                Err(trouble) if trouble.kind.is_passing() => {
+                    return self.compare(&path, content).await?.ok_or(trouble);
+                }
+                Err(trouble) => return Err(missing_bucket(trouble)),
+            }
+        }
+    }
+
+    async fn upload_once(&self, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
+        let mut upload = self.begin(path).await?;
+        let put = self.upload_parts(&mut upload, path, content).await;
+        if matches!(put, Ok(Put::Stored)) {
+            // What is complete can't be aborted any more.
+            upload.open = None;
+        } else {
+            upload.abort().await;
+        }
+        put
+    }
+
+    /// Begins an upload. In a task of its own: were the request dropped, nobody would know which upload is to be aborted.
+    async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
+        let (send, receive) = oneshot::channel();
+        let (store, path, timeout) = (Arc::clone(&self.inner().store), path.clone(), self.inner().retry.timeout);
+        tokio::spawn(async move {
+            let begun = limited(timeout, store.put_multipart_opts(&path, PutMultipartOptions::default())).await;
+            // Where nobody waits for it any more, it is dropped here, and aborted by that.
+            _ = send.send(begun.map(|open| Upload { open: Some(open), parts: JoinSet::new(), timeout }));
+        });
+        receive.await.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
+    }
+
+    async fn upload_parts(&self, upload: &mut Upload, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
+        let Upload { open: Some(open), parts, timeout } = upload else { return Ok(Put::Taken) };
+        let (timeout, length) = (*timeout, content.length());
+        let mut at = 0;
+        while at < length {
+            // The permit before the bytes: who waits holds none.
+            let permit = Arc::clone(&self.inner().parts).acquire_owned().await;
+            while let Some(done) = parts.try_join_next() {
+                joined(done)?;
+            }
+            let end = length.min(at + PART);
+            let part = open.put_part(content.read(at..end).await?.into());
+            parts.spawn(async move {
+                let done = limited(timeout, part).await;
+                drop(permit);
+                done
+            });
+            at = end;
+        }
+        while let Some(done) = parts.join_next().await {
+            joined(done)?;
+        }
+        // Completing overwrites. Uploads take long, so this looks once more, as late as it can.
+        if let Some(put) = self.compare(path, content).await? {
+            return Ok(put);
+        }
+        limited(timeout, open.complete()).await.map(|_| Put::Stored)
+    }
+}
+
+fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
+    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "a part's task ended early")))
+}
+
+/// An upload that is under way. Dropped before it is complete, it is aborted: stores keep the parts of one that is not, and
+/// charge for them.
+#[derive(Debug)]
+struct Upload {
+    open: Option<Box<dyn MultipartUpload>>,
+    parts: JoinSet<Result<(), Trouble>>,
+    timeout: Duration,
+}
+
+impl Upload {
+    async fn abort(&mut self) {
+        // First the parts: one that arrives after the abort would stay.
+        self.parts.shutdown().await;
+        if let Some(mut open) = self.open.take()
+            && let Err(trouble) = limited(self.timeout, open.abort()).await
+        {
+            tracing::warn!(cause = %trouble.cause(), "an upload could not be aborted: the store may keep its parts");
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if self.open.is_some()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let (open, parts, timeout) = (self.open.take(), std::mem::take(&mut self.parts), self.timeout);
+            let mut upload = Self { open, parts, timeout };
+            // Ended with the runtime, it leaves parts that a lifecycle rule removes.
+            runtime.spawn(async move { upload.abort().await });
+        }
+    }
+}

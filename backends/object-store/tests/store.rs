@@ -1,0 +1,279 @@
+//! Sizes and names, the spool, two stores in one configuration, and what is said when something is wrong.
+
+#![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
+
+#[path = "server/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod server;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::Method;
+use object_store::memory::InMemory;
+use offcut::backend::{Backend, ErrorKind, Key, Put, Writer};
+use offcut::hint::Hint;
+use offcut::{BuildError, ToolCall, ToolPolicy, ToolReduction};
+use offcut_object_store::{Objects, OpenError};
+use sha2::{Digest, Sha256};
+
+use server::{BUCKET, Fault, KEY_ID, SECRET, Server, noise};
+
+const ALL: std::ops::Range<u64> = 0..u64::MAX;
+const WHOLE: usize = 8 << 20;
+
+fn key(path: &str) -> Key {
+    Key::new(path).unwrap()
+}
+
+fn digest(content: &Bytes) -> String {
+    Sha256::digest(content)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
+    let mut writer = store.writer().await.unwrap();
+    for chunk in content.chunks(777_777) {
+        writer.write(Bytes::copy_from_slice(chunk)).await.unwrap();
+    }
+    writer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
+    let server = Server::start().await;
+    let store = server.open("p");
+    for (length, is_long) in [(WHOLE - 1, false), (WHOLE, false), (WHOLE + 1, true), (2 * WHOLE + 5, true)] {
+        let content = noise(length, length as u64);
+        let plain = key(&format!("trunc/call_{length}"));
+        let named = key(&format!("trunc/call_{length}-{}", digest(&content)));
+        let uploads = server.buckets().uploads().0;
+        let should = if is_long { Put::Taken } else { Put::Stored };
+        assert_eq!(store.put(&plain, content.clone()).await.unwrap(), should, "{length}");
+        let mut writer = written(&store, &content).await;
+        let should = if is_long { Put::Taken } else { Put::AlreadyThere };
+        assert_eq!(writer.finish(&plain).await.unwrap(), should, "{length}");
+        if is_long {
+            // Nothing was asked of the store so far.
+            assert!(store.read(&plain, 0..1).await.is_err());
+            let wrong = key(&format!("trunc/call_{length}-{}", digest(&Bytes::new())));
+            assert_eq!(writer.finish(&wrong).await.unwrap(), Put::Taken);
+            assert_eq!(writer.read(5..10).await.unwrap(), content.slice(5..10));
+            assert_eq!(writer.finish(&named).await.unwrap(), Put::Stored);
+            assert_eq!(store.put(&named, content.clone()).await.unwrap(), Put::AlreadyThere);
+            assert_eq!(store.read(&named, ALL).await.unwrap().bytes, content);
+            assert!(writer.finish(&named).await.is_err(), "it is done");
+        }
+        assert_eq!(server.buckets().uploads(), (uploads + usize::from(is_long), 0), "{length}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_content_under_a_name_that_names_its_content_stays() {
+    let server = Server::start().await;
+    let store = server.open("p");
+    let content = noise(WHOLE + 1, 1);
+    let named = key(&digest(&content));
+    // As long, and different in its last byte only.
+    let mut other = content.to_vec();
+    *other.last_mut().unwrap() ^= 1;
+    server.buckets().insert(&format!("p/{named}"), other.clone());
+    assert_eq!(store.put(&named, content.clone()).await.unwrap(), Put::Taken);
+    assert_eq!(written(&store, &content).await.finish(&named).await.unwrap(), Put::Taken);
+    assert_eq!(store.read(&named, ALL).await.unwrap().bytes, other);
+    assert_eq!(server.buckets().uploads(), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t12_what_can_not_be_uploaded_is_kept() {
+    let server = Server::start().await;
+    let store = server.open_impatient("p");
+    store.check().await.unwrap();
+    let spool = store.spool().unwrap();
+    for length in [1_000, WHOLE + 1] {
+        let content = noise(length, 9);
+        let named = key(&format!("trunc/call_1-{}", digest(&content)));
+        server.fault_always(&Method::PUT, Fault::Refuse(503));
+        server.fault_always(&Method::POST, Fault::Refuse(503));
+        let mut writer = written(&store, &content).await;
+        assert_eq!(writer.finish(&named).await.unwrap_err().kind(), ErrorKind::Unavailable, "{length}");
+        assert_eq!(writer.keep(&named).await.unwrap(), Put::Stored);
+        server.heal();
+
+        // Its location is the file's path, which the store itself does not take for one of its own.
+        let location = spool.locate(&named);
+        assert_eq!(std::fs::read(location.as_str()).unwrap(), content);
+        assert_eq!((spool.resolve(location.as_str()), store.resolve(location.as_str())), (Some(named.clone()), None));
+        // Another process finds it there too.
+        let again = server.open("p").spool().unwrap();
+        assert_eq!(again.read(&again.resolve(location.as_str()).unwrap(), ALL).await.unwrap().bytes, content);
+        assert!(writer.finish(&named).await.is_err(), "it is done");
+    }
+    // What is taken there is left as it is, and another name can be tried.
+    let mut writer = written(&store, &"other".into()).await;
+    let taken = key(&format!("trunc/call_1-{}", digest(&noise(1_000, 9))));
+    assert_eq!(writer.keep(&taken).await.unwrap(), Put::Taken);
+    assert_eq!(writer.keep(&key("trunc/call_2")).await.unwrap(), Put::Stored);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_spool_is_private_and_left_empty() {
+    let server = Server::start().await;
+    let store = server.open("p");
+    let mut writer = written(&store, &noise(100_000, 1)).await;
+    let files = || walk(server.spool()).into_iter().filter(|path| path.is_file()).collect::<Vec<_>>();
+    assert_eq!(files().len(), 1, "the content is there");
+    #[cfg(unix)]
+    for path in walk(server.spool()) {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+    }
+    writer.finish(&key("trunc/call_1")).await.unwrap();
+    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
+    drop(written(&store, &noise(100_000, 2)).await);
+    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
+}
+
+fn walk(path: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let inner = path.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    inner.flat_map(|path| if path.is_dir() { [vec![path.clone()], walk(&path)].concat() } else { vec![path] }).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o1_one_tool_has_a_bucket_of_its_own() {
+    let (server, other) = (Server::start().await, Server::start().await);
+    let reduction = ToolReduction::recommended(server.open("agents"))
+        .tool("grep", ToolPolicy::new().backend(other.open("greps")))
+        .build()
+        .unwrap();
+    for (tool, root) in [("grep", "s3://bucket/greps/trunc/"), ("read", "s3://bucket/agents/trunc/")] {
+        let text = format!("a line of {tool}\n").repeat(2_000);
+        let call = ToolCall::new(tool, tool, "{}");
+        let shown = reduction.truncate(&call, text.as_str()).await.unwrap().text();
+        let location = Hint::parse(&shown).unwrap().location.unwrap();
+        assert_eq!(location.as_str(), format!("{root}{tool}"));
+        assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), text);
+    }
+    let names = |server: &Server| server.buckets().objects().into_keys().collect::<Vec<_>>();
+    assert_eq!(names(&server), ["agents/trunc/read"]);
+    assert_eq!(names(&other), ["greps/trunc/grep"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o2_two_stores_that_are_named_alike_do_not_build() {
+    let (server, other) = (Server::start().await, Server::start().await);
+    let build = |grep: Objects| {
+        ToolReduction::recommended(server.open("agents")).tool("grep", ToolPolicy::new().backend(grep)).build()
+    };
+    // The same bucket twice is one store. The same name at another endpoint is another one.
+    assert!(build(server.open("agents")).is_ok());
+    assert!(matches!(build(other.open("agents")), Err(BuildError::SameLocations)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locations_mean_the_same_in_another_process() {
+    let server = Server::start().await;
+    let key = key("chat-42/trunc/call_1");
+    let location = server.open("agents/a-1").locate(&key);
+    assert_eq!(location.as_str(), "s3://bucket/agents/a-1/chat-42/trunc/call_1");
+    server.open("agents/a-1").put(&key, "content".into()).await.unwrap();
+    let other = server.open("agents/a-1/");
+    assert_eq!(other.read(&other.resolve(location.as_str()).unwrap(), ALL).await.unwrap().bytes, "content");
+    for store in [server.open("agents"), server.open("agents/a-10")] {
+        assert!(store.resolve(location.as_str()).is_none_or(|key| store.locate(&key) == location));
+    }
+}
+
+/// What `check` says, with all that caused it.
+async fn said(url: &str) -> String {
+    let store = Objects::open(url).unwrap();
+    let error = store.check().await.unwrap_err();
+    let put = store.put(&key("trunc/call_1"), "content".into()).await.unwrap_err();
+    assert_eq!(error.kind(), put.kind());
+    assert_ne!(error.kind(), ErrorKind::NotFound, "that is about content");
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    for text in [format!("{error:?}"), format!("{put:?}"), format!("{store:?}")] {
+        let secrets = [KEY_ID, SECRET, "a-wrong-secret", "access_key"];
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "{text}");
+    }
+    format!("{error}: {cause}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_and_no_secret() {
+    let server = Server::start().await;
+    assert_eq!(
+        said(&server.url_of("no-such-bucket", "p", SECRET, "")).await,
+        "checking s3://no-such-bucket/p/ failed: there is no such bucket; create it, or correct its name: HTTP 404, NoSuchBucket"
+    );
+    assert_eq!(
+        said(&server.url_of(BUCKET, "p", "a-wrong-secret", "")).await,
+        "checking s3://bucket/p/ failed: the credentials are wrong or have expired; check the key and its secret: \
+         HTTP 403, SignatureDoesNotMatch"
+    );
+    server.fault_always(&Method::PUT, Fault::Refuse(403));
+    assert_eq!(
+        said(&server.url("p", "")).await,
+        "checking s3://bucket/p/ failed: the store refuses; allow these credentials to get, put and list objects there: \
+         HTTP 403, AccessDenied"
+    );
+    server.stop();
+    let unreachable = said(&server.url("p", "&retries=1")).await;
+    assert!(
+        unreachable.starts_with(
+            "checking s3://bucket/p/ failed: the store can't be reached; check the endpoint and the network: "
+        ),
+        "{unreachable}"
+    );
+    let error = Objects::open(&server.url_of(BUCKET, "p", SECRET, "0&retries=1&backoff=1")).unwrap_err();
+    assert!(matches!(error, OpenError::Url { .. }), "{error}");
+    let error = Objects::open("s3://bucket/p?backoff=0s").unwrap_err();
+    assert_eq!(error.to_string(), "`backoff` must be more than 0 and at most 15 seconds: `100ms`");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_right_to_list_check_says_so() {
+    let server = Server::start().await;
+    let store = server.open("p");
+    store.check().await.unwrap();
+    // S3 then calls what is not there forbidden.
+    server.fault(&Method::GET, 2, Fault::Refuse(403));
+    assert_eq!(store.check().await.unwrap_err().kind(), ErrorKind::Denied);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_ours_is_not_listed() {
+    use futures_util::StreamExt;
+    let server = Server::start().await;
+    let store = server.open("p");
+    for name in ["p/trunc/call_1", "p/.hidden", "p/a b", "px/trunc/call_1", "p", "q/trunc/call_1"] {
+        server.buckets().insert(name, "content");
+    }
+    let listed: Vec<_> = store.list().map(|entry| entry.unwrap().key.to_string()).collect().await;
+    assert_eq!(listed, ["trunc/call_1"]);
+}
+
+#[test]
+fn l7_without_a_runtime_nothing_panics() {
+    let spool = tempfile::tempdir().unwrap();
+    let store = Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(spool.path()).build().unwrap();
+    let poll = |future: &mut (dyn Future<Output = bool> + Unpin)| {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::Pin::new(future).poll(&mut context)
+    };
+    let key = key("trunc/call_1");
+    let long = Bytes::from(vec![0; WHOLE + 1]);
+    let ready = std::task::Poll::Ready(true);
+    assert_eq!(poll(&mut Box::pin(async { store.put(&key, "content".into()).await.is_err() })), ready);
+    assert_eq!(poll(&mut Box::pin(async { store.put(&key, long).await.is_err() })), ready);
+    assert_eq!(poll(&mut Box::pin(async { store.read(&key, ALL).await.is_err() })), ready);
+    assert_eq!(poll(&mut Box::pin(async { store.writer().await.is_err() })), ready);
+    assert_eq!(poll(&mut Box::pin(async { store.check().await.is_err() })), ready);
+    assert_eq!(
+        poll(&mut Box::pin(async {
+            futures_util::StreamExt::next(&mut store.list()).await.is_some_and(|e| e.is_err())
+        })),
+        ready
+    );
+}

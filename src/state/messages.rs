@@ -46,7 +46,7 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 /// |---|---|---|
 /// | a message whose id is in the list | takes its place | is skipped |
 /// | messages of one update with the same id | the last, in the place of the first | the first |
-/// | removals | taken; an unknown one fails | fail |
+/// | [removals](Self::removals) | taken; an unknown one fails | fail |
 /// | a message without an id | is new, [with one](Self::assign_ids) if you like | is new |
 ///
 /// # Guarantees
@@ -57,7 +57,8 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
-    takes_removals: bool,
+    /// What becomes of unknown removals; `None` where none are taken.
+    removals: Option<Unknown>,
     assign: Option<Assign<M>>,
     skip: Option<Skip<M>>,
 }
@@ -96,7 +97,15 @@ impl<M> AddMessages<M> {
     }
 
     fn new(id: IdOf<M>, on_match: OnMatch) -> Self {
-        Self { id, on_match, takes_removals: on_match == OnMatch::Replace, assign: None, skip: None }
+        let removals = (on_match == OnMatch::Replace).then_some(Unknown::Fail);
+        Self { id, on_match, removals, assign: None, skip: None }
+    }
+
+    /// Takes removals; `unknown` says what becomes of those that name what is not there.
+    #[must_use]
+    pub fn removals(mut self, unknown: Unknown) -> Self {
+        self.removals = Some(unknown);
+        self
     }
 
     /// Messages of the update without an id are given one: `new_id` if nobody has it, else with `-2`, `-3`, … behind it.
@@ -151,13 +160,14 @@ impl<M> AddMessages<M> {
             .zip(places)
             .map(|(item, &index)| match item {
                 MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
-                _ if !self.takes_removals => Err(Cause::RemovalNotTaken { index }),
+                _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
                 MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
                 MessageUpdate::RemoveAll => Ok(Op::RemoveAll),
             })
             .collect::<Result<_, _>>()?;
         let ids = existing.iter().enumerate().map(|(index, message)| self.id_of(message, Side::Existing, index));
-        let rules = Rules { on_match: self.on_match, twins: Twins::Collapse, unknown: Unknown::Fail };
+        let rules =
+            Rules { on_match: self.on_match, twins: Twins::Collapse, unknown: self.removals.unwrap_or(Unknown::Fail) };
         decide(&ops, ids, rules).map_err(|cause| match cause {
             Cause::UnknownRemoval { index } => Cause::UnknownRemoval { index: places[index] },
             other => other,
@@ -322,10 +332,10 @@ fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
 
 impl<M> fmt::Debug for AddMessages<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id: _, on_match, takes_removals, assign, skip } = self;
+        let Self { id: _, on_match, removals, assign, skip } = self;
         f.debug_struct("AddMessages")
             .field("on_match", on_match)
-            .field("takes_removals", takes_removals)
+            .field("removals", removals)
             .field("assigns_ids", &assign.is_some())
             .field("skips", &skip.is_some())
             .finish_non_exhaustive()

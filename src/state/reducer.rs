@@ -51,7 +51,7 @@ pub trait Reducer<T>: Send + Sync {
                 change.apply(&mut existing);
                 Ok(existing)
             }
-            Err(cause) => Err(ReducerError { reducer: self.name().to_owned(), cause, value: existing }),
+            Err(cause) => Err(ReducerError::new(self.name(), cause, existing)),
         }
     }
 }
@@ -119,35 +119,41 @@ impl<T> fmt::Debug for Change<T> {
 }
 
 /// An update that could not be merged: OpenArmature's `reducer_error`. It carries the value as it was.
-pub struct ReducerError<T> {
+pub struct ReducerError<T>(Box<Failed<T>>);
+
+struct Failed<T> {
     reducer: String,
     cause: Cause,
     value: T,
 }
 
 impl<T> ReducerError<T> {
+    fn new(reducer: &str, cause: Cause, value: T) -> Self {
+        Self(Box::new(Failed { reducer: reducer.to_owned(), cause, value }))
+    }
+
     /// The reducer's name.
     #[must_use]
     pub fn reducer(&self) -> &str {
-        &self.reducer
+        &self.0.reducer
     }
 
     /// Why.
     #[must_use]
     pub fn cause(&self) -> &Cause {
-        &self.cause
+        &self.0.cause
     }
 
     /// The value, untouched.
     #[must_use]
     pub fn value(&self) -> &T {
-        &self.value
+        &self.0.value
     }
 
     /// The value, untouched.
     #[must_use]
     pub fn into_value(self) -> T {
-        self.value
+        self.0.value
     }
 
     /// The category that OpenArmature gives it: always `reducer_error`.
@@ -159,7 +165,7 @@ impl<T> ReducerError<T> {
 
 impl<T> fmt::Display for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the reducer `{}` could not take the update; the value is as it was", self.reducer)
+        write!(f, "the reducer `{}` could not take the update; the value is as it was", self.0.reducer)
     }
 }
 
@@ -167,15 +173,15 @@ impl<T> fmt::Display for ReducerError<T> {
 impl<T> fmt::Debug for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReducerError")
-            .field("reducer", &self.reducer)
-            .field("cause", &self.cause)
+            .field("reducer", &self.0.reducer)
+            .field("cause", &self.0.cause)
             .finish_non_exhaustive()
     }
 }
 
 impl<T> std::error::Error for ReducerError<T> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        Some(&self.0.cause)
     }
 }
 

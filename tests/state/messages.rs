@@ -1,6 +1,6 @@
 //! `add_messages` in both dialects, and removals (S2).
 
-use offcut::state::{AddMessages, MessageUpdate, Reducer};
+use offcut::state::{AddMessages, MessageUpdate, Reducer, Unknown};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -53,6 +53,18 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
     assert_eq!(fails(&add(), json!([]), json!([remove("1"), message("1", "late")])), said.replace("item 2", "item 0"));
     assert_eq!(fails(&add(), json!([]), json!([{"role": "remove"}])), "item 0 of the update has no key");
     assert_eq!(fails(&add(), json!([]), json!([{"role": "remove", "id": null}])), "item 0 of the update has no key");
+}
+
+/// S1: removals none, strict or lenient.
+#[test]
+fn s1_unknown_removals_may_be_ignored() {
+    let lenient = AddMessages::langgraph_json().removals(Unknown::Ignore);
+    let update = json!([remove("7"), message("7", "x"), remove("1"), remove("6")]);
+    assert_eq!(reduce(&lenient, json!([message("1", "a")]), update), json!([message("7", "x")]));
+    let agentflow = AddMessages::agentflow_json_by("id").removals(Unknown::Fail);
+    let update = json!([remove("1"), message("1", "again"), message("2", "b"), message("1", "skipped")]);
+    let expected = json!([message("1", "again"), message("2", "b")]);
+    assert_eq!(reduce(&agentflow, json!([message("1", "a")]), update), expected);
 }
 
 /// LangGraph: what is removed and added again in one update takes its old place.

@@ -108,33 +108,49 @@ struct Entry {
     winner: usize,
 }
 
+/// An operation, with the slot of its key.
+enum Step {
+    Put(Option<usize>),
+    Remove(usize),
+}
+
 /// Decides for `ops` against a list whose keys are `existing`, in order.
 ///
 /// The update is indexed and the list only read through: memory is that of the update, time that of both, each key hashed once.
 pub(super) fn decide<K: Hash + Eq>(
-    ops: &[Op<K>],
+    ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
     existing: impl Iterator<Item = Result<Option<K>, Cause>>,
     rules: Rules,
 ) -> Result<Decision, Cause> {
-    // What comes before the last `RemoveAll` has no effect, not even as an error: it is gone in any case.
-    let start = ops.iter().rposition(|op| matches!(op, Op::RemoveAll)).map_or(0, |at| at + 1);
-    let clear = start > 0;
-
-    let mut index: HashMap<&K, usize> = HashMap::new();
+    let len = ops.len();
+    // Room for all at once: growing would hash every key again.
+    let mut index: HashMap<K, usize> = HashMap::with_capacity(len);
     let mut slots: Vec<Slot> = Vec::new();
-    let mut has_removals = false;
-    let slot_of: Vec<Option<usize>> = ops[start..]
-        .iter()
-        .map(|op| {
-            has_removals |= matches!(op, Op::Remove(_));
-            let (Op::Put(Some(key)) | Op::Remove(key)) = op else { return None };
+    let mut steps: Vec<Step> = Vec::with_capacity(len);
+    let (mut start, mut clear, mut has_removals) = (0, false, false);
+    for (at, op) in ops.enumerate() {
+        let mut slot_of = |key| {
             let slot = *index.entry(key).or_insert(slots.len());
             if slot == slots.len() {
                 slots.push(Slot::default());
             }
-            Some(slot)
-        })
-        .collect();
+            slot
+        };
+        match op? {
+            Op::Put(key) => steps.push(Step::Put(key.map(slot_of))),
+            Op::Remove(key) => {
+                steps.push(Step::Remove(slot_of(key)));
+                has_removals = true;
+            }
+            Op::RemoveAll => {
+                // What came before it has no effect, not even as an unknown removal: it is gone in any case.
+                index.clear();
+                slots.clear();
+                steps.clear();
+                (start, clear) = (at + 1, true);
+            }
+        }
+    }
 
     let mut matches = Vec::new();
     if !clear {
@@ -150,9 +166,11 @@ pub(super) fn decide<K: Hash + Eq>(
     drop(index);
 
     let mut entries: Vec<Entry> = Vec::new();
-    for ((at, op), slot) in ops.iter().enumerate().skip(start).zip(slot_of) {
-        match (op, slot) {
-            (Op::Remove(_), Some(slot)) => {
+    for (step, at) in steps.into_iter().zip(start..) {
+        match step {
+            Step::Put(Some(slot)) => put(&mut slots[slot], slot, at, &mut entries, rules),
+            Step::Put(None) => entries.push(Entry { slot: None, winner: at }),
+            Step::Remove(slot) => {
                 let slot = &mut slots[slot];
                 if matches!(slot.place, Place::Nowhere) && rules.unknown == Unknown::Fail {
                     return Err(Cause::UnknownRemoval { index: at });
@@ -160,13 +178,10 @@ pub(super) fn decide<K: Hash + Eq>(
                 slot.is_removed = true;
                 slot.dead_before = entries.len();
             }
-            (Op::Put(_), Some(slot)) => put(&mut slots[slot], slot, at, &mut entries, rules),
-            (_, None) => entries.push(Entry { slot: None, winner: at }),
-            (Op::RemoveAll, Some(_)) => {}
         }
     }
 
-    let mut fates = vec![Fate::Drop; ops.len()];
+    let mut fates = vec![Fate::Drop; len];
     for slot in &slots {
         if let (Place::Existing(at), Some(winner), false) = (slot.place, slot.winner, slot.is_removed) {
             fates[winner] = Fate::Replace(at);

@@ -107,12 +107,8 @@ impl<K> KeyedList<K> {
             Ok(key) => Ok(key),
             Err(failure) => Err(failure.at(side, index)),
         };
-        let ops: Vec<_> = update
-            .iter()
-            .enumerate()
-            .map(|(index, item)| key(Side::Update, index, item).map(Op::Put))
-            .collect::<Result<_, _>>()?;
-        decide(&ops, existing.iter().enumerate().map(|(index, item)| key(Side::Existing, index, item)), self.rules)
+        let ops = update.iter().enumerate().map(|(index, item)| key(Side::Update, index, item).map(Op::Put));
+        decide(ops, existing.iter().enumerate().map(|(index, item)| key(Side::Existing, index, item)), self.rules)
     }
 }
 

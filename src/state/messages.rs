@@ -1,6 +1,6 @@
 //! `add_messages`: lists of messages by their ids, in LangGraph's dialect and in Agentflow's.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -155,20 +155,16 @@ impl<M> AddMessages<M> {
         update: &'m [MessageUpdate<M>],
         places: &[usize],
     ) -> Result<Decision, Cause> {
-        let ops: Vec<Op<ItemKey<'m>>> = update
-            .iter()
-            .zip(places)
-            .map(|(item, &index)| match item {
-                MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
-                _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
-                MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
-                MessageUpdate::RemoveAll => Ok(Op::RemoveAll),
-            })
-            .collect::<Result<_, _>>()?;
+        let ops = update.iter().zip(places).map(|(item, &index)| match item {
+            MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
+            _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
+            MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
+            MessageUpdate::RemoveAll => Ok(Op::RemoveAll),
+        });
         let ids = existing.iter().enumerate().map(|(index, message)| self.id_of(message, Side::Existing, index));
         let rules =
             Rules { on_match: self.on_match, twins: Twins::Collapse, unknown: self.removals.unwrap_or(Unknown::Fail) };
-        decide(&ops, ids, rules).map_err(|cause| match cause {
+        decide(ops, ids, rules).map_err(|cause| match cause {
             Cause::UnknownRemoval { index } => Cause::UnknownRemoval { index: places[index] },
             other => other,
         })
@@ -262,10 +258,22 @@ fn by_field(field: &str) -> IdOf<Value> {
     Box::new(move |message| Ok(field.find(message)?.filter(|id| *id != ItemKey::Null)))
 }
 
+/// The same for messages that are equal, whatever the order of their keys is in this build.
 fn digest(message: &Value) -> String {
-    let digest = Sha256::digest(message.to_string().as_bytes());
+    let digest = Sha256::digest(sorted(message).to_string().as_bytes());
     let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("msg-{hex}")
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields.iter().collect();
+            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+        }
+        scalar => scalar.clone(),
+    }
 }
 
 impl<M: 'static> Reducer<Vec<M>> for AddMessages<M> {

@@ -1,5 +1,9 @@
 //! S1 and S3: what keys are, and the knobs of the one keyed list.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use offcut::state::{Field, KeyedList, NoKey, OnMatch, Reducer, Scalar, Twins, by, try_by};
 use serde_json::{Value, json};
 
@@ -85,4 +89,43 @@ fn a_json_pointer_finds_a_key() {
     let item = |n: u8| json!({"meta": {"id": 7}, "n": n});
     assert_eq!(reduce(&merge, json!([item(1)]), json!([item(2)])), json!([item(2)]));
     assert_eq!(fails(&merge, json!([]), json!([{"meta": {}}])), "item 0 of the update has no key");
+}
+
+/// No quadratic step: each key is asked for once, hashed once, and compared with about one other.
+#[test]
+fn cost_follows_the_list_and_the_update() {
+    static COMPARED: AtomicUsize = AtomicUsize::new(0);
+    static HASHED: AtomicUsize = AtomicUsize::new(0);
+
+    struct Counted(u32);
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.fetch_add(1, Relaxed);
+            self.0 == other.0
+        }
+    }
+    impl Eq for Counted {}
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            HASHED.fetch_add(1, Relaxed);
+            self.0.hash(to);
+        }
+    }
+
+    let asked = AtomicUsize::new(0);
+    let key = |n: &u32| {
+        asked.fetch_add(1, Relaxed);
+        Counted(n % 3_000)
+    };
+    for keyed in [KeyedList::dedupe_append(by(key)), KeyedList::merge_by_key(by(key))] {
+        for count in [&asked, &COMPARED, &HASHED] {
+            count.store(0, Relaxed);
+        }
+        let list = keyed.reduce((0..10_000).collect(), (2_000..7_000).collect()).unwrap();
+        assert_eq!(list.len(), 10_000);
+        assert_eq!(asked.load(Relaxed), 15_000);
+        assert_eq!(HASHED.load(Relaxed), 15_000);
+        // A match is one comparison; two keys whose hashes begin alike are one more.
+        assert!(COMPARED.load(Relaxed) < 16_000, "{}", COMPARED.load(Relaxed));
+    }
 }

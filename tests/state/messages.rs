@@ -100,7 +100,10 @@ fn langgraph_assigns_missing_ids() {
     let ids: Vec<_> = state.as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids[1], format!("{}-2", ids[0]));
     assert!(ids[0].starts_with("msg-") && ids[0].len() == 20 && ids[2] != ids[0]);
-    assert_eq!(reduce(&add(), json!([]), json!([same]))[0]["id"], ids[0].as_str(), "deterministic");
+    let other_order = json!({"content": "hi", "role": "user"});
+    for equal in [same.clone(), other_order] {
+        assert_eq!(reduce(&add(), json!([]), json!([equal]))[0]["id"], ids[0].as_str(), "deterministic");
+    }
 
     // A message that was there is not given a new one, and its content never makes two messages one.
     let again = reduce(&add(), state.clone(), json!([same]));

@@ -78,3 +78,8 @@ pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
+
+/// The guide's examples compile and run.
+#[cfg(all(doctest, feature = "yaml"))]
+#[doc = include_str!("../docs/state.md")]
+struct Guide;

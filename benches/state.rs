@@ -21,6 +21,8 @@ use serde_json::{Map, Value, json};
 
 /// What a list holds: an id and where the item came from.
 type Item = (u64, u64);
+/// The same with an id as messages have it.
+type Note = (String, u64);
 
 fn main() {
     // Without `--bench` this is a test run of `cargo test --benches`: does it work?
@@ -117,7 +119,7 @@ fn messages(table: &mut Table, items: u64) {
     let text = |(id, n): &Item| (format!("message-{id}"), *n);
     let existing: Vec<_> = list(items, 0, 0).iter().map(text).collect();
     let update: Vec<_> = list(items, items / 2, 1).iter().map(text).collect();
-    let with_index = |(mut list, update): (Vec<(String, u64)>, Vec<(String, u64)>)| {
+    let with_index = |(mut list, update): (Vec<Note>, Vec<Note>)| {
         let mut index: HashMap<String, usize> = list.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
         for item in update {
             match index.get(&item.0) {
@@ -130,7 +132,7 @@ fn messages(table: &mut Table, items: u64) {
         }
         list
     };
-    let add = AddMessages::langgraph(|(id, _): &(String, u64)| Some(id));
+    let add = AddMessages::langgraph(|(id, _): &Note| Some(id));
     table.row(
         "add_messages, a tenth",
         "a HashMap index",
@@ -139,7 +141,7 @@ fn messages(table: &mut Table, items: u64) {
         with_index,
     );
 
-    let record = |(id, n): &(String, u64)| json!({"id": id, "n": n});
+    let record = |(id, n): &Note| json!({"id": id, "n": n});
     let existing: Value = existing.iter().map(record).collect();
     let update: Value = update.iter().map(record).collect();
     let merge = KeyedList::merge_by_key(Field::new("id"));

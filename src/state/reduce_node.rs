@@ -2,6 +2,7 @@
 
 mod error;
 mod notepad;
+mod originals;
 mod template;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::agent::{ChatModel, ModelReply, ModelRequest};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
 use crate::content::Part;
 use crate::format::Message;
+use originals::Original;
 use template::{Template, text_of};
 
 pub use error::{ReduceNodeBuildError, ReduceNodeError};
@@ -84,7 +86,8 @@ pub enum Originals {
 /// - All or nothing: after an error at any point, and after a dropped future, the state is as it was.
 /// - With a backend, what is deleted is stored first, byte for byte: strings as they are, other values as compact JSON, at
 ///   `<root_dir>/clear/<key>-<digest>`. The reader of a reduction with the same backend and root reads it back. Storing the same
-///   again stores nothing.
+///   again stores nothing. A truncated result or a page of the reader is not stored again: its own location is named. One that
+///   was not written by this crate, or names a reader other than `read_file`, stays ([`Reduced::kept`]).
 /// - Without one, what is deleted is gone.
 pub struct ReduceNode {
     model: Arc<dyn ChatModel>,
@@ -116,14 +119,25 @@ pub struct Reduced {
     pub output: String,
     /// Which keys were deleted.
     pub deleted: Vec<String>,
-    /// Where they are stored.
+    /// Where they are stored, key by key; more than once for a key that pointed at several places.
     pub stored: Vec<(String, Location)>,
+    /// Which input keys stay: with a backend, a text that looks like a hint of this crate into it and shows something else. It
+    /// is neither stored as if it were an original nor lost.
+    pub kept: Vec<String>,
     /// Which node is to run next. It is not run.
     pub next_node: Option<String>,
     /// How often the model was called.
     pub model_calls: usize,
     /// The input tokens that the provider counted.
     pub input_tokens: Option<u64>,
+}
+
+/// What becomes of the inputs.
+#[derive(Default)]
+struct Inputs {
+    deleted: Vec<String>,
+    stored: Vec<(String, Location)>,
+    kept: Vec<String>,
 }
 
 impl ReduceNode {
@@ -164,9 +178,9 @@ impl ReduceNode {
             .template
             .render(|key| state.value(key))
             .map_err(|key| ReduceNodeError::MissingKey { key: key.to_owned() })?;
-        let deleted: Vec<String> = self.deleted(state).map(str::to_owned).collect();
+        let inputs = self.inputs(state).map(str::to_owned).collect();
+        let Inputs { deleted, stored, kept } = self.store(state, inputs).await?;
         state.accepts(&self.output_key, &deleted).map_err(|source| self.refused(source))?;
-        let stored = self.store(state, &deleted).await?;
         let (reply, model_calls) = self.ask(prompt).await?;
         let mut output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
         if let (Originals::Named, false) = (self.originals, stored.is_empty()) {
@@ -176,9 +190,16 @@ impl ReduceNode {
         state.condense(&self.output_key, output.clone(), &deleted).map_err(|source| self.refused(source))?;
 
         let (inputs, bytes) = (deleted.len(), output.len());
-        tracing::info!(inputs, stored = stored.len(), bytes, model_calls, "values condensed into one");
+        tracing::info!(
+            inputs,
+            stored = stored.len(),
+            kept = kept.len(),
+            bytes,
+            model_calls,
+            "values condensed into one"
+        );
         let (next_node, input_tokens) = (self.next_node.clone(), reply.input_tokens);
-        Ok(Reduced { output, deleted, stored, next_node, model_calls, input_tokens })
+        Ok(Reduced { output, deleted, stored, kept, next_node, model_calls, input_tokens })
     }
 
     fn refused(&self, source: super::reducer::BoxError) -> ReduceNodeError {
@@ -186,7 +207,7 @@ impl ReduceNode {
     }
 
     /// The input keys that are there, each once, without the output key.
-    fn deleted<'s>(&'s self, state: &'s (impl Notepad + ?Sized)) -> impl Iterator<Item = &'s str> {
+    fn inputs<'s>(&'s self, state: &'s (impl Notepad + ?Sized)) -> impl Iterator<Item = &'s str> {
         let keys = self.input_keys.iter().enumerate();
         keys.filter(|(at, key)| {
             **key != self.output_key && !self.input_keys[..*at].contains(key) && state.value(key).is_some()
@@ -194,21 +215,29 @@ impl ReduceNode {
         .map(|(_, key)| key.as_str())
     }
 
-    async fn store(
-        &self,
-        state: &(impl Notepad + ?Sized),
-        keys: &[String],
-    ) -> Result<Vec<(String, Location)>, ReduceNodeError> {
-        let Some(backend) = &self.backend else { return Ok(Vec::new()) };
-        let mut stored = Vec::new();
-        for name in keys {
-            let Some(value) = state.value(name) else { continue };
-            let content = Bytes::from(text_of(value).into_owned());
-            let location = self.put(&**backend, name, content).await;
-            stored
-                .push((name.clone(), location.map_err(|source| ReduceNodeError::Store { key: name.clone(), source })?));
+    async fn store(&self, state: &(impl Notepad + ?Sized), keys: Vec<String>) -> Result<Inputs, ReduceNodeError> {
+        let mut inputs = Inputs::default();
+        let Some(backend) = &self.backend else { return Ok(Inputs { deleted: keys, ..inputs }) };
+        for key in keys {
+            let Some(value) = state.value(&key) else { continue };
+            let text = text_of(value);
+            let locations = match Original::of(&text, backend).await {
+                Ok(Original::Stored(locations)) => Ok(locations),
+                Ok(Original::Content) => {
+                    let content = Bytes::from(text.into_owned());
+                    self.put(&**backend, &key, content).await.map(|location| vec![location])
+                }
+                Ok(Original::Imitation) => {
+                    inputs.kept.push(key);
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            let locations = locations.map_err(|source| ReduceNodeError::Store { key: key.clone(), source })?;
+            inputs.stored.extend(locations.into_iter().map(|location| (key.clone(), location)));
+            inputs.deleted.push(key);
         }
-        Ok(stored)
+        Ok(inputs)
     }
 
     async fn put(&self, backend: &dyn Backend, name: &str, content: Bytes) -> Result<Location, BackendError> {

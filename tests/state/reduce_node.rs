@@ -345,6 +345,70 @@ async fn over_the_tool_results_of_a_conversation() {
     }
 }
 
+/// L1: a hint is never stored as if it were an original, and what only looks like one is not lost.
+#[tokio::test]
+async fn l1_hints_are_followed_and_imitations_stay() {
+    let store = memory();
+    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(9_000).build().unwrap();
+    let (long, read) = (call("c1", "grep"), ToolCall::new("c2", "read_file", r#"{"path":"memory://t/trunc/c1"}"#));
+    let truncated = reduction.truncate(&long, common::lines(5_000)).await.unwrap();
+    let page = reduction.read_file_tool().call(&read).await.unwrap().into_parts().await.0;
+    let shown = common::text(&truncated.parts);
+    assert!(shown.starts_with("[offcut/1 truncated") && common::text(&page).starts_with("[offcut/1 page"));
+
+    let mut state = Map::new();
+    state.insert("truncated".into(), json!(shown));
+    state.insert("page".into(), json!(common::text(&page)));
+    state.insert("imitation".into(), json!(shown.replace("line 2\n", "line X\n")));
+    state.insert("of another store".into(), json!(shown.replace("memory://t/", "memory://T/")));
+    state.insert("plain".into(), json!("[offcut/1 is what hints begin with]"));
+    assert_ne!(state["imitation"], state["truncated"]);
+    let keys: Vec<_> = state.keys().cloned().collect();
+    let node = ReduceNode::builder(Model::answers("s"), "go").input_keys(keys).backend(store.clone()).build().unwrap();
+    let before = state.clone();
+    let reduced = node.run(&mut state).await.unwrap();
+
+    assert_eq!(reduced.kept, ["imitation"]);
+    assert_eq!(state["imitation"], before["imitation"]);
+    assert_eq!(state.len(), 2, "the imitation and the output");
+    let at = |key: &str| reduced.stored.iter().find(|(name, _)| name == key).unwrap().1.to_string();
+    assert_eq!((at("truncated").as_str(), at("page").as_str()), ("memory://t/trunc/c1", "memory://t/trunc/c1"));
+    let everything = stored(&store).await;
+    assert_eq!(everything.len(), 3, "the original, and two texts that are none of ours: {everything:?}");
+    for key in ["of another store", "plain"] {
+        let text = before[key].as_str().unwrap().as_bytes();
+        assert!(everything.contains(&(at(key), text.to_vec())), "{key}");
+    }
+}
+
+/// A store that can't be asked is a store that fails.
+#[tokio::test]
+async fn n5_a_hint_that_can_not_be_followed() {
+    let store = Faulty::new(memory());
+    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(9_000).build().unwrap();
+    let truncated = reduction.truncate(&call("c1", "grep"), common::lines(5_000)).await.unwrap();
+    let mut state = Map::from_iter([("a".to_owned(), json!(common::text(&truncated.parts)))]);
+    let model = Model::default();
+    let node = ReduceNode::builder(model.clone(), "go").input_keys(["a"]).backend(store.clone()).build().unwrap();
+    store.fault_on_read(1, Fault::Fail(ErrorKind::Unavailable));
+    let before = state.clone();
+    assert!(matches!(node.run(&mut state).await.unwrap_err(), ReduceNodeError::Store { key, .. } if key == "a"));
+    assert_eq!((state, model.calls()), (before, 0));
+}
+
+/// Futures of the node go to other threads.
+#[test]
+fn runs_can_be_spawned() {
+    fn is_send<T: Send>(_: &T) {}
+    let node = node(&Model::default()).build().unwrap();
+    let (mut map, mut state, mut messages) = (notes(), declared(), Vec::<Message>::new());
+    is_send(&node.run(&mut map));
+    is_send(&node.run(&mut state));
+    is_send(&node.run(&mut ToolResults::new(&Plain, &mut messages)));
+    let anything: &mut dyn Notepad = &mut map;
+    is_send(&node.run(anything));
+}
+
 #[test]
 fn tool_results_that_can_not_be_condensed() {
     let mut messages = vec![

@@ -1,5 +1,6 @@
 //! `ReduceNode`: a model condenses several values into one, and the inputs are dropped.
 
+mod builder;
 mod error;
 mod notepad;
 mod originals;
@@ -19,6 +20,7 @@ use crate::format::Message;
 use originals::Original;
 use template::{Template, text_of};
 
+pub use builder::ReduceNodeBuilder;
 pub use error::{ReduceNodeBuildError, ReduceNodeError};
 pub use notepad::{Notepad, ToolResultError, ToolResults};
 
@@ -104,13 +106,6 @@ pub struct ReduceNode {
     first_wait: Duration,
 }
 
-/// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
-#[must_use = "nothing happens until `build`"]
-pub struct ReduceNodeBuilder {
-    prompt_template: String,
-    node: ReduceNode,
-}
-
 /// What a node has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -146,21 +141,7 @@ impl ReduceNode {
     /// `{key}` in the template is the value under this key of the state: a string as it is, anything else as compact JSON.
     /// What it holds is not looked into again. `{{` and `}}` are braces.
     pub fn builder(model: impl ChatModel + 'static, prompt_template: impl Into<String>) -> ReduceNodeBuilder {
-        let node = Self {
-            model: Arc::new(model),
-            template: Template::default(),
-            input_keys: Vec::new(),
-            output_key: "reduced_output".into(),
-            system_instruction: String::new(),
-            generation_config: Map::new(),
-            next_node: None,
-            backend: None,
-            root_dir: String::new(),
-            originals: Originals::default(),
-            max_model_calls: 5,
-            first_wait: Duration::from_secs(1),
-        };
-        ReduceNodeBuilder { prompt_template: prompt_template.into(), node }
+        ReduceNodeBuilder::new(Arc::new(model), prompt_template.into())
     }
 
     /// Renders the template, stores what is to be deleted, asks the model, puts its answer under the output key and deletes the
@@ -300,91 +281,6 @@ fn answer(message: &Message) -> Option<String> {
     Some(text).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-impl ReduceNodeBuilder {
-    /// The keys to be deleted once the model has answered. A key that is not there is no error, unless the template names it.
-    pub fn input_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
-        self.node.input_keys = keys.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// The key that the answer goes to. One that is an input key too is replaced, not deleted.
-    pub fn output_key(mut self, key: impl Into<String>) -> Self {
-        self.node.output_key = key.into();
-        self
-    }
-
-    /// Instructions to the model, as a system message.
-    pub fn system_instruction(mut self, text: impl Into<String>) -> Self {
-        self.node.system_instruction = text.into();
-        self
-    }
-
-    /// What the model is asked of the generation, as its provider names it: `temperature`, `max_tokens`.
-    pub fn generation_config(mut self, config: Map<String, Value>) -> Self {
-        self.node.generation_config = config;
-        self
-    }
-
-    /// The node to run next: returned in [`Reduced::next_node`], never run.
-    pub fn next_node(mut self, name: impl Into<String>) -> Self {
-        self.node.next_node = Some(name.into());
-        self
-    }
-
-    /// Where inputs are stored before they are deleted.
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.node.backend = Some(Arc::new(backend));
-        self
-    }
-
-    /// The prefix under the backend's root: `<root_dir>/clear/<key>-<digest>`.
-    pub fn root_dir(mut self, root_dir: impl Into<String>) -> Self {
-        self.node.root_dir = root_dir.into();
-        self
-    }
-
-    /// Whether the output says where its inputs are stored.
-    pub fn originals(mut self, originals: Originals) -> Self {
-        self.node.originals = originals;
-        self
-    }
-
-    /// How often the model is called at most, the first time included.
-    pub fn max_model_calls(mut self, calls: usize) -> Self {
-        self.node.max_model_calls = calls;
-        self
-    }
-
-    /// How long a rate limit is waited out before the second call.
-    pub fn first_wait(mut self, wait: Duration) -> Self {
-        self.node.first_wait = wait;
-        self
-    }
-
-    /// Checks the template and the options.
-    ///
-    /// # Errors
-    ///
-    /// The template can't be read, a key is empty, the model may never be called, or the root is no safe path.
-    pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
-        let Self { prompt_template, mut node } = self;
-        node.template = Template::parse(&prompt_template)?;
-        if node.input_keys.iter().any(String::is_empty) {
-            return Err(ReduceNodeBuildError::EmptyKey { option: "input_keys" });
-        }
-        if node.output_key.is_empty() {
-            return Err(ReduceNodeBuildError::EmptyKey { option: "output_key" });
-        }
-        if node.max_model_calls == 0 {
-            return Err(ReduceNodeBuildError::NoModelCalls);
-        }
-        // The longest name has to fit, so that storing can't fail for it later.
-        let longest = "x".repeat(MAX_NAME + 1 + digest(&[]).len());
-        key(&node.root_dir, &longest).map_err(|_| ReduceNodeBuildError::RootDir)?;
-        Ok(node)
-    }
-}
-
 impl fmt::Debug for ReduceNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReduceNode")
@@ -400,11 +296,5 @@ impl fmt::Debug for ReduceNode {
             .field("max_model_calls", &self.max_model_calls)
             .field("first_wait", &self.first_wait)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ReduceNodeBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.node.fmt(f)
     }
 }

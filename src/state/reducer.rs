@@ -1,6 +1,7 @@
 //! What a reducer is: a pure decision about a borrowed value, and a change that can't fail.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The error of somebody else's code.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -42,10 +43,7 @@ pub trait Reducer<T>: Send + Sync {
     /// # Errors
     ///
     /// The update does not fit. The error carries the value, untouched.
-    fn reduce(&self, mut existing: T, update: Self::Update) -> Result<T, ReducerError<T>>
-    where
-        Self::Update: Sized,
-    {
+    fn reduce(&self, mut existing: T, update: Self::Update) -> Result<T, ReducerError<T>> {
         match self.plan(&existing, update) {
             Ok(change) => {
                 change.apply(&mut existing);
@@ -53,6 +51,28 @@ pub trait Reducer<T>: Send + Sync {
             }
             Err(cause) => Err(ReducerError::new(self.name(), cause, existing)),
         }
+    }
+}
+
+/// A reducer that is shared is a reducer.
+#[deny(clippy::missing_trait_methods)]
+impl<T, R: Reducer<T> + ?Sized> Reducer<T> for Arc<R> {
+    type Update = R::Update;
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn plan(&self, existing: &T, update: Self::Update) -> Result<Change<T>, Cause> {
+        (**self).plan(existing, update)
+    }
+
+    fn folds(&self) -> bool {
+        (**self).folds()
+    }
+
+    fn reduce(&self, existing: T, update: Self::Update) -> Result<T, ReducerError<T>> {
+        (**self).reduce(existing, update)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Declared state: S4, S5 and S6.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use offcut::state::{
-    Append, Change, FieldType, KeyedList, LastWriteWins, Reducer, Reducers, Scalar, Schema, SchemaErrorKind, State,
-    StateField, custom,
+    AnyReducer, Append, Change, FieldType, KeyedList, LastWriteWins, Reducer, Reducers, Scalar, Schema,
+    SchemaErrorKind, State, StateField, custom,
 };
 use serde_json::{Value, json};
 
@@ -476,6 +477,17 @@ fn s6_a_custom_reducer_is_checked() {
     state.apply(json!({"n": null})).unwrap();
     assert!(!state.is_set("n"));
     assert_eq!(state.apply(json!({"n": 1})).unwrap_err().reducer(), Some("forgets"));
+}
+
+/// One reducer may serve several fields, and keeps whether it folds.
+#[test]
+fn a_shared_reducer_is_a_reducer() {
+    let last: AnyReducer = Arc::new(LastWriteWins);
+    let fields = ["a", "b"].map(|name| StateField::new(name, FieldType::Int).reducer(last.clone()));
+    let mut state = Schema::new(fields).unwrap().state();
+    state.apply_parallel([json!({"a": 1}), json!({"b": 2})]).unwrap();
+    assert_eq!(state.apply_parallel([json!({"a": 1}), json!({"a": 2})]).unwrap_err().code(), "parallel_update");
+    assert_eq!(last.reduce(json!(1), json!(2)).unwrap(), json!(2));
 }
 
 /// A state goes to JSON and back; a snapshot keeps what it was.

@@ -260,7 +260,7 @@ pub(super) fn check_default(name: &str, of: FieldType, default: &Value, place: P
 
 impl fmt::Debug for StateField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reducers: Vec<_> = self.reducers.iter().map(|reducer| reducer.name()).collect();
+        let reducers: Vec<_> = self.reducers.iter().map(Reducer::name).collect();
         f.debug_struct("StateField")
             .field("name", &self.name)
             .field("of", &self.of)

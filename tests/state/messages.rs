@@ -62,6 +62,8 @@ fn s1_unknown_removals_may_be_ignored() {
     let update = json!([remove("7"), message("7", "x"), remove("1"), remove("6")]);
     assert_eq!(reduce(&lenient, json!([message("1", "a")]), update), json!([message("7", "x")]));
     let agentflow = AddMessages::agentflow_json_by("id").removals(Unknown::Fail);
+    let said = fails(&agentflow, json!([]), json!([{"id": "1", "delta": true}, remove("1")]));
+    assert_eq!(said, "item 1 of the update removes a message that is not there", "a delta was never added");
     let update = json!([remove("1"), message("1", "again"), message("2", "b"), message("1", "skipped")]);
     let expected = json!([message("1", "again"), message("2", "b")]);
     assert_eq!(reduce(&agentflow, json!([message("1", "a")]), update), expected);
@@ -142,6 +144,9 @@ fn typed_messages() {
     ];
     let state = add.reduce(vec![note("1", "a"), note("2", "b"), note("c!", "taken")], update).unwrap();
     assert_eq!(state, [note("1", "z"), note("c!", "taken"), note("c!-2", "c"), note("c!-3", "c")]);
+    let by_the_way = vec![MessageUpdate::Put(note("d!", "x")), MessageUpdate::Put(Note { id: None, text: "d" })];
+    let expected = [note("d!", "x"), note("d!-2", "d")];
+    assert_eq!(add.reduce(vec![], by_the_way).unwrap(), expected, "an id that came earlier in the update is taken");
     let said = fails(&add, state, vec![MessageUpdate::RemoveAll, MessageUpdate::remove("1".to_owned())]);
     assert_eq!(said, "item 1 of the update removes a message that is not there");
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
@@ -46,6 +46,8 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The schemas of the tools it may call, as chat-completions function tools.
     pub tools: &'a [Value],
+    /// What the caller wants of the generation, as the provider names it: `temperature`, `max_tokens`. An [`Agent`] wants nothing.
+    pub generation_config: Option<&'a Map<String, Value>>,
 }
 
 /// What a model answers.
@@ -221,7 +223,8 @@ impl Agent {
                 let mut turn = BeforeModel { conversation: &mut conversation, tools: &self.schemas, last_usage };
                 middleware.before_model(&mut turn).await?;
             }
-            let reply = self.model.complete(ModelRequest { messages, tools: &self.schemas }).await?;
+            let reply =
+                self.model.complete(ModelRequest { messages, tools: &self.schemas, generation_config: None }).await?;
             last_usage = reply.input_tokens;
             let calls = match &reply.message {
                 Message::Assistant { calls, .. } => calls.clone(),

@@ -7,7 +7,6 @@ mod commit;
 mod ledger;
 mod lines;
 mod plan;
-mod rounds;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -50,7 +50,9 @@ pub mod preview;
 mod read_back;
 mod reduction;
 pub mod report;
+mod rounds;
 mod session;
+pub mod state;
 mod store;
 #[cfg(feature = "testkit")]
 pub mod testkit;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use super::ledger::{Anchor, Fingerprint, Ledger, Origin, Replacement, lock};
 use super::lines::{Liner, Source};
-use super::rounds::{Age, CallSite, Outline, Slot};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
 use crate::format::{Arguments, Conversation, PartRef};
 use crate::hint::Hint;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
+use crate::rounds::{Age, CallSite, Outline, Slot};
 use crate::session::Session;
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! What a round is: which call a result answers, and how old it is.
+//! What a round is: which call a result answers, and how old it is. The clear pass and the reducers of messages share it.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use crate::format::{Call, Conversation, PartRef, Piece, ResultHead, Role};
 
 /// Every result of a conversation, in order, with its call and its age.
 #[derive(Debug, Default)]
-pub(super) struct Outline<'c> {
-    pub(super) slots: Vec<Slot<'c>>,
-    pub(super) calls: Vec<CallSite<'c>>,
+pub(crate) struct Outline<'c> {
+    pub(crate) slots: Vec<Slot<'c>>,
+    pub(crate) calls: Vec<CallSite<'c>>,
     /// Where the last assistant turn begins: what follows was not in the last request.
-    pub(super) last_turn: Option<usize>,
+    pub(crate) last_turn: Option<usize>,
 }
 
 /// A result and its place.
 #[derive(Debug)]
-pub(super) struct Slot<'c> {
-    pub(super) message: usize,
-    pub(super) slot: usize,
-    pub(super) head: ResultHead<'c>,
-    pub(super) parts: Vec<PartRef<'c>>,
+pub(crate) struct Slot<'c> {
+    pub(crate) message: usize,
+    pub(crate) slot: usize,
+    pub(crate) head: ResultHead<'c>,
+    pub(crate) parts: Vec<PartRef<'c>>,
     /// The index of its call in the outline's calls.
-    pub(super) call: Option<usize>,
+    pub(crate) call: Option<usize>,
     /// How many rounds had begun when it came, or, if its call is known, when the call was made.
     round: usize,
     is_answered: bool,
@@ -29,17 +29,17 @@ pub(super) struct Slot<'c> {
 
 /// A call and its place.
 #[derive(Debug)]
-pub(super) struct CallSite<'c> {
-    pub(super) message: usize,
-    pub(super) call: usize,
-    pub(super) is: Call<'c>,
+pub(crate) struct CallSite<'c> {
+    pub(crate) message: usize,
+    pub(crate) call: usize,
+    pub(crate) is: Call<'c>,
     turn: usize,
     round: usize,
 }
 
 /// How old a result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Age {
+pub(crate) enum Age {
     /// No assistant turn follows it yet.
     Unanswered,
     /// It belongs to one of the newest rounds.
@@ -51,17 +51,22 @@ pub(super) enum Age {
 impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result or a user item ends it. A
     /// round is a turn with calls, and the results of those calls.
-    pub(super) fn of(conversation: &'c dyn Conversation) -> Self {
+    pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
+        Self::read(conversation.len(), |message, see| conversation.visit(message, see))
+    }
+
+    /// The same for `len` messages that are no [`Conversation`], each shown by `visit`.
+    pub(crate) fn read(len: usize, visit: impl Fn(usize, &mut dyn FnMut(Piece<'c>))) -> Self {
         let mut reader = Reader::default();
-        for message in 0..conversation.len() {
+        for message in 0..len {
             reader.begin(message);
-            conversation.visit(message, &mut |piece| reader.see(piece));
+            visit(message, &mut |piece| reader.see(piece));
         }
         reader.finish()
     }
 
     /// How old a result is when the newest `keep` rounds are recent.
-    pub(super) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
+    pub(crate) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
         let rounds = self.calls.last().map_or(0, |call| call.round);
         match () {
             () if !slot.is_answered => Age::Unanswered,
@@ -71,7 +76,7 @@ impl<'c> Outline<'c> {
     }
 
     /// The name of the tool whose result it is, as the message or its call has it.
-    pub(super) fn tool(&self, slot: &Slot<'c>) -> &'c str {
+    pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
         let by_call = || slot.call.map(|call| self.calls[call].is.name);
         slot.head.name.or_else(by_call).unwrap_or_default()
     }

@@ -8,6 +8,7 @@ mod ledger;
 mod lines;
 mod plan;
 mod rounds;
+mod survey;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

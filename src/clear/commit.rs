@@ -4,18 +4,20 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
-use super::ledger::{Fingerprint, Origin, Replacement, lock};
+use super::ledger::{Origin, Replacement, lock, print_of_call, print_of_result};
 use super::{Action, Choice, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
 use crate::hint::{Facts, Hint, Kind, Language, count_lines};
 use crate::preview::holds_only;
 use crate::read_back::is_genuine;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
+use crate::tokens::{Meter, Text};
 
 /// How many results are stored at once.
 const AT_ONCE: usize = 8;
@@ -292,7 +294,7 @@ impl Committed {
         let Self { session, ledger, ready, unverified, anchor, mut report } = self;
         let mut ledger = lock(&ledger);
         for Ready { decision, place, original, replacement, is_repeat } in ready {
-            if fingerprint_at(conversation, place) != Some(original.print) {
+            if fingerprint_at(session.meter(), conversation, place) != Some(original.print) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
                 continue;
             }
@@ -305,17 +307,20 @@ impl Committed {
                 }
                 _ => continue,
             }
-            if !is_repeat && let Some(replaced) = fingerprint_at(conversation, place) {
+            if !is_repeat && let Some(replaced) = fingerprint_at(session.meter(), conversation, place) {
                 ledger.record(&original, replaced, replacement);
             }
         }
         for original in unverified {
             ledger.record_unverified(original.print);
         }
+        let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
+        let saved = new.filter_map(|decision| decision.tokens).map(Change::saved).sum();
         if let Some(anchor) = anchor {
-            let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
-            ledger.record_saved(anchor, new.filter_map(|decision| decision.tokens).map(Change::saved).sum());
+            ledger.record_saved(anchor, saved);
         }
+        let counted = report.tokens.filter(|tokens| tokens.certainty == Certainty::Counted);
+        ledger.record_sent(conversation.len(), counted.map(|tokens| tokens.counted.saturating_sub(saved)));
         drop(ledger);
         report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
         session.observe(&report);
@@ -324,7 +329,7 @@ impl Committed {
 }
 
 /// What stands at a place now.
-fn fingerprint_at(conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
+fn fingerprint_at(meter: &Meter, conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
     let (Place::Result { message, .. } | Place::Arguments { message, .. }) = place;
     if message >= conversation.len() {
         return None;
@@ -350,7 +355,10 @@ fn fingerprint_at(conversation: &dyn Conversation, place: Place) -> Option<Finge
         }
     });
     match place {
-        Place::Result { .. } => head.map(|head| Fingerprint::of_result(head, &parts)),
-        Place::Arguments { .. } => call_there.map(Fingerprint::of_call),
+        Place::Result { .. } => head.map(|head| print_of_result(meter, head, &parts)),
+        Place::Arguments { .. } => call_there.map(|call| {
+            let arguments = meter.print(Text::of_arguments(call.arguments));
+            print_of_call(meter, call, arguments)
+        }),
     }
 }

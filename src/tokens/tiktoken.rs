@@ -2,10 +2,15 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Once;
 
 use tiktoken_rs::CoreBPE;
 
-use super::CountTokens;
+use super::{CountTokens, Effort};
+
+/// Whether the tables of each encoding are there. They are the process's own, and never change.
+static O200K_BASE: Once = Once::new();
+static CL100K_BASE: Once = Once::new();
 
 /// An unbroken run of this many bytes is cut before it is counted. The encoder's time and memory grow faster than such a run,
 /// and it gives up on a million spaces. Each cut over-counts by at most one token.
@@ -13,25 +18,26 @@ const MAX_RUN: usize = 64 * 1024;
 
 /// Exact counts for OpenAI's models, and a good measure for the others.
 ///
-/// Names of special tokens in a text count as the ordinary text that they are. The first count takes about 0.1 s and 45 MB for
-/// the encoding's tables, which the process then shares.
+/// Names of special tokens in a text count as the ordinary text that they are. The encoding's tables take about 0.1 s and 45 MB
+/// when they are first needed, and are then shared by the process; [`prepare`](CountTokens::prepare) makes them.
 #[derive(Clone, Copy)]
 pub struct Tiktoken {
     name: &'static str,
     encoding: fn() -> &'static CoreBPE,
+    is_loaded: &'static Once,
 }
 
 impl Tiktoken {
     /// The encoding of GPT-4o and later.
     #[must_use]
     pub fn o200k_base() -> Self {
-        Self { name: "o200k_base", encoding: tiktoken_rs::o200k_base_singleton }
+        Self { name: "o200k_base", encoding: tiktoken_rs::o200k_base_singleton, is_loaded: &O200K_BASE }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
     #[must_use]
     pub fn cl100k_base() -> Self {
-        Self { name: "cl100k_base", encoding: tiktoken_rs::cl100k_base_singleton }
+        Self { name: "cl100k_base", encoding: tiktoken_rs::cl100k_base_singleton, is_loaded: &CL100K_BASE }
     }
 }
 
@@ -43,10 +49,31 @@ impl fmt::Debug for Tiktoken {
 
 impl CountTokens for Tiktoken {
     fn count(&self, text: &str) -> u64 {
-        let encoding = (self.encoding)();
+        let encoding = self.tables();
         let none_special = HashSet::new();
         // Where the encoder gives up, bytes are never too few.
         pieces(text).map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64).sum()
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::AtMostBytes
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_loaded.is_completed()
+    }
+
+    fn prepare(&self) {
+        self.tables();
+    }
+}
+
+impl Tiktoken {
+    /// The encoding's tables. Whoever comes first makes them; the others wait.
+    fn tables(&self) -> &'static CoreBPE {
+        let tables = (self.encoding)();
+        self.is_loaded.call_once(|| {});
+        tables
     }
 }
 

@@ -4,6 +4,7 @@
 //! messages and cannot fail.
 
 mod commit;
+mod known;
 mod ledger;
 mod lines;
 mod plan;
@@ -108,7 +109,7 @@ enum Place {
 #[derive(Debug)]
 enum Action {
     /// Put there what was put there before.
-    Repeat(Replacement),
+    Repeat(Arc<Replacement>),
     /// Put there one line for each part, if this is one of the oldest that are enough.
     Hints(Decision, Vec<Line>),
 }
@@ -175,7 +176,7 @@ struct Ready {
     decision: usize,
     place: Place,
     original: Origin,
-    replacement: Replacement,
+    replacement: Arc<Replacement>,
     /// Whether the ledger has it already.
     is_repeat: bool,
 }

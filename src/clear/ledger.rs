@@ -1,11 +1,12 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::content::Part;
 use crate::fingerprint::{AsItIs, Fingerprint, Stream};
 use crate::format::{Call, Data, PartRef, ResultHead};
+use crate::report::Reason;
 use crate::tokens::{Meter, Text};
 
 /// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the same bytes under the same id.
@@ -75,11 +76,13 @@ pub(super) enum Replacement {
 /// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, HashMap<usize, Replacement>, AsItIs>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Replacement>>, AsItIs>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
     /// What looks like a hint of ours and is not: it need not be compared again.
     unverified: HashSet<Fingerprint, AsItIs>,
+    /// What was decided for good: deciding again costs more than knowing it.
+    settled: HashMap<Fingerprint, Reason, AsItIs>,
     /// What was saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// What the last pass left: so many messages, of so many tokens.
@@ -108,7 +111,7 @@ impl Ledger {
         self.replacements.contains_key(&print) && self.originals.get(&print).is_none_or(|original| *original == print)
     }
 
-    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Replacement) {
+    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Arc<Replacement>) {
         self.originals.insert(replaced, original.print);
         self.replacements.entry(original.print).or_default().insert(original.nth, replacement);
     }
@@ -119,6 +122,15 @@ impl Ledger {
 
     pub(super) fn is_unverified(&self, print: Fingerprint) -> bool {
         self.unverified.contains(&print)
+    }
+
+    pub(super) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
+        self.settled.extend(decided);
+    }
+
+    /// Why something is kept for good.
+    pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
+        self.settled.get(&key).copied()
     }
 
     pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -154,7 +166,7 @@ pub(super) struct Origin {
     pub(super) print: Fingerprint,
     pub(super) nth: usize,
     /// What it was replaced by before.
-    pub(super) replacement: Option<Replacement>,
+    pub(super) replacement: Option<Arc<Replacement>>,
 }
 
 #[derive(Debug)]
@@ -177,8 +189,6 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::tokens::Estimate;
 
@@ -204,14 +214,14 @@ mod tests {
             print_of_result(&self.meter, head, &[PartRef::Text(text)])
         }
 
-        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Replacement>> {
+        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Replacement>>> {
             let mut walk = self.ledger.walk();
             conversation.iter().map(|text| walk.next(self.print(text)).replacement).collect()
         }
     }
 
-    fn replacement(text: &str) -> Replacement {
-        Replacement::Parts(vec![text.into()])
+    fn replacement(text: &str) -> Arc<Replacement> {
+        Arc::new(Replacement::Parts(vec![text.into()]))
     }
 
     #[test]

@@ -3,17 +3,19 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use super::ledger::{Ledger, Origin, Replacement, ResultPrint, Walk, lock, print_of_call};
+use super::known::{All, Known, part_bytes};
+use super::ledger::{Ledger, Replacement, lock};
 use super::lines::{Liner, Source};
 use super::rounds::{Age, CallSite, Outline, Slot};
 use super::survey::{Found, Survey};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
+use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
 use crate::hint::Hint;
 use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
 use crate::session::Session;
-use crate::tokens::{Meter, Text, media_cost};
+use crate::tokens::Text;
 
 impl Plan {
     /// Decides, and counts on this thread what is new.
@@ -56,7 +58,7 @@ impl Plan {
             report: Report::default(),
         };
         let Some(Found { tokens, certainty, anchor, has_replaced }) = found else { return plan };
-        let ledger = lock(ledger);
+        let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
         // The rounds are read only where something is replaced again, or the pass is triggered.
         let mut all = has_replaced.then(|| All::of(conversation, session.meter(), &ledger));
@@ -79,6 +81,8 @@ impl Plan {
         plan.anchor = anchor;
         plan.edits = planner.edits;
         plan.report = planner.report;
+        let settled = planner.settled;
+        ledger.settle(settled);
         drop(ledger);
         plan
     }
@@ -103,52 +107,9 @@ struct Planner<'a> {
     /// What is repeated, and not decided anew.
     repeated: HashSet<Place>,
     candidates: Vec<Candidate>,
+    /// What will never be decided otherwise.
+    settled: Vec<(Fingerprint, Reason)>,
     liner: Liner<'a>,
-}
-
-/// All results and calls of a conversation, and what each of them is.
-struct All<'c> {
-    outline: Outline<'c>,
-    results: Vec<Known>,
-    calls: Vec<Known>,
-}
-
-/// What is known of a result's content, or of a call's arguments.
-struct Known {
-    original: Origin,
-    bytes: u64,
-    tokens: u64,
-}
-
-impl<'c> All<'c> {
-    fn of(conversation: &'c dyn Conversation, meter: &Meter, ledger: &Ledger) -> Self {
-        let (outline, mut walk) = (Outline::of(conversation), ledger.walk());
-        let results = outline.slots.iter().map(|slot| Known::of_result(slot, meter, &mut walk)).collect();
-        let calls = outline.calls.iter().map(|call| Known::of_call(call, meter, &mut walk)).collect();
-        Self { outline, results, calls }
-    }
-}
-
-impl Known {
-    /// Each text is hashed once, for both: what it costs and what the result is known by.
-    fn of_result(slot: &Slot<'_>, meter: &Meter, walk: &mut Walk<'_>) -> Self {
-        let mut print = ResultPrint::of(meter, slot.head);
-        let (mut bytes, mut tokens) = (0, 0);
-        for part in &slot.parts {
-            let text = Text::of_part(*part).map(|text| (meter.print(text), text));
-            print.add(*part, text.map(|(print, _)| print));
-            tokens += media_cost(*part) + text.map_or(0, |(print, text)| meter.count(print, text));
-            bytes += part_bytes(*part);
-        }
-        Self { original: walk.next(print.finish()), bytes, tokens }
-    }
-
-    fn of_call(call: &CallSite<'_>, meter: &Meter, walk: &mut Walk<'_>) -> Self {
-        let arguments = Text::of_arguments(call.is.arguments);
-        let print = meter.print(arguments);
-        let original = walk.next(print_of_call(meter, call.is, print));
-        Self { original, bytes: print.len(), tokens: meter.count(print, arguments) }
-    }
 }
 
 /// What may go, with what that gains at least.
@@ -166,8 +127,16 @@ impl Candidate {
 
 impl<'a> Planner<'a> {
     fn new(session: &'a Session, ledger: &'a Ledger) -> Self {
-        let (report, edits, candidates) = (Report::default(), Vec::new(), Vec::new());
-        Self { session, ledger, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(session) }
+        Self {
+            session,
+            ledger,
+            report: Report::default(),
+            edits: Vec::new(),
+            repeated: HashSet::new(),
+            candidates: Vec::new(),
+            settled: Vec::new(),
+            liner: Liner::new(session),
+        }
     }
 
     /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
@@ -188,9 +157,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Replacement) {
+    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Arc<Replacement>) {
         let meter = self.session.meter();
-        let (bytes, tokens) = match &replacement {
+        let (bytes, tokens) = match &*replacement {
             Replacement::Parts(parts) => {
                 let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
                 sizes.fold((0, 0), |(bytes, tokens), part| (bytes + part.0, tokens + part.1))
@@ -243,8 +212,13 @@ impl<'a> Planner<'a> {
         }
         let mut decision = result_decision(outline, slot, known);
         let policy = self.session.policy(&decision.tool);
-        let reason = self.reason_to_keep(outline, slot, policy, decision.bytes.before);
-        let reason = reason.or(self.ledger.is_unverified(known.original.print).then_some(Reason::Unverified));
+        let key = known.settles_as(self.session.meter(), &decision.tool);
+        let reason = self
+            .reason_of_age(outline, slot)
+            .or((!policy.clears).then_some(Reason::Excluded))
+            .or_else(|| self.ledger.settled(key))
+            .or_else(|| self.reason_to_keep(slot, policy, known, key))
+            .or(self.ledger.is_unverified(known.original.print).then_some(Reason::Unverified));
         if let Some(reason) = reason {
             decision.keep(reason);
             self.report.decisions.push(decision);
@@ -273,6 +247,11 @@ impl<'a> Planner<'a> {
             return;
         }
         let mut decision = call_decision(call, known);
+        if let Some(reason) = self.ledger.settled(known.settles_as(self.session.meter(), &decision.tool)) {
+            decision.keep(reason);
+            self.report.decisions.push(decision);
+            return;
+        }
         let text = Text::of_arguments(call.is.arguments).read();
         let reason = match () {
             () if call.is.is_signed => Some(Reason::Signed),
@@ -302,14 +281,19 @@ impl<'a> Planner<'a> {
     ) {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
-        let tokens = texts.iter().map(|text| meter.text(text)).max().unwrap_or_default();
-        let bytes = texts.iter().map(String::len).max().unwrap_or_default() as u64;
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
-        if bytes >= decision.bytes.before || tokens > tokens_before {
+        // Most of what gains nothing is short in bytes already, and its hints need not be counted.
+        let is_shorter = texts.iter().all(|text| (text.len() as u64) < decision.bytes.before);
+        let tokens = if is_shorter { texts.iter().map(|text| meter.text(text)).max() } else { None };
+        let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
+            if texts[1].len() as u64 >= decision.bytes.before {
+                // The second text does not depend on which names are taken, so that is how it stays.
+                self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
+            }
             decision.keep(Reason::NoGain);
             self.report.decisions.push(decision);
             return;
-        }
+        };
         decision.outcome = outcome;
         decision.bytes.after = texts[0].len() as u64;
         decision.tokens = Some(Change { before: tokens_before, after: meter.text(&texts[0]) });
@@ -320,24 +304,25 @@ impl<'a> Planner<'a> {
         self.candidates.push(Candidate { edit, gain: tokens_before - tokens });
     }
 
-    fn reason_to_keep(&self, outline: &Outline<'_>, slot: &Slot<'_>, policy: &Policy, bytes: u64) -> Option<Reason> {
+    fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
         match outline.age(slot, self.session.settings().clear_retention_suffix_limit) {
-            Age::Unanswered => return Some(Reason::Unanswered),
-            Age::Recent => return Some(Reason::Recent),
-            Age::Old => {}
+            Age::Unanswered => Some(Reason::Unanswered),
+            Age::Recent => Some(Reason::Recent),
+            Age::Old => None,
         }
+    }
+
+    fn reason_to_keep(&mut self, slot: &Slot<'_>, policy: &Policy, known: &Known, key: Fingerprint) -> Option<Reason> {
         let is_hint = |part: &PartRef<'_>| {
             let PartRef::Text(text) = part else { return false };
             Hint::parse_all(text).is_some_and(|hints| hints.iter().all(|hint| self.liner.is_final(hint)))
         };
-        match () {
-            () if !policy.clears => Some(Reason::Excluded),
-            () if !slot.parts.is_empty() && slot.parts.iter().all(is_hint) => Some(Reason::AlreadyHint),
-            () if slot.head.is_error && policy.keep_errors && bytes <= policy.preview_length as u64 => {
-                Some(Reason::ShortError)
-            }
-            () => None,
+        if !slot.parts.is_empty() && slot.parts.iter().all(is_hint) {
+            self.settled.push((key, Reason::AlreadyHint));
+            return Some(Reason::AlreadyHint);
         }
+        let is_short = known.bytes <= policy.preview_length as u64;
+        (slot.head.is_error && policy.keep_errors && is_short).then_some(Reason::ShortError)
     }
 }
 
@@ -375,13 +360,5 @@ impl Decision {
         self.outcome = Outcome::Kept(reason);
         self.bytes.after = self.bytes.before;
         self.tokens = self.tokens.map(|change| Change::none(change.before));
-    }
-}
-
-/// The bytes of content that a part is.
-fn part_bytes(part: PartRef<'_>) -> u64 {
-    match part {
-        PartRef::Media { data, .. } => data.decoded_len(),
-        part => Text::of_part(part).map_or(0, Text::bytes),
     }
 }

@@ -12,8 +12,8 @@ use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::report::Certainty;
 use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
 
-/// New texts of so many bytes, all together, are not counted on an async thread: that is about a millisecond's work.
-const LARGE: u64 = 16 * 1024;
+/// New texts of so many bytes, all together, are not counted on an async thread: that is two milliseconds' work or so.
+const LARGE: u64 = 32 * 1024;
 
 /// What a look at a conversation has found, with the texts that were never counted before.
 pub(super) struct Survey<'c> {

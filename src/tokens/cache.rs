@@ -29,9 +29,11 @@ struct Own {
 
 #[derive(Debug)]
 struct Entry {
-    tokens: Arc<u64>,
+    tokens: u64,
     /// The pass that saw it last.
     seen: u64,
+    /// As long as this is held, others find it.
+    _shared: Arc<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -64,21 +66,21 @@ impl Cache {
         let pass = own.pass;
         if let Some(entry) = own.counts.get_mut(&print) {
             entry.seen = pass;
-            return Some(*entry.tokens);
+            return Some(entry.tokens);
         }
-        let tokens = lock(&self.shared).counts.get(&print).and_then(Weak::upgrade)?;
-        let count = *tokens;
-        own.counts.insert(print, Entry { tokens, seen: pass });
-        Some(count)
+        let shared = lock(&self.shared).counts.get(&print).and_then(Weak::upgrade)?;
+        let tokens = *shared;
+        own.counts.insert(print, Entry { tokens, seen: pass, _shared: shared });
+        Some(tokens)
     }
 
     /// What the text costs, from now on.
-    pub(super) fn insert(&self, print: Fingerprint, count: u64) {
+    pub(super) fn insert(&self, print: Fingerprint, tokens: u64) {
         let mut own = lock(&self.own);
         let seen = own.pass;
-        let tokens = Arc::new(count);
-        lock(&self.shared).insert(print, Arc::downgrade(&tokens));
-        own.counts.insert(print, Entry { tokens, seen });
+        let shared = Arc::new(tokens);
+        lock(&self.shared).insert(print, Arc::downgrade(&shared));
+        own.counts.insert(print, Entry { tokens, seen, _shared: shared });
     }
 }
 

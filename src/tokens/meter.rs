@@ -19,6 +19,9 @@ const MEDIA_BYTES_PER_TOKEN: u64 = 40;
 /// A text is counted in pieces of so many bytes where only a part of it needs to be counted.
 const PIECE: usize = 32 * 1024;
 
+/// A cut through a text may cost so many tokens more than the whole.
+const CUT: u64 = 8;
+
 /// A counter and what it has counted. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Meter {
@@ -236,8 +239,8 @@ impl Meter {
         let (mut rest, mut missing) = (text, tokens);
         while rest.len() > PIECE && missing > 0 {
             let (piece, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
-            // A cut may cost a token that the whole text does not.
-            missing = missing.saturating_sub(self.counter.count(piece).saturating_sub(2));
+            // A cut may cost a few tokens that the whole text does not.
+            missing = missing.saturating_sub(self.counter.count(piece).saturating_sub(CUT));
             rest = tail;
         }
         match missing {

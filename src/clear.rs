@@ -4,9 +4,11 @@
 //! messages and cannot fail.
 
 mod commit;
+mod known;
 mod ledger;
 mod lines;
 mod plan;
+mod survey;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -106,7 +108,7 @@ enum Place {
 #[derive(Debug)]
 enum Action {
     /// Put there what was put there before.
-    Repeat(Replacement),
+    Repeat(Arc<Replacement>),
     /// Put there one line for each part, if this is one of the oldest that are enough.
     Hints(Decision, Vec<Line>),
 }
@@ -173,7 +175,7 @@ struct Ready {
     decision: usize,
     place: Place,
     original: Origin,
-    replacement: Replacement,
+    replacement: Arc<Replacement>,
     /// Whether the ledger has it already.
     is_repeat: bool,
 }

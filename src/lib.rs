@@ -43,6 +43,7 @@ pub mod clear;
 pub mod config;
 mod content;
 mod error;
+mod fingerprint;
 pub mod format;
 pub mod hint;
 mod middleware;

@@ -34,10 +34,31 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TokenCount {
-    /// All messages and tool schemas before the pass, after what the ledger repeated.
+    /// All messages and tool schemas before the pass, after what the ledger repeated: the number, or more than it can be, see
+    /// [`certainty`](Self::certainty).
     pub counted: u64,
+    /// What `counted` is.
+    pub certainty: Certainty,
     /// The threshold, `max_tokens_for_clear`. The pass acts above it.
     pub threshold: u64,
+    /// What the provider counted for the last request, if the loop said so and a message of the assistant follows it. `counted`
+    /// is then this, what came since, and less what passes have saved since.
+    pub usage: Option<u64>,
+    /// How many more tokens the provider counted for the last request than the pass before it did; negative if fewer. `None` if
+    /// either of them did not count that request.
+    pub drift: Option<i64>,
+}
+
+/// What a number of tokens is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Certainty {
+    /// The number.
+    Counted,
+    /// An upper bound. It is within the threshold, so nothing had to be counted: a text has no more tokens than bytes.
+    /// [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives the number.
+    AtMost,
 }
 
 /// What became of one result, or of one call's arguments.

@@ -9,8 +9,6 @@ use crate::format::{Call, Conversation, PartRef, Piece, ResultHead, Role};
 pub(crate) struct Outline<'c> {
     pub(crate) slots: Vec<Slot<'c>>,
     pub(crate) calls: Vec<CallSite<'c>>,
-    /// Where the last assistant turn begins: what follows was not in the last request.
-    pub(crate) last_turn: Option<usize>,
 }
 
 /// A result and its place.
@@ -35,6 +33,37 @@ pub(crate) struct CallSite<'c> {
     pub(crate) is: Call<'c>,
     turn: usize,
     round: usize,
+}
+
+/// Where the last assistant turn begins. Allocates nothing.
+pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
+    let mut turns = Turns::default();
+    for message in 0..conversation.len() {
+        conversation.visit(message, &mut |piece| turns.see(message, piece));
+    }
+    turns.last
+}
+
+/// Assistant turns as they come: maximal runs of assistant items, which a result or a user item ends.
+#[derive(Default)]
+struct Turns {
+    is_open: bool,
+    begun: usize,
+    last: Option<usize>,
+}
+
+impl Turns {
+    fn see(&mut self, message: usize, piece: Piece<'_>) {
+        match piece {
+            Piece::Role(Role::Assistant) | Piece::Call(_) if !self.is_open => {
+                self.is_open = true;
+                self.begun += 1;
+                self.last = Some(message);
+            }
+            Piece::Role(Role::User) | Piece::Result(_) => self.is_open = false,
+            Piece::Role(_) | Piece::Call(_) | Piece::Content(_) => {}
+        }
+    }
 }
 
 /// How old a result is.
@@ -87,8 +116,7 @@ struct Reader<'c> {
     outline: Outline<'c>,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
-    is_in_turn: bool,
-    turns: usize,
+    turns: Turns,
     rounds: usize,
     /// The turn that has the calls of the last round.
     round_turn: Option<usize>,
@@ -109,15 +137,13 @@ impl<'c> Reader<'c> {
     }
 
     fn see(&mut self, piece: Piece<'c>) {
+        let turns = self.turns.begun;
+        self.turns.see(self.message, piece);
+        if self.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
+            self.answered = self.outline.slots.len();
+        }
         match piece {
-            Piece::Role(role) => {
-                self.result_is_open = false;
-                match role {
-                    Role::Assistant => self.assistant_item(),
-                    Role::User => self.is_in_turn = false,
-                    Role::System | Role::Tool => {}
-                }
-            }
+            Piece::Role(_) => self.result_is_open = false,
             Piece::Call(call) => self.call(call),
             Piece::Result(head) => self.result(head),
             Piece::Content(part) => {
@@ -130,31 +156,18 @@ impl<'c> Reader<'c> {
         }
     }
 
-    fn assistant_item(&mut self) {
-        if !self.is_in_turn {
-            self.is_in_turn = true;
-            self.turns += 1;
-            self.outline.last_turn = Some(self.message);
-        }
-        self.answered = self.outline.slots.len();
-    }
-
     fn call(&mut self, call: Call<'c>) {
-        if !self.is_in_turn {
-            self.assistant_item();
-        }
-        if self.round_turn != Some(self.turns) {
-            self.round_turn = Some(self.turns);
+        if self.round_turn != Some(self.turns.begun) {
+            self.round_turn = Some(self.turns.begun);
             self.rounds += 1;
         }
         self.open.entry(call.id).or_default().push(self.outline.calls.len());
-        let (turn, round) = (self.turns, self.rounds);
+        let (turn, round) = (self.turns.begun, self.rounds);
         self.outline.calls.push(CallSite { message: self.message, call: self.calls_in_message, is: call, turn, round });
         self.calls_in_message += 1;
     }
 
     fn result(&mut self, head: ResultHead<'c>) {
-        self.is_in_turn = false;
         self.result_is_open = true;
         let call = self.pair(head);
         let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);

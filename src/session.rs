@@ -21,6 +21,7 @@ const MAX_PAGE: usize = 16 * 1024;
 pub(crate) struct Session {
     shared: Arc<Shared>,
     roots: Roots,
+    meter: Meter,
 }
 
 /// What all sessions share.
@@ -28,7 +29,6 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) default: Policy,
     pub(crate) policies: HashMap<String, Policy>,
-    pub(crate) meter: Meter,
     pub(crate) on_report: Option<OnReport>,
 }
 
@@ -43,13 +43,14 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Shared, roots: Roots) -> Self {
-        Self { shared: Arc::new(shared), roots }
+    pub(crate) fn new(shared: Shared, roots: Roots, meter: Meter) -> Self {
+        Self { shared: Arc::new(shared), roots, meter }
     }
 
     /// The same configuration under a prefix of its own.
     pub(crate) fn below(&self, id: &str) -> Self {
-        Self { shared: self.shared.clone(), roots: self.roots.below(&session_segment(id)) }
+        let roots = self.roots.below(&session_segment(id));
+        Self { shared: self.shared.clone(), roots, meter: self.meter.for_another() }
     }
 
     /// Where in which backend `location` is, if this session stored it.
@@ -74,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn meter(&self) -> &Meter {
-        &self.shared.meter
+        &self.meter
     }
 
     pub(crate) fn roots(&self) -> &Roots {

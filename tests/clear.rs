@@ -6,7 +6,7 @@ use common::{builder, call, clear, content, lines, memory, outcomes, round, stor
 use offcut::backend::{Backend, ErrorKind, Key, Memory};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
-use offcut::report::{Outcome, Reason, Subject};
+use offcut::report::{Certainty, Outcome, Reason, Subject};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{BeforeModel, Builder, Error, Language, OnOffloadError, Part, ToolCall, ToolPolicy, ToolReduction};
 use serde_json::json;
@@ -441,4 +441,86 @@ async fn openai_messages_keep_what_is_not_ours() {
     expected[2]["content"] = messages[2]["content"].clone();
     assert_eq!(serde_json::to_string(&messages).unwrap(), serde_json::to_string(&expected).unwrap());
     insta::assert_snapshot!(messages[2]["content"].as_str().unwrap(), @r#"[offcut/1 cleared 3492B/400L 46 "memory://t/clear/a"] grep 的旧结果。可用 read_file 读取。"#);
+}
+
+#[cfg(feature = "tiktoken")]
+#[tokio::test]
+async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
+    let mut messages = three_rounds();
+    let counts = async |threshold: u64, messages: &mut Vec<Message>| {
+        let builder = ToolReduction::builder().backend(memory()).max_tokens_for_clear(threshold);
+        let reduction = builder.build().unwrap();
+        let exact = tokens(&reduction, messages);
+        (clear(&reduction, messages).await.tokens.unwrap(), exact)
+    };
+    let (bounded, exact) = counts(1_000_000, &mut messages).await;
+    assert_eq!(bounded.certainty, Certainty::AtMost);
+    assert!(bounded.counted >= exact && bounded.counted <= bounded.threshold, "{bounded:?}, really {exact}");
+    // A byte more than the threshold, and it has to be counted.
+    let (at, _) = counts(bounded.counted, &mut messages).await;
+    assert_eq!((at.certainty, at.counted), (Certainty::AtMost, bounded.counted));
+    let (counted, exact) = counts(bounded.counted - 1, &mut messages).await;
+    assert_eq!((counted.certainty, counted.counted), (Certainty::Counted, exact));
+    assert_eq!(messages, three_rounds());
+}
+
+#[tokio::test]
+async fn c1_drift_is_what_the_provider_counted_more_than_the_pass_before() {
+    let reduction = builder(&memory()).max_tokens_for_clear(1_000_000).build().unwrap();
+    let mut messages = vec![Message::user("go")];
+    let pass = async |messages: &mut Vec<Message>, last_usage| {
+        let mut conversation = Messages::new(&Plain, messages);
+        let mut turn = BeforeModel { last_usage, ..BeforeModel::new(&mut conversation) };
+        reduction.clear_turn(&mut turn).await.unwrap().tokens.unwrap()
+    };
+    let first = pass(&mut messages, None).await;
+    assert_eq!((first.usage, first.drift), (None, None));
+    messages.extend(round("a", "f", lines(400)));
+    let second = pass(&mut messages, Some(first.counted + 100)).await;
+    assert_eq!((second.usage, second.drift), (Some(first.counted + 100), Some(100)));
+    messages.extend(round("b", "f", lines(40)));
+    let third = pass(&mut messages, Some(second.counted - 7)).await;
+    assert_eq!((third.usage, third.drift), (Some(second.counted - 7), Some(-7)));
+    // Somebody else asked the model meanwhile: nobody knows what the count is of.
+    messages.extend([round("c", "f", "ok"), round("d", "f", "ok")].concat());
+    assert_eq!(pass(&mut messages, Some(9)).await.drift, None);
+}
+
+#[tokio::test]
+async fn c1_drift_counts_what_the_pass_cleared() {
+    let reduction = eager(&memory()).build().unwrap();
+    let mut messages = three_rounds();
+    let report = clear(&reduction, &mut messages).await;
+    let sent = tokens(&reduction, &mut messages);
+    assert!(report.is_change());
+    messages.push(Message::assistant("done"));
+    let mut conversation = Messages::new(&Plain, &mut messages);
+    let mut turn = BeforeModel { last_usage: Some(sent), ..BeforeModel::new(&mut conversation) };
+    assert_eq!(reduction.clear_turn(&mut turn).await.unwrap().tokens.unwrap().drift, Some(0));
+}
+
+#[test]
+fn l8_large_texts_are_counted_where_blocking_is_fine() {
+    use std::sync::{Arc, Mutex};
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let counter = {
+        let threads = Arc::clone(&threads);
+        move |text: &str| {
+            threads.lock().unwrap().push((text.len(), std::thread::current().id()));
+            text.len() as u64
+        }
+    };
+    let reduction = ToolReduction::builder().backend(memory()).count_tokens_with(counter);
+    let reduction = reduction.max_tokens_for_clear(u64::MAX).build().unwrap();
+    let mut messages = vec![Message::user("x".repeat(200_000))];
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(clear(&reduction, &mut messages));
+    messages.push(Message::user("short"));
+    runtime.block_on(clear(&reduction, &mut messages));
+    // Where there is no runtime, it is counted all the same.
+    let mut elsewhere = vec![Message::user("y".repeat(200_000))];
+    futures_util::future::FutureExt::now_or_never(clear(&reduction, &mut elsewhere)).unwrap();
+    let (here, threads) = (std::thread::current().id(), threads.lock().unwrap());
+    let seen: Vec<_> = threads.iter().map(|(length, thread)| (*length, *thread == here)).collect();
+    assert_eq!(seen, [(200_000, false), (5, true), (200_000, true)]);
 }

@@ -1,21 +1,25 @@
 //! Storing what a plan decided, then changing the messages.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
-use super::ledger::{Fingerprint, Origin, Replacement, lock};
+use super::ledger::{Origin, Replacement, lock, print_of_call, print_of_result};
 use super::{Action, Choice, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
 use crate::hint::{Facts, Hint, Kind, Language, count_lines};
 use crate::preview::holds_only;
 use crate::read_back::is_genuine;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
+use crate::tokens::{Meter, Text};
 
 /// How many results are stored at once.
 const AT_ONCE: usize = 8;
@@ -32,17 +36,16 @@ impl Plan {
         let Self { session, ledger, edits, counted, anchor, mut report } = self;
         let (mut ready, mut compared, mut unverified) = (Vec::new(), Vec::new(), Vec::new());
         let mut choice = Choice::new(session.settings(), counted);
-        let mut edits = edits.into_iter();
+        let mut edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready));
         loop {
             // Nothing is compared, or stored, that is not needed to reach the target.
-            let batch: Vec<Edit> = edits.by_ref().take(AT_ONCE).collect();
+            let batch: Vec<NewEdit> = edits.by_ref().take(AT_ONCE).collect();
             if batch.is_empty() {
                 break;
             }
             let is_enough = choice.is_enough();
             for outcome in join_all(batch.into_iter().map(|edit| compare_edit(&session, edit, is_enough))).await {
                 match outcome {
-                    Compared::Repeat(again) => ready.push(again),
                     Compared::Kept(index, decision, original) => {
                         if decision.outcome == Outcome::Kept(Reason::Unverified) {
                             unverified.push(original);
@@ -76,16 +79,14 @@ impl Plan {
 
 /// What became of an edit before anything is stored.
 enum Compared {
-    /// It is done again as before.
-    Repeat(Ready),
     /// The slot stays as it is.
     Kept(usize, Decision, Origin),
     /// It can be done, and gains at least so many tokens.
-    Ready(ComparedEdit, u64),
+    Ready(NewEdit, u64),
 }
 
-/// An edit of which all is known to be what it seems.
-struct ComparedEdit {
+/// An edit that was never made before.
+struct NewEdit {
     index: usize,
     decision: Decision,
     place: Place,
@@ -93,18 +94,26 @@ struct ComparedEdit {
     lines: Vec<Line>,
 }
 
-async fn compare_edit(session: &Session, edit: Edit, is_enough: bool) -> Compared {
-    let Edit { decision: index, place, original, action } = edit;
-    let (mut decision, lines) = match action {
-        Action::Repeat(replacement) => {
-            return Compared::Repeat(Ready { decision: index, place, original, replacement, is_repeat: true });
+impl Edit {
+    /// The edit, if it is a new one. One that repeats what was done before has nothing to wait for.
+    fn or_ready(self, ready: &mut Vec<Ready>) -> Option<NewEdit> {
+        let Self { decision: index, place, original, action } = self;
+        match action {
+            Action::Repeat(replacement) => {
+                ready.push(Ready { decision: index, place, original, replacement, is_repeat: true });
+                None
+            }
+            Action::Hints(decision, lines) => Some(NewEdit { index, decision, place, original, lines }),
         }
-        Action::Hints(decision, lines) => (decision, lines),
-    };
+    }
+}
+
+async fn compare_edit(session: &Session, edit: NewEdit, is_enough: bool) -> Compared {
+    let NewEdit { index, mut decision, place, original, lines } = edit;
     let outcome =
         if is_enough { Err(Reason::TargetReached) } else { compare_lines(session, place, lines, &mut decision).await };
     match outcome {
-        Ok((lines, gain)) => Compared::Ready(ComparedEdit { index, decision, place, original, lines }, gain),
+        Ok((lines, gain)) => Compared::Ready(NewEdit { index, decision, place, original, lines }, gain),
         Err(reason) => {
             decision.keep(reason);
             Compared::Kept(index, decision, original)
@@ -142,10 +151,13 @@ struct Stored {
     ready: Option<Ready>,
 }
 
-async fn store_edit(session: &Session, edit: ComparedEdit) -> Result<Stored, Error> {
-    let ComparedEdit { index, mut decision, place, original, lines } = edit;
+async fn store_edit(session: &Session, edit: NewEdit) -> Result<Stored, Error> {
+    let NewEdit { index, mut decision, place, original, lines } = edit;
     let ready = match store_lines(session, place, lines, &mut decision).await {
-        Ok(replacement) => Some(Ready { decision: index, place, original, replacement, is_repeat: false }),
+        Ok(replacement) => {
+            let replacement = Arc::new(replacement);
+            Some(Ready { decision: index, place, original, replacement, is_repeat: false })
+        }
         Err(Unsaid::Kept(reason)) => {
             decision.keep(reason);
             None
@@ -292,30 +304,33 @@ impl Committed {
         let Self { session, ledger, ready, unverified, anchor, mut report } = self;
         let mut ledger = lock(&ledger);
         for Ready { decision, place, original, replacement, is_repeat } in ready {
-            if fingerprint_at(conversation, place) != Some(original.print) {
+            if fingerprint_at(session.meter(), conversation, place) != Some(original.print) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
                 continue;
             }
-            match (place, replacement.clone()) {
+            match (place, &*replacement) {
                 (Place::Result { message, slot }, Replacement::Parts(parts)) => {
-                    conversation.replace_result(message, slot, parts);
+                    conversation.replace_result(message, slot, parts.clone());
                 }
                 (Place::Arguments { message, call }, Replacement::Arguments(arguments)) => {
-                    conversation.replace_arguments(message, call, arguments);
+                    conversation.replace_arguments(message, call, arguments.clone());
                 }
                 _ => continue,
             }
-            if !is_repeat && let Some(replaced) = fingerprint_at(conversation, place) {
+            if !is_repeat && let Some(replaced) = fingerprint_at(session.meter(), conversation, place) {
                 ledger.record(&original, replaced, replacement);
             }
         }
         for original in unverified {
             ledger.record_unverified(original.print);
         }
+        let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
+        let saved = new.filter_map(|decision| decision.tokens).map(Change::saved).sum();
         if let Some(anchor) = anchor {
-            let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
-            ledger.record_saved(anchor, new.filter_map(|decision| decision.tokens).map(Change::saved).sum());
+            ledger.record_saved(anchor, saved);
         }
+        let counted = report.tokens.filter(|tokens| tokens.certainty == Certainty::Counted);
+        ledger.record_sent(conversation.len(), counted.map(|tokens| tokens.counted.saturating_sub(saved)));
         drop(ledger);
         report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
         session.observe(&report);
@@ -324,7 +339,7 @@ impl Committed {
 }
 
 /// What stands at a place now.
-fn fingerprint_at(conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
+fn fingerprint_at(meter: &Meter, conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
     let (Place::Result { message, .. } | Place::Arguments { message, .. }) = place;
     if message >= conversation.len() {
         return None;
@@ -350,7 +365,10 @@ fn fingerprint_at(conversation: &dyn Conversation, place: Place) -> Option<Finge
         }
     });
     match place {
-        Place::Result { .. } => head.map(|head| Fingerprint::of_result(head, &parts)),
-        Place::Arguments { .. } => call_there.map(Fingerprint::of_call),
+        Place::Result { .. } => head.map(|head| print_of_result(meter, head, &parts)),
+        Place::Arguments { .. } => call_there.map(|call| {
+            let arguments = meter.print(Text::of_arguments(call.arguments));
+            print_of_call(meter, call, arguments)
+        }),
     }
 }

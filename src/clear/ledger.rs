@@ -1,67 +1,69 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use sha2::{Digest, Sha256};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::content::Part;
-use crate::format::{Arguments, Call, Data, PartRef, ResultHead};
+use crate::fingerprint::{AsItIs, Fingerprint, Stream};
+use crate::format::{Call, Data, PartRef, ResultHead};
+use crate::report::Reason;
+use crate::tokens::{Meter, Text};
 
-/// What a slot held, for all that matters: two slots with the same fingerprint hold the same bytes under the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Fingerprint([u8; 32]);
+/// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the same bytes under the same id.
+pub(super) struct ResultPrint<'m>(Stream<'m>);
 
-impl Fingerprint {
-    pub(super) fn of_result(head: ResultHead<'_>, parts: &[PartRef<'_>]) -> Self {
-        let mut hash = Fields(Sha256::new_with_prefix(b"result"));
-        hash.add(b'i', head.id.as_bytes());
-        for part in parts {
-            match part {
-                PartRef::Text(text) => hash.add(b't', text.as_bytes()),
-                PartRef::Json(value) => hash.add(b'j', value.to_string().as_bytes()),
-                PartRef::Media { mime, data } => {
-                    hash.add(b'm', mime.as_bytes());
-                    match data {
-                        Data::Base64(text) => hash.add(b'6', text.as_bytes()),
-                        Data::Bytes(bytes) => hash.add(b'b', bytes),
-                    }
-                }
-                PartRef::Link { mime, url } => {
-                    hash.add(b'm', mime.unwrap_or_default().as_bytes());
-                    hash.add(b'l', url.as_bytes());
-                }
-                PartRef::Opaque(value) => hash.add(b'o', value.to_string().as_bytes()),
-            }
-        }
-        hash.finish()
+impl<'m> ResultPrint<'m> {
+    pub(super) fn of(meter: &'m Meter, head: ResultHead<'_>) -> Self {
+        let mut stream = meter.stream();
+        stream.field(b'r', head.id.as_bytes());
+        Self(stream)
     }
 
-    pub(super) fn of_call(call: Call<'_>) -> Self {
-        let mut hash = Fields(Sha256::new_with_prefix(b"call"));
-        hash.add(b'i', call.id.as_bytes());
-        hash.add(b'n', call.name.as_bytes());
-        match call.arguments {
-            Arguments::Text(text) => hash.add(b't', text.as_bytes()),
-            Arguments::Json(value) => hash.add(b'j', value.to_string().as_bytes()),
+    /// The next part. `text` is what its text is known by, if it has one.
+    pub(super) fn add(&mut self, part: PartRef<'_>, text: Option<Fingerprint>) {
+        let kind = match part {
+            PartRef::Text(_) => b't',
+            PartRef::Json(_) => b'j',
+            PartRef::Opaque(_) => b'o',
+            PartRef::Media { mime, data } => {
+                self.0.field(b'm', mime.as_bytes());
+                match data {
+                    Data::Base64(text) => self.0.field(b'6', text.as_bytes()),
+                    Data::Bytes(bytes) => self.0.field(b'b', bytes),
+                }
+                return;
+            }
+            PartRef::Link { mime, .. } => {
+                self.0.field(b'm', mime.unwrap_or_default().as_bytes());
+                b'l'
+            }
+        };
+        if let Some(text) = text {
+            self.0.known(kind, text);
         }
-        hash.finish()
+    }
+
+    pub(super) fn finish(self) -> Fingerprint {
+        self.0.finish()
     }
 }
 
-/// Fields with their lengths, so that no two lists of fields hash the same bytes.
-struct Fields(Sha256);
-
-impl Fields {
-    fn add(&mut self, kind: u8, bytes: &[u8]) {
-        self.0.update([kind]);
-        self.0.update((bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+/// What a result is known by.
+pub(super) fn print_of_result(meter: &Meter, head: ResultHead<'_>, parts: &[PartRef<'_>]) -> Fingerprint {
+    let mut print = ResultPrint::of(meter, head);
+    for part in parts {
+        print.add(*part, Text::of_part(*part).map(|text| meter.print(text)));
     }
+    print.finish()
+}
 
-    fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finalize().into())
-    }
+/// What a call is known by, `arguments` being what its arguments are known by.
+pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
+    let mut stream = meter.stream();
+    stream.field(b'c', call.id.as_bytes());
+    stream.field(b'n', call.name.as_bytes());
+    stream.known(b'a', arguments);
+    stream.finish()
 }
 
 /// What takes the place of a result or of a call's arguments.
@@ -74,13 +76,17 @@ pub(super) enum Replacement {
 /// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, HashMap<usize, Replacement>>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Replacement>>, AsItIs>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
-    originals: HashMap<Fingerprint, Fingerprint>,
+    originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
     /// What looks like a hint of ours and is not: it need not be compared again.
-    unverified: HashSet<Fingerprint>,
+    unverified: HashSet<Fingerprint, AsItIs>,
+    /// What was decided for good: deciding again costs more than knowing it.
+    settled: HashMap<Fingerprint, Reason, AsItIs>,
     /// What was saved since the provider counted.
     saved: Option<(Anchor, u64)>,
+    /// What the last pass left: so many messages, of so many tokens.
+    sent: Option<(usize, u64)>,
 }
 
 /// A count of the provider's, and where the assistant turn begins that answered the request it is of.
@@ -100,7 +106,12 @@ impl Ledger {
         !self.replacements.is_empty()
     }
 
-    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Replacement) {
+    /// Whether `print` is of something that was replaced, so that an occurrence of it may have to be replaced again.
+    pub(super) fn has_replaced(&self, print: Fingerprint) -> bool {
+        self.replacements.contains_key(&print) && self.originals.get(&print).is_none_or(|original| *original == print)
+    }
+
+    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Arc<Replacement>) {
         self.originals.insert(replaced, original.print);
         self.replacements.entry(original.print).or_default().insert(original.nth, replacement);
     }
@@ -113,6 +124,15 @@ impl Ledger {
         self.unverified.contains(&print)
     }
 
+    pub(super) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
+        self.settled.extend(decided);
+    }
+
+    /// Why something is kept for good.
+    pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
+        self.settled.get(&key).copied()
+    }
+
     pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
         let before = self.saved_since(anchor);
         self.saved = Some((anchor, before + tokens));
@@ -123,9 +143,20 @@ impl Ledger {
         self.saved.filter(|(known, _)| *known == anchor).map_or(0, |(_, saved)| saved)
     }
 
+    /// What a pass has left to be sent. `None` for the tokens if they were not counted.
+    pub(super) fn record_sent(&mut self, messages: usize, tokens: Option<u64>) {
+        self.sent = tokens.map(|tokens| (messages, tokens));
+    }
+
+    /// How many more tokens the provider counted than the pass before the request.
+    pub(super) fn drift(&self, anchor: Anchor) -> Option<i64> {
+        let (_, tokens) = self.sent.filter(|(messages, _)| *messages == anchor.last_turn)?;
+        i64::try_from(i128::from(anchor.usage) - i128::from(tokens)).ok()
+    }
+
     /// A walk over a conversation from its beginning.
     pub(super) fn walk(&self) -> Walk<'_> {
-        Walk { ledger: self, seen: HashMap::new() }
+        Walk { ledger: self, seen: HashMap::default() }
     }
 }
 
@@ -135,13 +166,13 @@ pub(super) struct Origin {
     pub(super) print: Fingerprint,
     pub(super) nth: usize,
     /// What it was replaced by before.
-    pub(super) replacement: Option<Replacement>,
+    pub(super) replacement: Option<Arc<Replacement>>,
 }
 
 #[derive(Debug)]
 pub(super) struct Walk<'l> {
     ledger: &'l Ledger,
-    seen: HashMap<Fingerprint, usize>,
+    seen: HashMap<Fingerprint, usize, AsItIs>,
 }
 
 impl Walk<'_> {
@@ -159,42 +190,61 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::Estimate;
 
-    fn print(text: &str) -> Fingerprint {
-        Fingerprint::of_result(ResultHead { id: "call_0", name: None, is_error: false }, &[PartRef::Text(text)])
+    struct Fixture {
+        meter: Meter,
+        ledger: Ledger,
     }
 
-    fn replacement(text: &str) -> Replacement {
-        Replacement::Parts(vec![text.into()])
-    }
-
-    /// A ledger in which the `nth` of the results "same" was replaced by `text`.
-    fn ledger(decided: &[(usize, &str)]) -> Ledger {
-        let mut ledger = Ledger::default();
-        for (nth, text) in decided {
-            let original = Origin { print: print("same"), nth: *nth, replacement: None };
-            ledger.record(&original, print(text), replacement(text));
+    impl Fixture {
+        /// A ledger in which the `nth` of the results "same" was replaced by `text`.
+        fn new(decided: &[(usize, &str)]) -> Self {
+            let mut fixture = Self { meter: Meter::new(Arc::new(Estimate)), ledger: Ledger::default() };
+            for (nth, text) in decided {
+                let original = Origin { print: fixture.print("same"), nth: *nth, replacement: None };
+                let replaced = fixture.print(text);
+                fixture.ledger.record(&original, replaced, replacement(text));
+            }
+            fixture
         }
-        ledger
+
+        fn print(&self, text: &str) -> Fingerprint {
+            let head = ResultHead { id: "call_0", name: None, is_error: false };
+            print_of_result(&self.meter, head, &[PartRef::Text(text)])
+        }
+
+        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Replacement>>> {
+            let mut walk = self.ledger.walk();
+            conversation.iter().map(|text| walk.next(self.print(text)).replacement).collect()
+        }
     }
 
-    fn repeated(ledger: &Ledger, conversation: &[&str]) -> Vec<Option<Replacement>> {
-        let mut walk = ledger.walk();
-        conversation.iter().map(|text| walk.next(print(text)).replacement).collect()
+    fn replacement(text: &str) -> Arc<Replacement> {
+        Arc::new(Replacement::Parts(vec![text.into()]))
     }
 
     #[test]
     fn c13_each_occurrence_is_replaced_as_it_was() {
-        let both = ledger(&[(0, "first hint"), (1, "second hint")]);
+        let both = Fixture::new(&[(0, "first hint"), (1, "second hint")]);
         let (first, second) = (Some(replacement("first hint")), Some(replacement("second hint")));
-        assert_eq!(repeated(&both, &["same", "other", "same", "same"]), [first, None, second.clone(), None]);
-        let second_alone = ledger(&[(1, "second hint")]);
-        assert_eq!(repeated(&second_alone, &["same", "same"]), [None, second]);
+        assert_eq!(both.repeated(&["same", "other", "same", "same"]), [first, None, second.clone(), None]);
+        let second_alone = Fixture::new(&[(1, "second hint")]);
+        assert_eq!(second_alone.repeated(&["same", "same"]), [None, second]);
     }
 
     #[test]
     fn c13_a_new_result_like_a_replaced_one_is_new() {
-        assert_eq!(repeated(&ledger(&[(0, "first hint")]), &["first hint", "same"]), [None, None]);
+        let fixture = Fixture::new(&[(0, "first hint")]);
+        assert_eq!(fixture.repeated(&["first hint", "same"]), [None, None]);
+    }
+
+    #[test]
+    fn what_was_replaced_is_known_and_what_took_its_place_is_not() {
+        let Fixture { meter, ledger } = &Fixture::new(&[(0, "hint")]);
+        let fixture = Fixture { meter: meter.clone(), ledger: Ledger::default() };
+        assert!(ledger.has_replaced(fixture.print("same")));
+        assert!(!ledger.has_replaced(fixture.print("hint")) && !ledger.has_replaced(fixture.print("other")));
     }
 
     #[test]
@@ -208,9 +258,44 @@ mod tests {
     }
 
     #[test]
-    fn fields_do_not_run_together() {
-        let head = ResultHead { id: "", name: None, is_error: false };
-        let two = |a, b| Fingerprint::of_result(head, &[PartRef::Text(a), PartRef::Text(b)]);
-        assert_ne!(two("ab", "c"), two("a", "bc"));
+    fn c1_drift_is_known_where_both_counted_the_same_request() {
+        let mut ledger = Ledger::default();
+        let anchor = Anchor { usage: 10, last_turn: 4 };
+        assert_eq!(ledger.drift(anchor), None);
+        ledger.record_sent(4, Some(12));
+        assert_eq!(ledger.drift(anchor), Some(-2));
+        assert_eq!(ledger.drift(Anchor { last_turn: 5, ..anchor }), None);
+        assert_eq!(ledger.drift(Anchor { usage: u64::MAX, ..anchor }), None, "no provider counts that");
+        ledger.record_sent(4, None);
+        assert_eq!(ledger.drift(anchor), None);
+    }
+
+    #[test]
+    fn results_of_other_parts_are_others() {
+        let meter = Meter::new(Arc::new(Estimate));
+        let text = serde_json::json!("a");
+        let png = |mime| PartRef::Media { mime, data: Data::Base64("AA==") };
+        let link = |mime, url| PartRef::Link { mime, url };
+        let lists: [&[PartRef<'_>]; 12] = [
+            &[],
+            &[PartRef::Text("ab"), PartRef::Text("c")],
+            &[PartRef::Text("a"), PartRef::Text("bc")],
+            &[PartRef::Text("abc")],
+            &[PartRef::Text("\"a\"")],
+            &[PartRef::Json(&text)],
+            &[PartRef::Opaque(&text)],
+            &[png("image/png")],
+            &[png("image/gif")],
+            &[link(None, "u")],
+            &[link(Some("m"), "u")],
+            &[link(None, "v")],
+        ];
+        let mut seen = HashSet::new();
+        for id in ["", "a"] {
+            for list in lists {
+                let head = ResultHead { id, name: None, is_error: false };
+                assert!(seen.insert(print_of_result(&meter, head, list)), "{id:?} {list:?}");
+            }
+        }
     }
 }

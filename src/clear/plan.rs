@@ -3,71 +3,99 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use super::ledger::{Anchor, Fingerprint, Ledger, Origin, Replacement, lock};
+use super::known::{All, Known, part_bytes};
+use super::ledger::{Ledger, Replacement, lock};
 use super::lines::{Liner, Source};
+use super::survey::{Found, Survey};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
-use crate::format::{Arguments, Conversation, PartRef};
+use crate::fingerprint::Fingerprint;
+use crate::format::{Conversation, PartRef};
 use crate::hint::Hint;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
 use crate::rounds::{Age, CallSite, Outline, Slot};
 use crate::session::Session;
+use crate::tokens::Text;
 
 impl Plan {
+    /// Decides, and counts on this thread what is new.
     pub(crate) fn new(
         session: &Session,
         ledger: &Arc<Mutex<Ledger>>,
         conversation: &dyn Conversation,
         request: Request<'_>,
     ) -> Self {
+        let found = session.clears().then(|| survey(session, ledger, conversation, request).count(session.meter()));
+        Self::of(session, ledger, conversation, found)
+    }
+
+    /// The same, but what takes long to count is counted where that stops nobody.
+    pub(crate) async fn counted_elsewhere(
+        session: &Session,
+        ledger: &Arc<Mutex<Ledger>>,
+        conversation: &dyn Conversation,
+        request: Request<'_>,
+    ) -> Self {
+        let found = match session.clears().then(|| survey(session, ledger, conversation, request)) {
+            Some(survey) => Some(survey.count_elsewhere(session.meter()).await),
+            None => None,
+        };
+        Self::of(session, ledger, conversation, found)
+    }
+
+    fn of(
+        session: &Session,
+        ledger: &Arc<Mutex<Ledger>>,
+        conversation: &dyn Conversation,
+        found: Option<Found>,
+    ) -> Self {
         let mut plan = Self {
             session: session.clone(),
-            ledger: ledger.clone(),
+            ledger: Arc::clone(ledger),
             edits: Vec::new(),
             counted: 0,
             anchor: None,
             report: Report::default(),
         };
-        if !session.clears() {
-            return plan;
-        }
-        let ledger = lock(ledger);
+        let Some(Found { tokens, certainty, anchor, has_replaced }) = found else { return plan };
+        let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
-        // Reading the rounds is needed to repeat decisions and to anchor the count; else only once the pass is triggered.
-        let needs_outline = ledger.has_replacements() || request.last_usage.is_some();
-        let mut outline = needs_outline.then(|| Outline::of(conversation));
-        if let Some(outline) = &outline
-            && ledger.has_replacements()
-        {
-            planner.repeat(outline);
+        // The rounds are read only where something is replaced again, or the pass is triggered.
+        let mut all = has_replaced.then(|| All::of(conversation, session.meter(), &ledger));
+        if let Some(all) = &all {
+            planner.repeat(all);
         }
-        // The last request ended where the last assistant turn begins.
-        let last_turn = outline.as_ref().and_then(|outline| outline.last_turn);
-        plan.anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
-        let counted = match plan.anchor {
-            Some(anchor) => {
-                let new = anchor.last_turn..conversation.len();
-                let new: u64 = new.map(|message| session.meter().message(conversation, message)).sum();
-                anchor.usage.saturating_add(new).saturating_sub(ledger.saved_since(anchor))
-            }
-            None => {
-                let repeated = planner.report.cleared_input_tokens();
-                session.meter().conversation(conversation, request.tools).saturating_sub(repeated)
-            }
+        let counted = match anchor {
+            Some(anchor) => anchor.usage.saturating_add(tokens).saturating_sub(ledger.saved_since(anchor)),
+            None => tokens.saturating_sub(planner.report.cleared_input_tokens()),
         };
         let threshold = session.settings().max_tokens_for_clear;
-        planner.report.tokens = Some(TokenCount { counted, threshold });
-        if counted > threshold {
-            let outline = outline.get_or_insert_with(|| Outline::of(conversation));
-            planner.decide(outline, counted);
+        let (usage, drift) = (anchor.map(|anchor| anchor.usage), anchor.and_then(|anchor| ledger.drift(anchor)));
+        planner.report.tokens = Some(TokenCount { counted, certainty, threshold, usage, drift });
+        if counted > threshold && certainty == Certainty::Counted {
+            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger));
+            planner.decide(all, counted);
         }
         planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
         plan.counted = counted;
+        plan.anchor = anchor;
         plan.edits = planner.edits;
         plan.report = planner.report;
+        let settled = planner.settled;
+        ledger.settle(settled);
         drop(ledger);
         plan
     }
+}
+
+fn survey<'c>(
+    session: &Session,
+    ledger: &Mutex<Ledger>,
+    conversation: &'c dyn Conversation,
+    request: Request<'c>,
+) -> Survey<'c> {
+    let threshold = session.settings().max_tokens_for_clear;
+    Survey::of(session.meter(), &lock(ledger), conversation, request, threshold)
 }
 
 struct Planner<'a> {
@@ -79,13 +107,9 @@ struct Planner<'a> {
     /// What is repeated, and not decided anew.
     repeated: HashSet<Place>,
     candidates: Vec<Candidate>,
+    /// What will never be decided otherwise.
+    settled: Vec<(Fingerprint, Reason)>,
     liner: Liner<'a>,
-}
-
-/// What each result and each call of a conversation is.
-struct Origins {
-    results: Vec<Origin>,
-    calls: Vec<Origin>,
 }
 
 /// What may go, with what that gains at least.
@@ -103,41 +127,39 @@ impl Candidate {
 
 impl<'a> Planner<'a> {
     fn new(session: &'a Session, ledger: &'a Ledger) -> Self {
-        let (report, edits, candidates) = (Report::default(), Vec::new(), Vec::new());
-        Self { session, ledger, report, edits, repeated: HashSet::new(), candidates, liner: Liner::new(session) }
-    }
-
-    /// What each result and each call is, for the ledger.
-    fn origins(&self, outline: &Outline<'_>) -> Origins {
-        let mut walk = self.ledger.walk();
-        let results =
-            outline.slots.iter().map(|slot| walk.next(Fingerprint::of_result(slot.head, &slot.parts))).collect();
-        let calls = outline.calls.iter().map(|call| walk.next(Fingerprint::of_call(call.is))).collect();
-        Origins { results, calls }
+        Self {
+            session,
+            ledger,
+            report: Report::default(),
+            edits: Vec::new(),
+            repeated: HashSet::new(),
+            candidates: Vec::new(),
+            settled: Vec::new(),
+            liner: Liner::new(session),
+        }
     }
 
     /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
-    fn repeat(&mut self, outline: &Outline<'_>) {
-        let origins = self.origins(outline);
-        for (slot, original) in outline.slots.iter().zip(origins.results) {
-            if let Some(replacement) = original.replacement.clone()
-                && outline.age(slot, 0) != Age::Unanswered
+    fn repeat(&mut self, all: &All<'_>) {
+        for (slot, known) in all.outline.slots.iter().zip(&all.results) {
+            if let Some(replacement) = known.original.replacement.clone()
+                && all.outline.age(slot, 0) != Age::Unanswered
             {
                 let place = Place::Result { message: slot.message, slot: slot.slot };
-                self.push_repeat(self.result_decision(outline, slot), place, original, replacement);
+                self.push_repeat(result_decision(&all.outline, slot, known), place, known, replacement);
             }
         }
-        for (call, original) in outline.calls.iter().zip(origins.calls) {
-            if let Some(replacement) = original.replacement.clone() {
+        for (call, known) in all.outline.calls.iter().zip(&all.calls) {
+            if let Some(replacement) = known.original.replacement.clone() {
                 let place = Place::Arguments { message: call.message, call: call.call };
-                self.push_repeat(self.call_decision(call), place, original, replacement);
+                self.push_repeat(call_decision(call, known), place, known, replacement);
             }
         }
     }
 
-    fn push_repeat(&mut self, mut decision: Decision, place: Place, original: Origin, replacement: Replacement) {
+    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Arc<Replacement>) {
         let meter = self.session.meter();
-        let (bytes, tokens) = match &replacement {
+        let (bytes, tokens) = match &*replacement {
             Replacement::Parts(parts) => {
                 let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
                 sizes.fold((0, 0), |(bytes, tokens), part| (bytes + part.0, tokens + part.1))
@@ -150,18 +172,18 @@ impl<'a> Planner<'a> {
         let index = self.report.decisions.len();
         self.report.decisions.push(decision);
         self.repeated.insert(place);
+        let original = known.original.clone();
         self.edits.push(Edit { decision: index, place, original, action: Action::Repeat(replacement) });
     }
 
     /// Decides about every result, oldest first, until the target is reached.
-    fn decide(&mut self, outline: &Outline<'a>, counted: u64) {
+    fn decide(&mut self, all: &All<'a>, counted: u64) {
         let settings = self.session.settings();
-        let origins = self.origins(outline);
-        for (slot, original) in outline.slots.iter().zip(&origins.results) {
+        for (slot, known) in all.outline.slots.iter().zip(&all.results) {
             self.liner.begin(slot.head.id);
-            self.decide_result(outline, slot, original);
+            self.decide_result(&all.outline, slot, known);
             if settings.clear_tool_inputs {
-                self.decide_arguments(outline, slot, &origins);
+                self.decide_arguments(all, slot);
             }
         }
         // What looks like a hint of ours is only known to be one once it has been compared. Until then this is what is expected.
@@ -183,15 +205,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, original: &Origin) {
+    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) {
         let place = Place::Result { message: slot.message, slot: slot.slot };
         if self.repeated.contains(&place) {
             return;
         }
-        let mut decision = self.result_decision(outline, slot);
+        let mut decision = result_decision(outline, slot, known);
         let policy = self.session.policy(&decision.tool);
-        let reason = self.reason_to_keep(outline, slot, policy, decision.bytes.before);
-        let reason = reason.or(self.ledger.is_unverified(original.print).then_some(Reason::Unverified));
+        let key = known.settles_as(self.session.meter(), &decision.tool);
+        let reason = self
+            .reason_of_age(outline, slot)
+            .or((!policy.clears).then_some(Reason::Excluded))
+            .or_else(|| self.ledger.settled(key))
+            .or_else(|| self.reason_to_keep(slot, policy, known, key))
+            .or(self.ledger.is_unverified(known.original.print).then_some(Reason::Unverified));
         if let Some(reason) = reason {
             decision.keep(reason);
             self.report.decisions.push(decision);
@@ -206,21 +233,26 @@ impl<'a> Planner<'a> {
             (Some(_), true) => Outcome::Shortened,
             (Some(_), false) => Outcome::Cleared,
         };
-        self.propose(decision, outcome, place, original.clone(), lines, |text| text);
+        self.propose(decision, outcome, place, known, lines, |text| text);
     }
 
     /// A call's arguments go when its result is old, whether or not the result itself is long enough to go.
-    fn decide_arguments(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, origins: &Origins) {
-        let Some(at) = slot.call else { return };
-        let call = &outline.calls[at];
+    fn decide_arguments(&mut self, all: &All<'_>, slot: &Slot<'_>) {
+        let (outline, Some(at)) = (&all.outline, slot.call) else { return };
+        let (call, known) = (&outline.calls[at], &all.calls[at]);
         let place = Place::Arguments { message: call.message, call: call.call };
         let policy = self.session.policy(outline.tool(slot));
         let keep = self.session.settings().clear_retention_suffix_limit;
         if outline.age(slot, keep) != Age::Old || !policy.clears || self.repeated.contains(&place) {
             return;
         }
-        let mut decision = self.call_decision(call);
-        let text = arguments_text(call.is.arguments);
+        let mut decision = call_decision(call, known);
+        if let Some(reason) = self.ledger.settled(known.settles_as(self.session.meter(), &decision.tool)) {
+            decision.keep(reason);
+            self.report.decisions.push(decision);
+            return;
+        }
+        let text = Text::of_arguments(call.is.arguments).read();
         let reason = match () {
             () if call.is.is_signed => Some(Reason::Signed),
             () if hint_in_arguments(&text).is_some_and(|hint| self.liner.is_ours(&hint)) => Some(Reason::AlreadyHint),
@@ -232,9 +264,9 @@ impl<'a> Planner<'a> {
             return;
         }
         let of = Source { id: call.is.id, tool: &decision.tool, policy };
-        let line = self.liner.arguments(of, text.into());
+        let line = self.liner.arguments(of, text.into_owned().into());
         let outcome = if policy.backend.is_some() { Outcome::Cleared } else { Outcome::Lost };
-        self.propose(decision, outcome, place, origins.calls[at].clone(), vec![line], |hint| cleared_arguments(&hint));
+        self.propose(decision, outcome, place, known, vec![line], |hint| cleared_arguments(&hint));
     }
 
     /// Makes the edit a candidate if it is a gain wherever its content ends up.
@@ -243,76 +275,82 @@ impl<'a> Planner<'a> {
         mut decision: Decision,
         outcome: Outcome,
         place: Place,
-        original: Origin,
+        known: &Known,
         lines: Vec<Line>,
         wrap: fn(String) -> String,
     ) {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
-        let tokens = texts.iter().map(|text| meter.text(text)).max().unwrap_or_default();
-        let bytes = texts.iter().map(String::len).max().unwrap_or_default() as u64;
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
-        if bytes >= decision.bytes.before || tokens > tokens_before {
+        // Most of what gains nothing is short in bytes already, and its hints need not be counted.
+        let is_shorter = texts.iter().all(|text| (text.len() as u64) < decision.bytes.before);
+        let tokens = if is_shorter { texts.iter().map(|text| meter.text(text)).max() } else { None };
+        let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
+            if texts[1].len() as u64 >= decision.bytes.before {
+                // The second text does not depend on which names are taken, so that is how it stays.
+                self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
+            }
             decision.keep(Reason::NoGain);
             self.report.decisions.push(decision);
             return;
-        }
+        };
         decision.outcome = outcome;
         decision.bytes.after = texts[0].len() as u64;
         decision.tokens = Some(Change { before: tokens_before, after: meter.text(&texts[0]) });
         let index = self.report.decisions.len();
         self.report.decisions.push(decision.clone());
+        let original = known.original.clone();
         let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
         self.candidates.push(Candidate { edit, gain: tokens_before - tokens });
     }
 
-    fn reason_to_keep(&self, outline: &Outline<'_>, slot: &Slot<'_>, policy: &Policy, bytes: u64) -> Option<Reason> {
+    fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
         match outline.age(slot, self.session.settings().clear_retention_suffix_limit) {
-            Age::Unanswered => return Some(Reason::Unanswered),
-            Age::Recent => return Some(Reason::Recent),
-            Age::Old => {}
+            Age::Unanswered => Some(Reason::Unanswered),
+            Age::Recent => Some(Reason::Recent),
+            Age::Old => None,
         }
+    }
+
+    fn reason_to_keep(&mut self, slot: &Slot<'_>, policy: &Policy, known: &Known, key: Fingerprint) -> Option<Reason> {
         let is_hint = |part: &PartRef<'_>| {
             let PartRef::Text(text) = part else { return false };
             Hint::parse_all(text).is_some_and(|hints| hints.iter().all(|hint| self.liner.is_final(hint)))
         };
-        match () {
-            () if !policy.clears => Some(Reason::Excluded),
-            () if !slot.parts.is_empty() && slot.parts.iter().all(is_hint) => Some(Reason::AlreadyHint),
-            () if slot.head.is_error && policy.keep_errors && bytes <= policy.preview_length as u64 => {
-                Some(Reason::ShortError)
-            }
-            () => None,
+        if !slot.parts.is_empty() && slot.parts.iter().all(is_hint) {
+            self.settled.push((key, Reason::AlreadyHint));
+            return Some(Reason::AlreadyHint);
         }
+        let is_short = known.bytes <= policy.preview_length as u64;
+        (slot.head.is_error && policy.keep_errors && is_short).then_some(Reason::ShortError)
     }
+}
 
-    fn result_decision(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Decision {
-        let meter = self.session.meter();
-        Decision {
-            tool: outline.tool(slot).to_owned(),
-            call_id: slot.head.id.to_owned(),
-            message: Some(slot.message),
-            subject: Subject::Result,
-            outcome: Outcome::Kept(Reason::NoGain),
-            bytes: Change::none(slot.parts.iter().map(|part| part_bytes(*part)).sum()),
-            tokens: Some(Change::none(slot.parts.iter().map(|part| meter.part(*part)).sum())),
-            locations: Vec::new(),
-            error: None,
-        }
+fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Decision {
+    Decision {
+        tool: outline.tool(slot).to_owned(),
+        call_id: slot.head.id.to_owned(),
+        message: Some(slot.message),
+        subject: Subject::Result,
+        outcome: Outcome::Kept(Reason::NoGain),
+        bytes: Change::none(known.bytes),
+        tokens: Some(Change::none(known.tokens)),
+        locations: Vec::new(),
+        error: None,
     }
+}
 
-    fn call_decision(&self, call: &CallSite<'_>) -> Decision {
-        Decision {
-            tool: call.is.name.to_owned(),
-            call_id: call.is.id.to_owned(),
-            message: Some(call.message),
-            subject: Subject::Arguments,
-            outcome: Outcome::Kept(Reason::NoGain),
-            bytes: Change::none(arguments_text(call.is.arguments).len() as u64),
-            tokens: Some(Change::none(self.session.meter().arguments(call.is.arguments))),
-            locations: Vec::new(),
-            error: None,
-        }
+fn call_decision(call: &CallSite<'_>, known: &Known) -> Decision {
+    Decision {
+        tool: call.is.name.to_owned(),
+        call_id: call.is.id.to_owned(),
+        message: Some(call.message),
+        subject: Subject::Arguments,
+        outcome: Outcome::Kept(Reason::NoGain),
+        bytes: Change::none(known.bytes),
+        tokens: Some(Change::none(known.tokens)),
+        locations: Vec::new(),
+        error: None,
     }
 }
 
@@ -322,22 +360,5 @@ impl Decision {
         self.outcome = Outcome::Kept(reason);
         self.bytes.after = self.bytes.before;
         self.tokens = self.tokens.map(|change| Change::none(change.before));
-    }
-}
-
-fn arguments_text(arguments: Arguments<'_>) -> String {
-    match arguments {
-        Arguments::Text(text) => text.to_owned(),
-        Arguments::Json(value) => value.to_string(),
-    }
-}
-
-/// The bytes of content that a part is.
-fn part_bytes(part: PartRef<'_>) -> u64 {
-    match part {
-        PartRef::Text(text) => text.len() as u64,
-        PartRef::Json(value) | PartRef::Opaque(value) => value.to_string().len() as u64,
-        PartRef::Media { data, .. } => data.decoded_len(),
-        PartRef::Link { url, .. } => url.len() as u64,
     }
 }

@@ -45,27 +45,25 @@ impl Format for OpenAiChat {
     type Message = Value;
 
     fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
-        match text_of(message, "role") {
+        let fields = Fields::of(message);
+        match fields.role {
             "assistant" => {
                 see(Piece::Role(Role::Assistant));
-                for call in raw_calls(message) {
+                for call in fields.calls() {
                     see(Piece::Call(read_call(call)));
                 }
-                for said in ["reasoning_content", "reasoning", "refusal"] {
-                    if let Some(Value::String(text)) = message.get(said) {
-                        see(Piece::Content(PartRef::Text(text)));
-                    }
+                for text in [fields.reasoning_content, fields.reasoning, fields.refusal].into_iter().flatten() {
+                    see(Piece::Content(PartRef::Text(text)));
                 }
             }
             "tool" | "function" => {
                 see(Piece::Role(Role::Tool));
-                let name = message.get("name").and_then(Value::as_str);
-                see(Piece::Result(ResultHead { id: text_of(message, "tool_call_id"), name, is_error: false }));
+                see(Piece::Result(ResultHead { id: fields.tool_call_id, name: fields.name, is_error: false }));
             }
             "user" => see(Piece::Role(Role::User)),
             _ => see(Piece::Role(Role::System)),
         }
-        match message.get("content") {
+        match fields.content {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
             Some(Value::Array(parts)) => {
@@ -117,22 +115,75 @@ fn text_of<'m>(value: &'m Value, field: &str) -> &'m str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn raw_calls(message: &Value) -> impl Iterator<Item = &Value> {
-    let calls = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let legacy = if calls.is_empty() { message.get("function_call").filter(|call| call.is_object()) } else { None };
-    calls.iter().chain(legacy)
+/// The fields of a message that matter, found in one go: a pass looks at every message, and looking each field up by itself
+/// would take most of its time.
+#[derive(Default)]
+struct Fields<'m> {
+    role: &'m str,
+    content: Option<&'m Value>,
+    tool_calls: Option<&'m Value>,
+    function_call: Option<&'m Value>,
+    reasoning_content: Option<&'m str>,
+    reasoning: Option<&'m str>,
+    refusal: Option<&'m str>,
+    tool_call_id: &'m str,
+    name: Option<&'m str>,
+}
+
+impl<'m> Fields<'m> {
+    fn of(message: &'m Value) -> Self {
+        let mut found = Self::default();
+        for (name, value) in message.as_object().into_iter().flatten() {
+            match name.as_str() {
+                "role" => found.role = value.as_str().unwrap_or_default(),
+                "content" => found.content = Some(value),
+                "tool_calls" => found.tool_calls = Some(value),
+                "function_call" => found.function_call = Some(value),
+                "reasoning_content" => found.reasoning_content = value.as_str(),
+                "reasoning" => found.reasoning = value.as_str(),
+                "refusal" => found.refusal = value.as_str(),
+                "tool_call_id" => found.tool_call_id = value.as_str().unwrap_or_default(),
+                "name" => found.name = value.as_str(),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &'m Value> {
+        let calls = self.tool_calls.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let legacy = if calls.is_empty() { self.function_call.filter(|call| call.is_object()) } else { None };
+        calls.iter().chain(legacy)
+    }
 }
 
 fn read_call(raw: &Value) -> Call<'_> {
-    let function = raw.get("function").or_else(|| raw.get("custom")).unwrap_or(raw);
-    let arguments = match function.get("arguments").or_else(|| function.get("input")) {
+    let (mut id, mut is_signed, mut function, mut custom) = ("", false, None, None);
+    for (name, value) in raw.as_object().into_iter().flatten() {
+        match name.as_str() {
+            "id" => id = value.as_str().unwrap_or_default(),
+            "function" => function = Some(value),
+            "custom" => custom = Some(value),
+            // Gemini's compatible endpoint signs calls in it.
+            "extra_content" => is_signed = true,
+            _ => {}
+        }
+    }
+    let (mut tool, mut arguments, mut input) = ("", None, None);
+    for (name, value) in function.or(custom).unwrap_or(raw).as_object().into_iter().flatten() {
+        match name.as_str() {
+            "name" => tool = value.as_str().unwrap_or_default(),
+            "arguments" => arguments = Some(value),
+            "input" => input = Some(value),
+            _ => {}
+        }
+    }
+    let arguments = match arguments.or(input) {
         Some(Value::String(text)) => Arguments::Text(text),
         Some(value) => Arguments::Json(value),
         None => Arguments::Text(""),
     };
-    // Gemini's compatible endpoint signs calls in `extra_content`.
-    let is_signed = raw.get("extra_content").is_some();
-    Call { id: text_of(raw, "id"), name: text_of(function, "name"), arguments, is_signed }
+    Call { id, name: tool, arguments, is_signed }
 }
 
 /// Whether a text part has fields that are neither its text nor a cache mark.

@@ -186,7 +186,8 @@ impl Builder {
         self
     }
 
-    /// Checks the configuration and makes the reduction.
+    /// Checks the configuration and makes the reduction. A counter that has to get ready first, see
+    /// [`CountTokens::prepare`], does so in the background from now on.
     ///
     /// # Errors
     ///
@@ -211,8 +212,10 @@ impl Builder {
         if std::iter::once(&default).chain(policies.values()).any(|policy| policy.clears) {
             check_clear(&settings)?;
         }
-        let shared = Shared { settings, default, policies, meter: Meter::new(counter), on_report };
-        Ok(ToolReduction::over(Session::new(shared, roots)))
+        let meter = Meter::new(counter);
+        meter.prepare();
+        let shared = Shared { settings, default, policies, on_report };
+        Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
 }
 

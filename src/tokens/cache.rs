@@ -1,84 +1,164 @@
-//! Counts by text, so that each text is counted once.
+//! Counts by text, so that each text is counted once: as many as a conversation has texts, and none that another one displaces.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Shorter texts are counted anew: that costs no more than looking them up.
-const MIN_TEXT: usize = 48;
-/// Entries of one generation. What was not used for this many new texts is forgotten.
-const GENERATION: usize = 1 << 15;
+use crate::fingerprint::{AsItIs, Fingerprint};
 
-/// A text is known by its length and a hash under a random key, so nobody can make two texts collide on purpose.
-type Text = (u64, usize);
+/// What so many passes in a row have not seen is forgotten. More than one, so that several conversations that were given no
+/// session of their own don't displace each other's counts.
+const PASSES: u64 = 64;
+/// Counts that nobody holds any more are looked for once so many are known.
+const MIN_SWEEP: usize = 1024;
 
+/// What one conversation has counted.
+///
+/// Each conversation holds the counts of its own texts, and only it lets go of them. Through what they share, a text that several
+/// of them hold, such as a system prompt, is counted once for all.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    key: RandomState,
-    generations: Mutex<Generations>,
+    own: Mutex<Own>,
+    shared: Arc<Mutex<Shared>>,
 }
 
 #[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<Text, u64>,
-    old: HashMap<Text, u64>,
+struct Own {
+    counts: HashMap<Fingerprint, Entry, AsItIs>,
+    pass: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    tokens: u64,
+    /// The pass that saw it last.
+    seen: u64,
+    /// As long as this is held, others find it.
+    _shared: Arc<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    counts: HashMap<Fingerprint, Weak<u64>, AsItIs>,
+    sweep_at: usize,
 }
 
 impl Cache {
-    pub(super) fn count(&self, text: &str, count: impl FnOnce(&str) -> u64) -> u64 {
-        if text.len() < MIN_TEXT {
-            return count(text);
-        }
-        let key = (self.key.hash_one(text), text.len());
-        if let Some(known) = self.lock().get(key) {
-            return known;
-        }
-        // Counting may take long: not under the lock.
-        let tokens = count(text);
-        self.lock().insert(key, tokens);
-        tokens
+    /// A cache for another conversation, which shares its counts with this one.
+    pub(super) fn beside(&self) -> Self {
+        Self { own: Mutex::default(), shared: Arc::clone(&self.shared) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        // A panic of a user's counter happens outside the lock; what is in the map is right in any case.
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Generations {
-    fn get(&mut self, key: Text) -> Option<u64> {
-        if let Some(tokens) = self.young.get(&key) {
-            return Some(*tokens);
+    /// A pass begins.
+    pub(super) fn begin_pass(&self) {
+        let mut own = lock(&self.own);
+        own.pass += 1;
+        if own.pass.is_multiple_of(PASSES) {
+            let last = own.pass - PASSES;
+            own.counts.retain(|_, entry| entry.seen >= last);
+            let room = own.counts.len() * 2;
+            own.counts.shrink_to(room);
         }
-        let tokens = self.old.remove(&key)?;
-        self.insert(key, tokens);
+    }
+
+    /// What the text costs, if any conversation has counted it and still holds it.
+    pub(super) fn get(&self, print: Fingerprint) -> Option<u64> {
+        let mut own = lock(&self.own);
+        let pass = own.pass;
+        if let Some(entry) = own.counts.get_mut(&print) {
+            entry.seen = pass;
+            return Some(entry.tokens);
+        }
+        let shared = lock(&self.shared).counts.get(&print).and_then(Weak::upgrade)?;
+        let tokens = *shared;
+        own.counts.insert(print, Entry { tokens, seen: pass, _shared: shared });
         Some(tokens)
     }
 
-    fn insert(&mut self, key: Text, tokens: u64) {
-        if self.young.len() >= GENERATION {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, tokens);
+    /// What the text costs, from now on.
+    pub(super) fn insert(&self, print: Fingerprint, tokens: u64) {
+        let mut own = lock(&self.own);
+        let seen = own.pass;
+        let shared = Arc::new(tokens);
+        lock(&self.shared).insert(print, Arc::downgrade(&shared));
+        own.counts.insert(print, Entry { tokens, seen, _shared: shared });
     }
+}
+
+impl Shared {
+    fn insert(&mut self, print: Fingerprint, tokens: Weak<u64>) {
+        if self.counts.len() >= self.sweep_at.max(MIN_SWEEP) {
+            self.counts.retain(|_, tokens| tokens.strong_count() > 0);
+            // At least as many new ones come before the next time, so a new one costs the same however many there are.
+            self.sweep_at = self.counts.len() * 2;
+            let room = self.sweep_at;
+            self.counts.shrink_to(room);
+        }
+        self.counts.insert(print, tokens);
+    }
+}
+
+/// Nothing that panics happens under the locks, a user's counter least of all.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fingerprint::Secret;
+
+    fn prints(secret: &Secret, range: std::ops::Range<u32>) -> Vec<Fingerprint> {
+        range.map(|i| secret.of(&i.to_le_bytes())).collect()
+    }
+
+    fn held(cache: &Cache) -> (usize, usize) {
+        (lock(&cache.own).counts.len(), lock(&cache.shared).counts.len())
+    }
 
     #[test]
-    fn a_text_is_counted_once_while_it_is_in_use() {
-        let cache = Cache::default();
-        let text = "x".repeat(100);
-        assert_eq!(cache.count(&text, |_| 7), 7);
-        assert_eq!(cache.count(&text, |_| unreachable!()), 7);
-        for i in 0..GENERATION * 3 {
-            cache.count(&format!("{i:060}"), |_| 1);
-            cache.count(&text, |_| unreachable!("forgotten while in use"));
+    fn what_is_in_use_is_kept_and_what_is_not_is_forgotten() {
+        let (secret, cache) = (Secret::new(), Cache::default());
+        let all = prints(&secret, 0..3_000);
+        all.iter().for_each(|print| cache.insert(*print, 7));
+        for _ in 0..3 * PASSES {
+            cache.begin_pass();
+            assert!(all[..100].iter().all(|print| cache.get(*print) == Some(7)));
         }
-        let held = cache.lock();
-        assert!(held.young.len() + held.old.len() <= 2 * GENERATION);
+        assert_eq!(held(&cache).0, 100);
+        assert_eq!(cache.get(all[2_000]), None);
+        prints(&secret, 3_000..7_000).into_iter().for_each(|print| cache.insert(print, 8));
+        assert!(held(&cache).1 <= 2 * held(&cache).0, "{:?}", held(&cache));
+    }
+
+    #[test]
+    fn a_conversation_displaces_no_other_and_shares_what_both_hold() {
+        let (secret, one) = (Secret::new(), Cache::default());
+        let two = one.beside();
+        let (idle, busy) = (prints(&secret, 0..50), prints(&secret, 50..20_000));
+        idle.iter().for_each(|print| one.insert(*print, 1));
+        assert_eq!(two.get(idle[0]), Some(1), "counted by the other");
+        for (turn, print) in busy.iter().enumerate() {
+            two.insert(*print, 2);
+            if turn % 10 == 0 {
+                two.begin_pass();
+            }
+        }
+        assert!(idle.iter().all(|print| one.get(*print) == Some(1)), "displaced");
+        drop(one);
+        assert_eq!(two.get(idle[0]), None, "nobody holds it");
+        assert!(held(&two).0 < 2_000, "{:?}", held(&two));
+    }
+
+    #[test]
+    fn conversations_without_a_session_of_their_own_take_turns() {
+        let (secret, cache) = (Secret::new(), Cache::default());
+        let conversations: Vec<_> = (0..32).map(|i| prints(&secret, i * 100..i * 100 + 100)).collect();
+        conversations.iter().flatten().for_each(|print| cache.insert(*print, 3));
+        for _ in 0..10 {
+            for conversation in &conversations {
+                cache.begin_pass();
+                assert!(conversation.iter().all(|print| cache.get(*print).is_some()));
+            }
+        }
     }
 }

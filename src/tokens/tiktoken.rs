@@ -2,36 +2,42 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Once;
 
 use tiktoken_rs::CoreBPE;
 
-use super::CountTokens;
+use super::{CountTokens, Effort};
 
-/// An unbroken run of this many bytes is cut before it is counted. The encoder's time and memory grow faster than such a run,
-/// and it gives up on a million spaces. Each cut over-counts by at most one token.
-const MAX_RUN: usize = 64 * 1024;
+/// Whether the tables of each encoding are there. They are the process's own, and never change.
+static O200K_BASE: Once = Once::new();
+static CL100K_BASE: Once = Once::new();
+
+/// A run of this many bytes that the encoder would take as one word is cut before it is counted. The encoder's time and memory grow
+/// faster than such a run, and it gives up on a million spaces. Each cut moves the count by a few tokens at most, up or down.
+const MAX_RUN: usize = 4 * 1024;
 
 /// Exact counts for OpenAI's models, and a good measure for the others.
 ///
-/// Names of special tokens in a text count as the ordinary text that they are. The first count takes about 0.1 s and 45 MB for
-/// the encoding's tables, which the process then shares.
+/// Names of special tokens in a text count as the ordinary text that they are. The encoding's tables take about 0.1 s and 45 MB
+/// when they are first needed, and are then shared by the process; [`prepare`](CountTokens::prepare) makes them.
 #[derive(Clone, Copy)]
 pub struct Tiktoken {
     name: &'static str,
     encoding: fn() -> &'static CoreBPE,
+    is_loaded: &'static Once,
 }
 
 impl Tiktoken {
     /// The encoding of GPT-4o and later.
     #[must_use]
     pub fn o200k_base() -> Self {
-        Self { name: "o200k_base", encoding: tiktoken_rs::o200k_base_singleton }
+        Self { name: "o200k_base", encoding: tiktoken_rs::o200k_base_singleton, is_loaded: &O200K_BASE }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
     #[must_use]
     pub fn cl100k_base() -> Self {
-        Self { name: "cl100k_base", encoding: tiktoken_rs::cl100k_base_singleton }
+        Self { name: "cl100k_base", encoding: tiktoken_rs::cl100k_base_singleton, is_loaded: &CL100K_BASE }
     }
 }
 
@@ -43,14 +49,35 @@ impl fmt::Debug for Tiktoken {
 
 impl CountTokens for Tiktoken {
     fn count(&self, text: &str) -> u64 {
-        let encoding = (self.encoding)();
+        let encoding = self.tables();
         let none_special = HashSet::new();
         // Where the encoder gives up, bytes are never too few.
         pieces(text).map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64).sum()
     }
+
+    fn effort(&self) -> Effort {
+        Effort::AtMostBytes
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_loaded.is_completed()
+    }
+
+    fn prepare(&self) {
+        self.tables();
+    }
 }
 
-/// `text` in pieces, cut only inside runs of more than [`MAX_RUN`] bytes of white space, or of anything else.
+impl Tiktoken {
+    /// The encoding's tables. Whoever comes first makes them; the others wait.
+    fn tables(&self) -> &'static CoreBPE {
+        let tables = (self.encoding)();
+        self.is_loaded.call_once(|| {});
+        tables
+    }
+}
+
+/// `text` in pieces, cut only inside runs of more than [`MAX_RUN`] bytes that may be one word for the encoder.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -67,15 +94,32 @@ fn first_cut(text: &str) -> usize {
     if text.len() <= MAX_RUN {
         return text.len();
     }
-    let (mut start, mut in_space) = (0, false);
+    let (mut start, mut kinds) = (0, 0);
     for (at, c) in text.char_indices() {
-        if c.is_whitespace() != in_space {
-            (start, in_space) = (at, !in_space);
-        } else if at - start >= MAX_RUN {
-            return at;
+        match kinds & kinds_of(c) {
+            0 => (start, kinds) = (at, kinds_of(c)),
+            _ if at - start >= MAX_RUN => return at,
+            shared => kinds = shared,
         }
     }
     text.len()
+}
+
+/// The kinds of word, as bits, that `c` may be a part of. Encoders split a text into words of one kind before anything else:
+/// white space, letters, signs. Digits are never more than three together.
+fn kinds_of(c: char) -> u8 {
+    const SPACE: u8 = 1;
+    const LETTERS: u8 = 2;
+    const SIGNS: u8 = 4;
+    match c {
+        'a'..='z' | 'A'..='Z' => LETTERS,
+        '0'..='9' => 0,
+        c if c.is_whitespace() => SPACE,
+        c if c.is_ascii() => SIGNS,
+        c if c.is_numeric() => 0,
+        // Marks belong to either; and which of the others are letters would take tables.
+        _ => LETTERS | SIGNS,
+    }
 }
 
 #[cfg(test)]
@@ -98,21 +142,25 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_costs_at_most_one_token() {
-        let counter = Tiktoken::o200k_base();
-        for unit in ["a", "ab1/", " ", "=-"] {
-            let text = unit.repeat((MAX_RUN * 2 + 10) / unit.len());
-            let cuts = pieces(&text).count() as u64 - 1;
-            assert!(cuts >= 1);
-            let exact = (counter.encoding)().count(&text, &HashSet::new()).unwrap() as u64;
-            let counted = counter.count(&text);
-            assert!((exact..=exact + cuts).contains(&counted), "{unit:?}: {counted} for {exact}");
+    fn only_what_may_be_one_word_is_cut() {
+        let long = 5 * MAX_RUN;
+        let words = ["fn main() {}\n", "a1", "a=", "= ", "a ", "\u{2460}x", "iVBORw0KGgo/", "{\"a\":1},"];
+        for whole in words {
+            assert_eq!(pieces(&whole.repeat(long / whole.len())).count(), 1, "{whole:?}");
+        }
+        for run in ["a", "aB", "=/", " ", "\r\n\t ", "字", "，", "字，", "a\u{301}", "=\u{301}", "👩‍👩‍👧", "👩="]
+        {
+            let text = run.repeat(long / run.len());
+            assert!(pieces(&text).count() >= 5, "{run:?}");
+            assert_eq!(pieces(&text).collect::<String>(), text);
+            assert!(pieces(&text).all(|piece| piece.len() < MAX_RUN + 4), "{run:?}");
         }
     }
 
     #[test]
-    fn ordinary_text_is_not_cut() {
-        let text = "fn main() {}\n".repeat(20_000);
-        assert_eq!(pieces(&text).count(), 1);
+    fn the_tables_are_ready_once_they_are_prepared() {
+        let counter = Tiktoken::o200k_base();
+        counter.prepare();
+        assert!(counter.is_ready());
     }
 }

@@ -238,8 +238,8 @@ fn first_of(bytes: &[u8]) -> First<'_> {
 
 /// A text is counted in pieces of so many bytes where it need not be there as a whole.
 const PIECE: usize = 32 * 1024;
-/// What a cut may cost at most that the whole text does not.
-const PER_CUT: u64 = 2;
+/// What a cut may cost at most, in tokens, that the whole text does not.
+const PER_CUT: u64 = 8;
 
 /// What of a text's tokens has to be known.
 #[derive(Clone, Copy, Debug, Default)]

@@ -17,6 +17,7 @@ mod l1_to_l5;
 mod l2;
 mod l6;
 mod l7;
+mod l8_cache;
 mod l8_l10;
 mod naive;
 mod names;

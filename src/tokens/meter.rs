@@ -1,0 +1,237 @@
+//! A counter, and what it has counted in one conversation.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::cache::Cache;
+use super::{CountTokens, Effort, image};
+use crate::fingerprint::{Fingerprint, Secret, Stream};
+use crate::format::{Arguments, Conversation, PartRef, Piece};
+
+/// What each message costs beside its content.
+pub(crate) const PER_MESSAGE: u64 = 4;
+/// Bytes of a sound or a file for each token.
+const MEDIA_BYTES_PER_TOKEN: u64 = 40;
+
+/// A counter and what it has counted. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Meter {
+    counter: Arc<dyn CountTokens>,
+    secret: Arc<Secret>,
+    cache: Arc<Cache>,
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meter").finish_non_exhaustive()
+    }
+}
+
+/// A text as a message holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Text<'m> {
+    Is(&'m str),
+    /// A document, which counts as its compact text.
+    Of(&'m Value),
+}
+
+impl<'m> Text<'m> {
+    pub(crate) fn of_part(part: PartRef<'m>) -> Option<Self> {
+        match part {
+            PartRef::Text(text) | PartRef::Link { url: text, .. } => Some(Self::Is(text)),
+            PartRef::Json(value) | PartRef::Opaque(value) => Some(Self::Of(value)),
+            PartRef::Media { .. } => None,
+        }
+    }
+
+    pub(crate) fn of_arguments(arguments: Arguments<'m>) -> Self {
+        match arguments {
+            Arguments::Text(text) => Self::Is(text),
+            Arguments::Json(value) => Self::Of(value),
+        }
+    }
+
+    /// Its length in bytes. Allocates nothing.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::Is(text) => text.len() as u64,
+            Self::Of(value) => {
+                let mut length = Length(0);
+                write_json(value, &mut length);
+                length.0
+            }
+        }
+    }
+
+    pub(crate) fn read(self) -> Cow<'m, str> {
+        match self {
+            Self::Is(text) => text.into(),
+            Self::Of(value) => value.to_string().into(),
+        }
+    }
+}
+
+/// Counts what is written.
+struct Length(u64);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The compact text of `value`. Neither a value nor the writers here can fail.
+fn write_json(value: &Value, to: &mut impl io::Write) {
+    let written = serde_json::to_writer(to, value);
+    debug_assert!(written.is_ok());
+}
+
+impl Meter {
+    pub(crate) fn new(counter: Arc<dyn CountTokens>) -> Self {
+        Self { counter, secret: Arc::new(Secret::new()), cache: Arc::default() }
+    }
+
+    /// The same counter for another conversation. They share what they count, and neither displaces what the other has counted.
+    pub(crate) fn for_another(&self) -> Self {
+        Self { cache: Arc::new(self.cache.beside()), ..self.clone() }
+    }
+
+    /// Whether the first count has nothing to wait for.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.counter.is_ready()
+    }
+
+    /// Does what the first count would wait for, on a thread of its own.
+    pub(crate) fn prepare(&self) {
+        if !self.is_ready() {
+            let counter = Arc::clone(&self.counter);
+            // Where there are no threads, the first count waits.
+            let _ = std::thread::Builder::new().name("offcut-tokens".into()).spawn(move || counter.prepare());
+        }
+    }
+
+    /// A pass begins: counts that many passes have not asked for are forgotten.
+    pub(crate) fn begin_pass(&self) {
+        self.cache.begin_pass();
+    }
+
+    /// What a text is known by.
+    pub(crate) fn print(&self, text: Text<'_>) -> Fingerprint {
+        match text {
+            Text::Is(text) => self.secret.of(text.as_bytes()),
+            Text::Of(value) => {
+                let mut stream = self.secret.stream();
+                write_json(value, &mut stream);
+                stream.finish()
+            }
+        }
+    }
+
+    /// For what is known by more than one text.
+    pub(crate) fn stream(&self) -> Stream<'_> {
+        self.secret.stream()
+    }
+
+    /// Whether a text is counted faster than it is looked up.
+    pub(crate) fn is_free(&self, text: Text<'_>) -> bool {
+        matches!(text, Text::Is(_)) && self.counter.effort() == Effort::Free
+    }
+
+    /// What a text costs that has been counted already.
+    pub(crate) fn known(&self, print: Fingerprint) -> Option<u64> {
+        self.cache.get(print)
+    }
+
+    /// What a text costs that is known by `print`.
+    pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
+        self.known(print).unwrap_or_else(|| {
+            // Counting may take long, and may come back here: not under a lock.
+            let tokens = self.counter.count(&text.read());
+            self.cache.insert(print, tokens);
+            tokens
+        })
+    }
+
+    /// What a text costs.
+    pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
+        if self.is_free(text) { self.counter.count(&text.read()) } else { self.count(self.print(text), text) }
+    }
+
+    /// As [`text`](Self::text), for a text that is not going to be counted again.
+    pub(crate) fn once(&self, text: &str) -> u64 {
+        self.counter.count(text)
+    }
+
+    pub(crate) fn text(&self, text: &str) -> u64 {
+        self.text_of(Text::Is(text))
+    }
+
+    pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
+        media_cost(part) + Text::of_part(part).map_or(0, |text| self.text_of(text))
+    }
+
+    fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
+        let mut tokens = PER_MESSAGE;
+        conversation.visit(message, &mut |piece| {
+            tokens += match piece {
+                Piece::Content(part) => self.part(part),
+                Piece::Call(call) => self.text(call.name) + self.text_of(Text::of_arguments(call.arguments)),
+                Piece::Role(_) | Piece::Result(_) => 0,
+            }
+        });
+        tokens
+    }
+
+    pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
+        let messages: u64 = (0..conversation.len()).map(|message| self.message(conversation, message)).sum();
+        messages + tools.iter().map(|tool| self.text_of(Text::Of(tool))).sum::<u64>()
+    }
+
+    /// More tokens than the messages from `from` on and `tools` can cost, if that is known without counting and no more than
+    /// `limit`. Looks at no more of them than it takes to know.
+    pub(crate) fn bound(
+        &self,
+        conversation: &dyn Conversation,
+        from: usize,
+        tools: &[Value],
+        limit: u64,
+    ) -> Option<u64> {
+        if self.counter.effort() != Effort::AtMostBytes {
+            return None;
+        }
+        let mut bound: u64 = tools.iter().map(|tool| Text::Of(tool).bytes()).sum();
+        for message in from..conversation.len() {
+            bound += PER_MESSAGE;
+            if bound > limit {
+                return None;
+            }
+            conversation.visit(message, &mut |piece| {
+                bound += match piece {
+                    Piece::Content(part) => media_cost(part) + Text::of_part(part).map_or(0, Text::bytes),
+                    Piece::Call(call) => call.name.len() as u64 + Text::of_arguments(call.arguments).bytes(),
+                    Piece::Role(_) | Piece::Result(_) => 0,
+                }
+            });
+        }
+        (bound <= limit).then_some(bound)
+    }
+}
+
+/// What a part costs beside its text.
+pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
+    match part {
+        PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
+        PartRef::Media { mime, data } if mime.starts_with("image/") => image::cost(data),
+        PartRef::Media { data, .. } => data.decoded_len() / MEDIA_BYTES_PER_TOKEN,
+        PartRef::Link { .. } => image::UNKNOWN,
+    }
+}

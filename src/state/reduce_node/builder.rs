@@ -61,7 +61,7 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// The node to run next: returned in [`Reduced::next_node`], never run.
+    /// The node to run next: returned in [`Reduced::next_node`](super::Reduced::next_node), never run.
     pub fn next_node(mut self, name: impl Into<String>) -> Self {
         self.node.next_node = Some(name.into());
         self

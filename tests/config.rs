@@ -637,3 +637,30 @@ async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
         assert_eq!(report.is_change(), usage > 1, "{usage}");
     }
 }
+
+/// A counter that has to get ready, and says on which thread it did.
+struct Slow(std::sync::mpsc::Sender<std::thread::ThreadId>);
+
+impl offcut::tokens::CountTokens for Slow {
+    fn count(&self, text: &str) -> u64 {
+        text.len() as u64
+    }
+
+    fn is_ready(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self) {
+        self.0.send(std::thread::current().id()).unwrap();
+    }
+}
+
+#[test]
+fn a_counter_gets_ready_in_the_background_once_it_is_built_in() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reduction = builder(&memory()).count_tokens_with(Slow(sender)).build().unwrap();
+    assert_ne!(receiver.recv().unwrap(), std::thread::current().id());
+    let _another = reduction.session("another");
+    drop(reduction);
+    assert!(receiver.try_recv().is_err(), "once is enough");
+}

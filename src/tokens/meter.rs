@@ -235,3 +235,51 @@ pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
         PartRef::Link { .. } => image::UNKNOWN,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::format::{Message, Messages, Plain};
+    use crate::tokens::Estimate;
+
+    #[test]
+    fn a_document_is_known_by_its_compact_text() {
+        let meter = Meter::new(Arc::new(Estimate));
+        for value in [json!(null), json!({"b": [1, 2.5, "é\n"], "a": {}}), json!("x".repeat(5_000))] {
+            let text = value.to_string();
+            assert_eq!(meter.print(Text::Of(&value)), meter.print(Text::Is(&text)));
+            assert_eq!(Text::Of(&value).bytes(), text.len() as u64);
+            assert_eq!(meter.text_of(Text::Of(&value)), meter.text(&text));
+        }
+    }
+
+    /// As many tokens as bytes, the most there can be.
+    struct Bytes;
+
+    impl CountTokens for Bytes {
+        fn count(&self, text: &str) -> u64 {
+            text.len() as u64
+        }
+
+        fn effort(&self) -> Effort {
+            Effort::AtMostBytes
+        }
+    }
+
+    #[test]
+    fn the_bound_is_reached_and_never_passed() {
+        let call = crate::content::ToolCall::new("a", "grep", r#"{"x":1}"#);
+        let link = crate::content::Part::Link { mime: None, url: "https://example.org/a.png".into() };
+        let parts = vec!["text".into(), crate::content::Part::Json(json!({"a": 1})), link];
+        let mut messages =
+            vec![Message::user("go"), Message::calls(vec![call.clone()]), Message::tool(&call, parts, false)];
+        let (meter, tools) = (Meter::new(Arc::new(Bytes)), [json!({"name": "grep"})]);
+        let conversation = Messages::new(&Plain, &mut messages);
+        let exact = meter.conversation(&conversation, &tools);
+        assert_eq!(meter.bound(&conversation, 0, &tools, exact), Some(exact));
+        assert_eq!(meter.bound(&conversation, 0, &tools, exact - 1), None);
+        assert_eq!(Meter::new(Arc::new(Estimate)).bound(&conversation, 0, &tools, exact), None, "nothing is known");
+    }
+}

@@ -127,7 +127,10 @@ fn l8_a_decision_is_not_repeated_on_what_was_edited() {
             let mut originals = Vec::new();
             for (number, (text, ..)) in results.iter().enumerate() {
                 let call = ToolCall::new(format!("call_{number}"), "f", "{}");
-                originals.extend([Message::calls(vec![call.clone()]), Message::tool(&call, vec![text.as_str().into()], false)]);
+                originals.extend([
+                    Message::calls(vec![call.clone()]),
+                    Message::tool(&call, vec![text.as_str().into()], false),
+                ]);
             }
             originals.push(Message::assistant("done"));
             reduction.clear(&Plain, &mut originals.clone()).await.unwrap();
@@ -182,7 +185,7 @@ fn count_in_parallel(
 
 #[test]
 fn l8_parallel_conversations_share_counts_and_displace_none() {
-    hold(5, turns, |turns| {
+    hold(2, turns, |turns| {
         let counted = Arc::new(Mutex::new(Vec::new()));
         let counter = {
             let counted = Arc::clone(&counted);

@@ -17,8 +17,6 @@ use super::text::{Kind, Text};
 use super::world::{Store, World, setups};
 use super::{Violation, block_on, hold, require};
 
-/// Names of tools and the like are too short to be kept, and are counted again: so many bytes for each message in each pass.
-const SHORT_TEXTS: u64 = 24;
 /// What may become a hint is counted as such too, once in each form that it may get.
 const HINTS: u64 = 600;
 
@@ -54,7 +52,7 @@ async fn count_what_is_new(
         messages.extend([Message::calls(vec![call.clone()]), Message::tool(&call, vec![result.into()], false)]);
         let mut sent = messages.clone();
         reduction.clear(&Plain, &mut sent).await.unwrap();
-        allowed += new + SHORT_TEXTS * messages.len() as u64 + HINTS;
+        allowed += new + HINTS;
         let cost = counted.load(Ordering::Relaxed);
         require(cost <= allowed, "L8", || format!("by turn {turn}, {cost} bytes were counted of {allowed}"))?;
         if !over_originals {

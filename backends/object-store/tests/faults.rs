@@ -203,7 +203,7 @@ fn orphans(fault: Fault, nth: usize) -> usize {
     const BEGUN: usize = 2;
     let is_lost = match fault {
         Fault::ApplyThenRefuse(_) | Fault::ApplyThenHang | Fault::ApplyThenDisconnect | Fault::CutBody => true,
-        Fault::Refuse(_) | Fault::Hang | Fault::Disconnect | Fault::StoreOther => false,
+        Fault::Refuse(_) | Fault::Hang | Fault::Disconnect | Fault::ApplyThenWait | Fault::StoreOther => false,
     };
     usize::from(is_lost && nth == BEGUN)
 }
@@ -249,7 +249,7 @@ async fn an_upload_survives_every_fault_at_every_request() {
     all(cases, async |(fault, nth)| upload_with(fault, nth, content.clone()).await).await;
 }
 
-/// An upload whose `nth` request is never answered, and that is dropped then.
+/// An upload whose `nth` request is answered too late or never, and that is dropped before.
 async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
     let key = key_of(&content);
     let server = Server::start().await;
@@ -268,6 +268,7 @@ async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_is_dropped_is_aborted() {
     let content = noise((8 << 20) + 7, 4);
-    let cases = [Fault::Hang, Fault::ApplyThenHang].into_iter().flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
+    let faults = [Fault::Hang, Fault::ApplyThenHang, Fault::ApplyThenWait];
+    let cases = faults.into_iter().flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
     all(cases, async |(fault, nth)| drop_upload(fault, nth, content.clone()).await).await;
 }

@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     ApplyThenDisconnect,
     /// It is carried out, and the connection is closed in the middle of the answer's body.
     CutBody,
+    /// It is carried out, and answered four seconds later.
+    ApplyThenWait,
     /// Just before it, somebody else stores other bytes there.
     StoreOther,
 }
@@ -128,6 +130,10 @@ pub(crate) async fn answer(
         (Some(Fault::Hang | Fault::ApplyThenHang), _) => {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             lost()
+        }
+        (Some(Fault::ApplyThenWait), Some(answer)) => {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            Ok(answer)
         }
         (Some(Fault::CutBody), Some(answer)) => cut(answer).await,
         (None | Some(Fault::StoreOther), Some(answer)) => Ok(answer),

@@ -7,6 +7,7 @@ use super::text::Text;
 use crate::backend::Location;
 use crate::config::{Limit, Policy};
 use crate::hint::{Facts, Hint, Kind, Notes, Placement};
+use crate::preview::longest_marks;
 use crate::session::Session;
 use crate::store::{DIGEST_EXAMPLE, Name, Phase, Target};
 
@@ -100,8 +101,8 @@ impl Planner<'_> {
 
     /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so many shares.
     ///
-    /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that; what is left
-    /// is shared equally.
+    /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that, and what the
+    /// marks behind it take, without which there is no preview; what is left is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
         let all = self.policy.preview_length;
         if !has_settled_head(self.policy) || !cut.iter().any(|candidate| candidate.is_first) {
@@ -109,8 +110,9 @@ impl Planner<'_> {
             return Budget { head: all / 2, all };
         }
         let head = first_head(self.policy);
-        let share = (all - head) / shares.max(1);
-        if candidate.is_first { Budget { head, all: head + share } } else { Budget { head: share / 2, all: share } }
+        let first = head + longest_marks() + 1;
+        let share = (all - first) / shares.max(1);
+        if candidate.is_first { Budget { head, all: first + share } } else { Budget { head: share / 2, all: share } }
     }
 
     fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
@@ -168,9 +170,8 @@ impl Planner<'_> {
     /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be stored anyway.
     fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
         let cut = self.cut_to(candidate, budget);
-        let is_headless = candidate.is_first && has_settled_head(self.policy) && cut.preview.is_empty();
         let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
-        (is_gain && !is_headless).then_some(cut)
+        is_gain.then_some(cut)
     }
 
     fn cut_to(&self, candidate: Candidate<'_>, Budget { head, all }: Budget) -> Cut {

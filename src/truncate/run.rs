@@ -1,6 +1,7 @@
 //! One result on its way: what the splitter and the plan decide, done.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -235,12 +236,11 @@ impl Run {
 
     /// The slots of spilled texts that the plan leaves as they are.
     fn left_whole(&self, plan: &[Cut]) -> Vec<usize> {
-        let is_cut = |slot: usize| {
-            plan.iter().any(|cut| cut.slot == slot || cut.joined.as_ref().is_some_and(|all| all.slots.contains(&slot)))
-        };
+        let joined = plan.iter().filter_map(|cut| cut.joined.as_ref()).flat_map(|joined| &joined.slots);
+        let cut: HashSet<usize> = plan.iter().map(|cut| cut.slot).chain(joined.copied()).collect();
         let is_spilled = |slot: &Slot| matches!(slot, Slot::Text(Text { content: Content::Spilled(_), .. }));
         let slots = self.splitter.slots.iter().enumerate();
-        slots.filter(|(index, slot)| is_spilled(slot) && !is_cut(*index)).map(|(index, _)| index).collect()
+        slots.filter(|(index, slot)| is_spilled(slot) && !cut.contains(index)).map(|(index, _)| index).collect()
     }
 
     /// Takes spilled texts back into memory.
@@ -256,10 +256,11 @@ impl Run {
                     }
                 }
                 Err(error) => {
-                    self.spill = None;
                     self.failed(error)?;
-                    self.splitter.lose_spilled();
-                    break;
+                    // This one alone: the others may still get their names.
+                    if let Slot::Text(text) = &mut self.splitter.slots[slot] {
+                        text.content = Content::Lost;
+                    }
                 }
             }
         }

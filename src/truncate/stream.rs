@@ -87,8 +87,9 @@ pub(crate) fn truncate_stream(session: &Session, call: &ToolCall, output: ToolOu
         session: session.clone(),
         report: report.clone(),
     };
-    let chunks = stream::unfold(state, async |mut state| state.next().await.map(|chunk| (chunk, state))).boxed();
-    TruncatedStream { is_error, chunks, report }
+    // `unfold` panics when it is polled behind its end.
+    let chunks = stream::unfold(state, async |mut state| state.next().await.map(|chunk| (chunk, state))).fuse();
+    TruncatedStream { is_error, chunks: chunks.boxed(), report }
 }
 
 struct State {
@@ -125,7 +126,10 @@ impl State {
                 },
                 Some(Err(error)) => {
                     self.finish(true).await;
-                    self.ready.push_back(Err(error));
+                    // One error ends a stream: the store's, where that is to end it.
+                    if !matches!(self.ready.back(), Some(Err(_))) {
+                        self.ready.push_back(Err(error));
+                    }
                 }
                 None => self.finish(false).await,
             }

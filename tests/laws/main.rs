@@ -19,6 +19,7 @@ mod l6;
 mod l7;
 mod l8_cache;
 mod l8_l10;
+mod l9;
 mod naive;
 mod names;
 mod output;

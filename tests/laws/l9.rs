@@ -1,0 +1,382 @@
+//! L9: a stream is never held whole. T2: how a result was cut into chunks changes nothing. T10: its beginning goes out at once.
+//!
+//! How much memory a stream costs is measured in a process of its own, `tests/stream_memory.rs`.
+
+mod failures;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
+use offcut::backend::{Backend, Memory};
+use offcut::hint::{Hint, Placement};
+use offcut::report::{Decision, Report};
+use offcut::{
+    BuildError, Chunk, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
+    ToolReduction, TruncatedStream,
+};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use serde_json::json;
+
+use super::generate::{Id, ids};
+use super::text::{Kind, Text, texts};
+use super::world::words;
+use super::{Violation, block_on, hold, require};
+
+/// A streamed result, and everything that may change what becomes of it.
+#[derive(Clone, Debug)]
+struct Case {
+    id: Id,
+    /// Whether the id's own name holds other content.
+    is_taken: bool,
+    pieces: Vec<Piece>,
+    /// The sizes of the chunks, over and over.
+    chunks: Vec<usize>,
+    /// Whether the tool fails at the end.
+    breaks_off: bool,
+    limit: usize,
+    counter: Option<Counter>,
+    preview: usize,
+    language: Language,
+}
+
+/// What a limit in tokens counts with.
+#[derive(Clone, Copy, Debug)]
+enum Counter {
+    Estimate,
+    Words,
+    /// White space costs nothing.
+    Lines,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are one text.
+    Bytes(Text, Vec<(usize, u8)>),
+    Text(Text),
+    Json(Text),
+    Media(usize),
+    Link,
+    Opaque(usize),
+    /// Texts between links.
+    Many(Text, usize),
+}
+
+impl Piece {
+    fn render(&self) -> Vec<Chunk> {
+        let link = || Chunk::Part(Part::Link { mime: None, url: "https://example.org/a.png".into() });
+        match self {
+            Self::Bytes(text, odd) => {
+                let mut bytes = text.render().into_bytes();
+                for (at, byte) in odd {
+                    bytes.insert(at % (bytes.len() + 1), *byte);
+                }
+                vec![Chunk::Bytes(bytes.into())]
+            }
+            Self::Text(text) => vec![Chunk::Part(Part::Text(text.render()))],
+            Self::Json(text) => vec![Chunk::Part(Part::Json(json!({ "rows": text.render() })))],
+            Self::Media(length) => {
+                vec![Chunk::Part(Part::Media { mime: "image/png".into(), data: vec![7; *length].into() })]
+            }
+            Self::Link => vec![link()],
+            Self::Opaque(length) => vec![Chunk::Part(Part::Opaque(json!({ "odd": "x".repeat(*length) })))],
+            Self::Many(text, count) => (0..*count).flat_map(|_| [Chunk::Bytes(text.render().into()), link()]).collect(),
+        }
+    }
+}
+
+fn pieces() -> impl Strategy<Value = Piece> {
+    let odd = prop_oneof![
+        4 => Just(Vec::new()),
+        1 => vec((0_usize..9_000, prop_oneof![Just(0xff), Just(0xe2), Just(0xf0), Just(0x82)]), 1..4),
+    ];
+    let many =
+        (0_usize..120, 2_usize..40).prop_map(|(length, count)| Piece::Many(Text::new(Kind::Lines, length, 3), count));
+    prop_oneof![
+        12 => (texts(), odd).prop_map(|(text, odd)| Piece::Bytes(text, odd)),
+        3 => texts().prop_map(Piece::Text),
+        4 => texts().prop_map(Piece::Json),
+        1 => (0_usize..5_000).prop_map(Piece::Media),
+        1 => Just(Piece::Link),
+        1 => (0_usize..5_000).prop_map(Piece::Opaque),
+        1 => many,
+    ]
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let pieces = prop_oneof![3 => vec(pieces(), 1..3), 4 => vec(pieces(), 1..9)];
+    let sizes = prop_oneof![1_usize..6, 1_usize..300, 300_usize..9_000];
+    let limit = prop_oneof![2 => Just(1_000_usize), 3 => 1_000_usize..4_000, 1 => 4_000_usize..20_000];
+    let counter = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(Counter::Estimate)),
+        1 => Just(Some(Counter::Words)),
+        1 => Just(Some(Counter::Lines)),
+    ];
+    let preview = prop_oneof![1 => 0_usize..160, 2 => 150_usize..200, 3 => 200_usize..3_000];
+    let language = prop_oneof![3 => Just(Language::English), 1 => Just(Language::Chinese)];
+    let output = (pieces, vec(sizes, 1..5), prop_oneof![4 => Just(false), 1 => Just(true)]);
+    let id = (ids(), prop_oneof![4 => Just(false), 1 => Just(true)]);
+    (id, output, limit, counter, preview, language).prop_map(
+        |((id, is_taken), (pieces, chunks, breaks_off), limit, counter, preview, language)| Case {
+            id,
+            is_taken,
+            pieces,
+            chunks,
+            breaks_off,
+            limit,
+            counter,
+            preview,
+            language,
+        },
+    )
+}
+
+type Item = Result<Chunk, ToolError>;
+
+impl Case {
+    fn call(&self) -> ToolCall {
+        ToolCall::new(&self.id.0, "build", "{}")
+    }
+
+    /// The tool's output in as few chunks as can be: two in a row are never bytes.
+    fn whole(&self) -> Vec<Chunk> {
+        let mut whole: Vec<Chunk> = Vec::new();
+        for chunk in self.pieces.iter().flat_map(Piece::render) {
+            match (whole.last_mut(), chunk) {
+                (Some(Chunk::Bytes(before)), Chunk::Bytes(bytes)) => *before = [&**before, &*bytes].concat().into(),
+                (_, chunk) => whole.push(chunk),
+            }
+        }
+        whole
+    }
+
+    /// The same cut into chunks of `sizes`, over and over.
+    fn cut(&self, sizes: &[usize]) -> Vec<Chunk> {
+        let mut sizes = sizes.iter().copied().cycle();
+        let mut chunks = Vec::new();
+        for chunk in self.whole() {
+            match chunk {
+                Chunk::Bytes(mut bytes) => {
+                    while !bytes.is_empty() {
+                        let size = sizes.next().map_or(bytes.len(), |size| size.min(bytes.len()));
+                        chunks.push(Chunk::Bytes(bytes.split_to(size)));
+                    }
+                }
+                part @ Chunk::Part(_) => chunks.push(part),
+            }
+        }
+        chunks
+    }
+
+    fn output(&self, chunks: Vec<Chunk>) -> ToolOutput {
+        let error = self.breaks_off.then(|| Err(ToolError::new("the pipe broke")));
+        ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok).chain(error)))
+    }
+
+    fn reduction(&self, store: impl Backend, then: OnOffloadError) -> ToolReduction {
+        let builder = ToolReduction::builder().backend(store).language(self.language).on_offload_error(then);
+        let builder = match self.counter {
+            None | Some(Counter::Estimate) => builder.token_counter(TokenCounter::Estimate),
+            Some(Counter::Words) => builder.count_tokens_with(words),
+            Some(Counter::Lines) => builder.count_tokens_with(|text: &str| text.lines().count() as u64),
+        };
+        let limit = match self.counter {
+            None => Limit::Bytes(self.limit),
+            Some(_) => Limit::tokens(self.limit as u64),
+        };
+        let builder = builder.max_length_for_trunc(limit);
+        match builder.clone().preview_length(self.preview).build() {
+            Err(BuildError::PreviewTooLong { longest_hint, limit, .. }) => {
+                builder.preview_length(limit - longest_hint).build().unwrap()
+            }
+            built => built.unwrap(),
+        }
+    }
+
+    /// A reduction over a store of its own.
+    async fn world(&self) -> (Memory, ToolReduction) {
+        let store = Memory::named("t").unwrap();
+        let reduction = self.reduction(store.clone(), OnOffloadError::KeepOriginal);
+        if self.is_taken {
+            reduction.truncate(&self.call(), "something else\n".repeat(self.limit * 20)).await.unwrap();
+        }
+        (store, reduction)
+    }
+}
+
+/// What became of a result: what is stored where, what is shown, what was decided.
+#[derive(Debug, PartialEq)]
+struct Became {
+    stored: BTreeMap<String, Bytes>,
+    shown: Vec<Part>,
+    error: Option<String>,
+    decision: Decision,
+}
+
+async fn became(store: &Memory, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
+    let entries: Vec<_> = store.list().try_collect().await.unwrap();
+    let mut stored = BTreeMap::new();
+    for entry in entries {
+        stored.insert(store.locate(&entry.key).to_string(), store.read(&entry.key, 0..u64::MAX).await.unwrap().bytes);
+    }
+    let mut decision = report.decisions[0].clone();
+    // A hint behind its preview may be two bytes longer than one before it.
+    decision.bytes.after = 0;
+    decision.tokens.iter_mut().for_each(|tokens| tokens.after = 0);
+    Became { stored, shown, error: error.map(|error| error.to_string()), decision }
+}
+
+/// With hints before their previews, as whole results have them.
+fn hints_first(part: Part) -> Part {
+    match part {
+        Part::Text(text) => match Hint::parse(&text) {
+            Some(mut hint) if hint.placement == Placement::Last => {
+                hint.placement = Placement::First;
+                Part::Text(hint.render())
+            }
+            _ => Part::Text(text),
+        },
+        other => other,
+    }
+}
+
+async fn whole(case: &Case, output: ToolOutput) -> Became {
+    let (store, reduction) = case.world().await;
+    let shown = reduction.truncate(&case.call(), output).await.unwrap();
+    became(&store, shown.parts, shown.interrupted, &shown.report).await
+}
+
+async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
+    let (store, reduction) = case.world().await;
+    let mut shown = reduction.truncate_stream(&case.call(), case.output(chunks));
+    let mut items = Vec::new();
+    while let Some(item) = shown.next().await {
+        items.push(item);
+    }
+    let report = shown.report().unwrap().clone();
+    let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
+    became(&store, parts.into_iter().map(hints_first).collect(), error, &report).await
+}
+
+fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation> {
+    require(is == should, "T2", || format!("{of} is {is:#?}\ninstead of {should:#?}"))
+}
+
+async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
+    let is_text = case.whole().iter().all(|chunk| match chunk {
+        Chunk::Bytes(bytes) => std::str::from_utf8(bytes).is_ok(),
+        Chunk::Part(_) => true,
+    });
+    let should = whole(&case, case.output(case.whole())).await;
+    if is_text && !case.breaks_off {
+        let (parts, _) = case.output(case.whole()).into_parts().await;
+        require_same(&whole(&case, ToolOutput::parts(parts)).await, &should, "what was no stream")?;
+    }
+    require_same(&whole(&case, case.output(case.cut(&case.chunks))).await, &should, "what was read to its end")?;
+    require_same(&streamed(&case, case.whole()).await, &should, "the stream of one chunk")?;
+    require_same(&streamed(&case, case.cut(&case.chunks)).await, &should, "the stream")
+}
+
+#[test]
+fn t2_how_a_result_was_cut_into_chunks_changes_nothing() {
+    hold(100, cases, |case| block_on(chunks_change_nothing(case)));
+}
+
+/// A tool's output that comes when it is fed, and waits when it is not.
+#[derive(Clone, Default)]
+struct Feed(Arc<Mutex<(VecDeque<Item>, bool)>>);
+
+impl Feed {
+    fn give(&self, chunk: Chunk) {
+        self.0.lock().unwrap().0.push_back(Ok(chunk));
+    }
+
+    fn end(&self) {
+        self.0.lock().unwrap().1 = true;
+    }
+
+    fn chunks(&self) -> impl Stream<Item = Item> + Send + 'static {
+        let feed = self.clone();
+        stream::poll_fn(move |_| {
+            let (waiting, is_over) = &mut *feed.0.lock().unwrap();
+            match waiting.pop_front() {
+                None if !*is_over => Poll::Pending,
+                item => Poll::Ready(item),
+            }
+        })
+    }
+}
+
+/// All that a stream shows as long as nothing more comes, as text; parts that are no text are left out.
+fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(Some(item)) = shown.next().now_or_never() {
+        match item.unwrap() {
+            Chunk::Bytes(chunk) => bytes.extend_from_slice(&chunk),
+            Chunk::Part(Part::Text(text)) => bytes.extend_from_slice(text.as_bytes()),
+            Chunk::Part(_) => {}
+        }
+    }
+    bytes
+}
+
+/// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was shown is its beginning.
+async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
+    let (_, reduction) = case.world().await;
+    let preview = reduction.settings().preview_length;
+    let feed = Feed::default();
+    let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));
+    let (mut came, mut all) = (Vec::new(), Vec::new());
+    for chunk in case.cut(&case.chunks) {
+        // The first text alone: nobody can tell about the others before it has ended.
+        let Chunk::Bytes(bytes) = &chunk else { break };
+        came.extend_from_slice(bytes);
+        feed.give(chunk);
+        all.extend(shown_now(&mut shown));
+        // The last character may not have come whole. Marks need 78 bytes, and no preview is made without them.
+        let came = String::from_utf8_lossy(&came[..came.len().saturating_sub(3)]);
+        // An end of a line in the last quarter of the head may be where it ends.
+        let least = if preview / 2 > 78 { came.len().min(preview / 2).saturating_sub(8) * 3 / 4 } else { 0 };
+        require(all.len() >= least, "T10", || {
+            format!("{} of {} bytes were shown of {preview}", all.len(), came.len())
+        })?;
+        require(all.len() <= preview / 2, "T10", || format!("{} bytes were shown of {preview}", all.len()))?;
+    }
+    feed.end();
+    let before = all.len();
+    all.extend(shown_now(&mut shown));
+    require(shown.report().is_some(), "T10", || "it did not end".into())?;
+    let text = String::from_utf8_lossy(&came);
+    let all = String::from_utf8(all).map_err(|_| Violation::new("T10", "what is shown is no UTF-8"))?;
+    let preview = Hint::parse(&all).map_or(all, |hint| hint.preview);
+    require(preview.get(..before) == text.get(..before), "T10", || {
+        format!("{before} bytes were shown, which are not how it begins: {preview:?}")
+    })
+}
+
+#[test]
+fn t10_the_head_goes_out_at_once() {
+    let begin_with_bytes = || {
+        (cases(), texts()).prop_map(|(mut case, text)| {
+            case.pieces.insert(0, Piece::Bytes(text, Vec::new()));
+            case
+        })
+    };
+    hold(50, begin_with_bytes, |case| block_on(the_head_goes_out_at_once(case)));
+}
+
+#[test]
+fn a_stream_that_has_ended_stays_so() {
+    let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
+    let mut shown = reduction.truncate_stream(&ToolCall::new("a", "f", "{}"), "short");
+    block_on(async {
+        assert!(shown.next().await.is_some());
+        for _ in 0..3 {
+            assert!(shown.next().await.is_none());
+        }
+    });
+}

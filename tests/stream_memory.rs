@@ -1,0 +1,180 @@
+//! L9: a stream is never held whole. What a stream costs at most, counted by the allocator, in a process of its own.
+#![cfg(feature = "fs")]
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer};
+use offcut::hint::Hint;
+use offcut::{Chunk, Limit, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const LIMIT: usize = 50_000;
+const PREVIEW: usize = 8_000;
+const CHUNK: usize = 64 << 10;
+/// What a stream may cost, in bytes: a few times the limit, and a few chunks on their way.
+const AT_MOST: usize = 8 * LIMIT + (1 << 20);
+
+const LINE: &[u8] = b"a line of it\n";
+/// A stream of so many texts, of so many bytes each.
+const TEXTS: usize = 100;
+const TEXT: usize = 256 << 10;
+
+/// A store that counts what it is given, and keeps none of it.
+#[derive(Clone, Debug, Default)]
+struct Counting {
+    bytes: Arc<AtomicU64>,
+}
+
+#[async_trait]
+impl Backend for Counting {
+    fn locate(&self, key: &Key) -> Location {
+        Location::new(format!("counting:/{key}"))
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        Key::new(location.strip_prefix("counting:/")?).ok()
+    }
+
+    async fn put(&self, _: &Key, content: Bytes) -> Result<Put, BackendError> {
+        self.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
+        Ok(Put::Stored)
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        Ok(Box::new(CountingWriter { store: self.clone(), written: 0 }))
+    }
+
+    async fn read(&self, _: &Key, _: Range<u64>) -> Result<Page, BackendError> {
+        Err(BackendError::new(ErrorKind::NotFound, "nothing is kept"))
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        stream::empty().boxed()
+    }
+}
+
+#[derive(Debug)]
+struct CountingWriter {
+    store: Counting,
+    written: u64,
+}
+
+#[async_trait]
+impl Writer for CountingWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        self.written += chunk.len() as u64;
+        Ok(())
+    }
+
+    /// As many bytes as are asked for: nobody looks at them.
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        let length = range.end.min(self.written).saturating_sub(range.start);
+        Ok(vec![b' '; usize::try_from(length).unwrap()].into())
+    }
+
+    async fn finish(&mut self, _: &Key) -> Result<Put, BackendError> {
+        self.store.bytes.fetch_add(self.written, Ordering::Relaxed);
+        Ok(Put::Stored)
+    }
+}
+
+fn reduction(store: impl Backend, limit: Limit) -> ToolReduction {
+    let builder = ToolReduction::builder().backend(store).token_counter(TokenCounter::Estimate);
+    builder.max_length_for_trunc(limit).preview_length(PREVIEW).build().unwrap()
+}
+
+/// A stream of which each chunk is made when it is asked for.
+fn made<T>(chunks: impl Iterator<Item = T> + Send + 'static, make: impl Fn(T) -> Chunk + Send + 'static) -> ToolOutput
+where
+    T: Send + 'static,
+{
+    ToolOutput::stream(stream::iter(chunks.map(move |chunk| Ok(make(chunk)))))
+}
+
+fn bytes(pattern: &[u8], length: usize) -> Chunk {
+    let mut bytes = pattern.repeat(length.div_ceil(pattern.len()));
+    bytes.truncate(length);
+    Chunk::Bytes(bytes.into())
+}
+
+fn link() -> Chunk {
+    Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() })
+}
+
+/// Runs `output` through a reduction, and says how many bytes more than before were in use at most, and what was shown.
+async fn cost(reduction: &ToolReduction, id: &str, output: ToolOutput, is_shown: bool) -> (usize, Vec<Part>) {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let call = ToolCall::new(id, "build", "{}");
+    let parts = if is_shown {
+        ToolOutput::from(reduction.truncate_stream(&call, output)).into_parts().await.0
+    } else {
+        reduction.truncate(&call, output).await.unwrap().parts
+    };
+    (MEMORY.peak_usage().saturating_sub(before), parts)
+}
+
+/// Both ways of `output`, of `length` bytes and `texts` texts, cost little, and all of it is stored.
+async fn costs_little(
+    what: &str,
+    limit: Limit,
+    id: &str,
+    (texts, length): (usize, u64),
+    make: impl Fn() -> ToolOutput,
+) {
+    // Of each text, what its preview may be made of is kept.
+    let at_most = AT_MOST + (texts - 1) * 4 * PREVIEW;
+    for is_shown in [false, true] {
+        let store = Counting::default();
+        let (peak, parts) = cost(&reduction(store.clone(), limit), id, make(), is_shown).await;
+        assert!(peak <= at_most, "{what}: {peak} bytes of {at_most} were in use at once");
+        let Part::Text(text) = &parts[0] else { panic!("{what}: no text") };
+        assert!(Hint::parse(text).unwrap().location.is_some(), "{what}");
+        assert!(store.bytes.load(Ordering::Relaxed) >= length, "{what}: not all of it was stored");
+    }
+}
+
+/// One test, so that nothing else is counted.
+#[test]
+fn l9_a_stream_costs_a_few_times_the_limit() {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let limit = Limit::Bytes(LIMIT);
+        let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
+        costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
+        costs_little("a limit in tokens", Limit::tokens(LIMIT as u64 / 4), "a", (1, 8 << 20), || lines(8)).await;
+        costs_little("an id that is no name", limit, "../a", (1, 8 << 20), || lines(8)).await;
+        let odd: [(&str, &[u8]); 3] = [("one line", b"x"), ("Chinese", "字".as_bytes()), ("no UTF-8", b"\xff")];
+        for (what, pattern) in odd {
+            let make = || made(0..(8 << 20) / CHUNK, move |_| bytes(pattern, CHUNK));
+            costs_little(what, limit, "a", (1, 8 << 20), make).await;
+        }
+        costs_little("byte by byte", limit, "a", (1, 1 << 18), || made(0..1 << 18, |_| bytes(LINE, 1))).await;
+        let broken = || {
+            let chunks = (0..1 << 10).map(|_| Ok(bytes(LINE, CHUNK / 8)));
+            ToolOutput::stream(stream::iter(chunks.chain([Err(ToolError::new("the pipe broke"))])))
+        };
+        costs_little("a stream that breaks off", limit, "a", (1, 8 << 20), broken).await;
+
+        let texts = || made(0..2 * TEXTS, |n| if n % 2 == 0 { bytes(LINE, TEXT) } else { link() });
+        costs_little("texts between links", limit, "a", (TEXTS, (TEXTS * TEXT) as u64), texts).await;
+        let parts = || made(0..TEXTS, |_| Chunk::Part(Part::Text("x".repeat(TEXT))));
+        costs_little("texts that come whole", limit, "a", (TEXTS, (TEXTS * TEXT) as u64), parts).await;
+
+        for is_shown in [false, true] {
+            let run = reduction(Fs::temporary().unwrap(), limit);
+            let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
+            assert!(peak <= AT_MOST, "files: {peak} bytes of {AT_MOST} were in use at once");
+        }
+    });
+}

@@ -1,0 +1,217 @@
+//! The store fails while a stream runs (T8, T12).
+
+use std::error::Error as _;
+
+use futures_util::stream;
+use offcut::backend::ErrorKind;
+use offcut::hint::{Hint, Placement};
+use offcut::preview::Preview;
+use offcut::report::{Outcome, Reason};
+use offcut::testkit::Fault;
+use offcut::{Chunk, Error, OnOffloadError, Part, ToolError, ToolOutput, ToolReduction};
+
+use super::common::{call, lines, stored, text};
+use super::rigged::Rigged;
+use super::{LIMIT, PREVIEW, Shown, Way, chunks, output};
+
+fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
+    let builder = ToolReduction::builder().backend(store.clone()).token_counter(offcut::TokenCounter::Estimate);
+    builder.max_length_for_trunc(LIMIT).preview_length(PREVIEW).on_offload_error(then).build().unwrap()
+}
+
+/// Where the store fails.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Opening,
+    /// The n-th chunk that it is given.
+    Chunk(u64),
+    Finish,
+}
+
+const FAULTS: [Fault; 2] = [Fault::Fail(ErrorKind::Full), Fault::ApplyThenFail];
+
+/// Every place where the store can fail, with a store that does.
+fn places(chunks: u64) -> Vec<(At, Fault, Rigged)> {
+    let mut places = vec![(At::Opening, Fault::Fail(ErrorKind::Unavailable), Rigged::shut())];
+    for fault in FAULTS {
+        for n in 1..=chunks {
+            let rigged = Rigged::new();
+            rigged.store.fault_on_chunk(n, fault);
+            places.push((At::Chunk(n), fault, rigged));
+        }
+        let rigged = Rigged::new();
+        rigged.store.fault_on_every_write(fault);
+        places.push((At::Finish, fault, rigged));
+    }
+    places
+}
+
+/// How many chunks the store is given of `content`: all that is over the limit, and what was held before that with the first.
+fn spilled(content: &str, size: usize) -> u64 {
+    (content.len().div_ceil(size) - LIMIT / size) as u64
+}
+
+const SIZE: usize = 97;
+
+#[tokio::test]
+async fn t12_by_default_all_is_kept_that_had_not_left_memory() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        for (at, fault, store) in places(spilled(&content, SIZE)) {
+            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let Shown { parts, error, report } = &shown;
+            assert!(
+                error.is_none() && report.as_ref().unwrap().decisions[0].error.is_some(),
+                "{way:?} {at:?} {fault:?}"
+            );
+            match at {
+                At::Opening | At::Chunk(1) | At::Finish => {
+                    assert_eq!(text(parts), content, "{way:?} {at:?} {fault:?}");
+                    assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed), "{way:?} {at:?} {fault:?}");
+                }
+                At::Chunk(_) => is_lost(&shown, &content, way),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn t12_preview_only_says_that_it_is_lost() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        for (_, _, store) in places(spilled(&content, SIZE)) {
+            let reduction = reduction(&store, OnOffloadError::PreviewOnly);
+            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            is_lost(&shown, &content, way);
+        }
+    }
+}
+
+#[track_caller]
+fn is_lost(shown: &Shown, content: &str, way: Way) {
+    assert!(shown.error.is_none());
+    assert_eq!(shown.outcome(), Outcome::Lost);
+    let hint = Hint::parse(text(&shown.parts)).unwrap();
+    assert_eq!((hint.location, hint.bytes, hint.placement), (None, content.len() as u64, way.placement()));
+    assert_eq!(hint.preview, Preview::HeadTail.show(content, PREVIEW));
+    assert_eq!(hint.prose, "It could not be stored; what is not shown is lost.");
+}
+
+#[tokio::test]
+async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        for (at, fault, store) in places(spilled(&content, SIZE)) {
+            let reduction = reduction(&store, OnOffloadError::Fail);
+            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let error = shown.error.unwrap();
+            let cause = error.source().unwrap().downcast_ref::<Error>().unwrap();
+            assert!(matches!(cause, Error::Offload { call_id, .. } if call_id == "a"), "{way:?} {at:?} {fault:?}");
+            // What was shown before is how it begins.
+            let shown = if shown.parts.is_empty() { "" } else { text(&shown.parts) };
+            assert!(content.starts_with(shown) && shown.len() <= PREVIEW / 2, "{way:?} {at:?} {fault:?}");
+            let is_done = matches!((at, fault), (At::Finish, Fault::ApplyThenFail));
+            assert_eq!(stored(&store).await.len(), usize::from(is_done), "{way:?} {at:?} {fault:?}");
+        }
+    }
+}
+
+/// The digest is read from the writer where the id is no name.
+#[tokio::test]
+async fn t12_a_writer_that_can_not_be_read() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        let store = Rigged::new();
+        store.store.fault_on_read(1, Fault::Fail(ErrorKind::Unavailable));
+        let keeping = reduction(&store, OnOffloadError::KeepOriginal);
+        let shown = way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await;
+        assert_eq!(text(&shown.parts), content, "the next read gives it back");
+        assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed));
+
+        let store = Rigged::new();
+        store.store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        let keeping = reduction(&store, OnOffloadError::KeepOriginal);
+        is_lost(&way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await, &content, way);
+    }
+}
+
+fn link() -> Chunk {
+    Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() })
+}
+
+/// A long text, then many short ones behind it, all of which have left memory when the store fails.
+#[tokio::test]
+async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
+    for (preview, texts) in [(PREVIEW, 5), (PREVIEW, 40), (800, 40), (800, 400)] {
+        let mut came = vec![Chunk::Bytes(lines(400).into())];
+        for n in 1..texts {
+            came.extend([link(), Chunk::Bytes(format!("text {n} {}", "x".repeat(60)).into())]);
+        }
+        for way in Way::BOTH {
+            let store = Rigged::new();
+            store.store.fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
+            let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
+            let reduction = builder.max_length_for_trunc(LIMIT + preview).preview_length(preview).build().unwrap();
+            let shown = way.go(&reduction, &call("a", "f"), output(came.clone())).await;
+            assert_eq!(shown.outcome(), Outcome::Lost);
+            let hints: Vec<Hint> = shown
+                .parts
+                .iter()
+                .filter_map(|part| match part {
+                    Part::Text(text) => Some(Hint::parse(text).unwrap_or_else(|| panic!("no hint: {text}"))),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(hints.len() as u64, texts, "{way:?}");
+            assert!(hints.iter().all(|hint| hint.location.is_none()));
+            assert!(hints[0].preview.starts_with("line 1\nline 2\n"), "{:?}", hints[0].preview);
+            let shown: usize = hints.iter().map(|hint| hint.preview.len()).sum();
+            assert!(shown <= preview, "{shown} of {preview}");
+        }
+    }
+}
+
+/// The first text's head has been shown when documents take all of the preview.
+#[tokio::test]
+async fn t10_a_head_that_was_shown_stays_shown_beside_many_documents() {
+    let document = || Chunk::Part(Part::Json(serde_json::json!({ "rows": lines(400) })));
+    for documents in 1..12 {
+        for preview in [160, 200, 400] {
+            let mut came = vec![Chunk::Bytes("first ".repeat(300).into())];
+            came.extend((0..documents).map(|_| document()));
+            let mut shown = Vec::new();
+            for way in Way::BOTH {
+                let store = Rigged::new();
+                let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
+                let reduction = builder.max_length_for_trunc(2_000).preview_length(preview).build().unwrap();
+                let parts = way.go(&reduction, &call("a", "f"), output(came.clone())).await.parts;
+                let Part::Text(first) = &parts[0] else { panic!("no text") };
+                let mut hint = Hint::parse(first).unwrap_or_else(|| panic!("{documents} {preview} no hint: {first}"));
+                hint.placement = Placement::First;
+                shown.push(hint);
+            }
+            assert_eq!(shown[0], shown[1], "{documents} {preview}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t12_a_store_and_a_source_that_both_fail() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly, OnOffloadError::Fail] {
+            let store = Rigged::new();
+            store.store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
+            let failing = chunks(&content, SIZE).into_iter().map(Ok).chain([Err(ToolError::new("the pipe broke"))]);
+            let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
+            let shown = way.go(&reduction(&store, then), &call("a", "f"), failing).await;
+            let error = shown.error.unwrap();
+            if then == OnOffloadError::Fail {
+                assert!(error.source().unwrap().is::<Error>(), "{way:?}");
+            } else {
+                assert_eq!(error.to_string(), "the pipe broke", "{way:?} {then:?}");
+            }
+        }
+    }
+}

@@ -54,7 +54,7 @@ fn spilled(content: &str, size: usize) -> u64 {
 const SIZE: usize = 97;
 
 #[tokio::test]
-async fn t12_by_default_all_is_kept_that_had_not_left_memory() {
+async fn t12_by_default_all_is_kept_that_can_be_had_back() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
@@ -65,12 +65,23 @@ async fn t12_by_default_all_is_kept_that_had_not_left_memory() {
                 error.is_none() && report.as_ref().unwrap().decisions[0].error.is_some(),
                 "{way:?} {at:?} {fault:?}"
             );
+            assert_eq!(text(parts), content, "{way:?} {at:?} {fault:?}");
+            assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed), "{way:?} {at:?} {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
+    let content = lines(400);
+    for way in Way::BOTH {
+        for (at, fault, store) in places(spilled(&content, SIZE)) {
+            store.store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
             match at {
-                At::Opening | At::Chunk(1) | At::Finish => {
-                    assert_eq!(text(parts), content, "{way:?} {at:?} {fault:?}");
-                    assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed), "{way:?} {at:?} {fault:?}");
-                }
-                At::Chunk(_) => is_lost(&shown, &content, way),
+                At::Opening | At::Chunk(1) => assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}"),
+                At::Chunk(_) | At::Finish => is_lost(&shown, &content, way),
             }
         }
     }
@@ -151,6 +162,7 @@ async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
         for way in Way::BOTH {
             let store = Rigged::new();
             store.store.fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
+            store.store.fault_on_every_read(Fault::Fail(ErrorKind::Full));
             let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
             let reduction = builder.max_length_for_trunc(LIMIT + preview).preview_length(preview).build().unwrap();
             let shown = way.go(&reduction, &call("a", "f"), output(came.clone())).await;

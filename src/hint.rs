@@ -160,6 +160,6 @@ impl fmt::Display for Position {
 
 /// How many lines `text` has: a last line without a line feed counts too.
 pub(crate) fn count_lines(text: &[u8]) -> u64 {
-    let feeds = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let feeds = memchr::memchr_iter(b'\n', text).count() as u64;
     feeds + u64::from(text.last().is_some_and(|last| *last != b'\n'))
 }

@@ -178,7 +178,7 @@ fn join(text: &str, start: usize, stop: usize) -> String {
 }
 
 fn count_feeds(text: &str) -> u64 {
-    text.bytes().filter(|byte| *byte == b'\n').count() as u64
+    memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64
 }
 
 /// What is left out.

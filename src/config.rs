@@ -187,7 +187,8 @@ pub enum TokenCounter {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnOffloadError {
-    /// The result stays as it is; report and log say so.
+    /// The result stays as it is; report and log say so. Of a stream that has left memory already, up to 16 MiB are read back from
+    /// the writer and shown; a longer one is lost but for its preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// The result is replaced by a preview that says it was not saved. What is not shown is lost.

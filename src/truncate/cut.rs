@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::splitter::{Size, Slot, first_head, has_settled_head, size, sure_gain};
+use super::splitter::{Size, Slot, first_head, has_settled_head, size, size_of_text, sure_gain};
 use super::text::Text;
 use crate::backend::Location;
-use crate::config::{Limit, Policy};
+use crate::config::Policy;
 use crate::hint::{Facts, Hint, Kind, Notes, Placement};
 use crate::preview::longest_marks;
 use crate::session::Session;
@@ -154,17 +154,12 @@ impl Planner<'_> {
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
         let limit = self.policy.limit;
         let hints = cuts.map(|cut| {
-            let hints = self.hints(cut).into_iter().map(|hint| self.size_of_hint(&hint));
+            let hints = self.hints(cut).into_iter().map(|hint| size_of_text(self.session, limit, &hint));
             hints.reduce(Size::max).unwrap_or_default()
         });
         let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
         let others = others.map(|candidate| size(self.session, limit, candidate.text));
         !hints.chain(others).fold(Size::default(), Size::plus).is_over(limit)
-    }
-
-    fn size_of_hint(&self, hint: &str) -> Size {
-        let counts = matches!(self.policy.limit, Limit::Tokens { .. });
-        Size { bytes: hint.len() as u64, tokens: if counts { self.session.meter().text(hint) } else { 0 } }
     }
 
     /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be stored anyway.

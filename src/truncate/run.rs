@@ -36,7 +36,7 @@ pub(super) struct Run {
     may_be_a_page: bool,
     /// Where the bytes go that leave memory.
     spill: Option<Box<dyn Writer>>,
-    /// Everything passes: the store failed before anything was given out of hand.
+    /// Everything passes: the store failed, and all that came is at hand.
     passes: bool,
     decision: Decision,
 }
@@ -46,8 +46,9 @@ impl Run {
     pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
         let policy = session.policy(&call.name).clone();
         let backend = policy.backend.clone().filter(|_| policy.truncates)?;
-        let may_be_a_page = named_in(session, call).is_some();
-        // What another reader returned of stored content can only be told from the whole of it.
+        // What another reader returned of stored content can only be told from the whole of it. A whole result is asked at its
+        // end, where it is over the limit.
+        let may_be_a_page = !is_stream || named_in(session, call).is_some();
         let (placement, spill_above) = if may_be_a_page { (Placement::First, MAX_WHOLE) } else { (placement, 0) };
         let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
         let decision = Decision {

@@ -24,7 +24,7 @@ pub(super) struct Splitter {
     /// The texts that have ended.
     ended: Size,
     /// Texts may leave memory once the result is over the limit and has more bytes than this; `None` for never.
-    pub(super) spill_above: Option<u64>,
+    spill_above: Option<u64>,
     /// How many bytes were spilled.
     pub(super) spilled: u64,
     /// Whether the store failed, so that what leaves memory is lost.
@@ -84,6 +84,12 @@ pub(super) fn size(session: &Session, limit: Limit, text: &Text) -> Size {
     Size { bytes: text.length(), tokens }
 }
 
+/// The same for a text that is there as a whole, and counted as one.
+pub(super) fn size_of_text(session: &Session, limit: Limit, text: &str) -> Size {
+    let counts = matches!(limit, Limit::Tokens { .. });
+    Size { bytes: text.len() as u64, tokens: if counts { session.meter().text(text) } else { 0 } }
+}
+
 /// How much a part is that passes.
 pub(super) fn part_size(session: &Session, limit: Limit, part: &Part) -> Size {
     let counts = matches!(limit, Limit::Tokens { .. });
@@ -100,7 +106,7 @@ pub(super) fn text_bytes(part: &Part) -> u64 {
 }
 
 /// What is to be done once a chunk has come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Step {
     /// Shown now.
     pub(super) show: Vec<Chunk>,
@@ -137,7 +143,9 @@ impl Splitter {
             Chunk::Part(Part::Text(text)) => self.whole(text, None),
             Chunk::Part(Part::Json(value)) => {
                 let text = value.to_string();
-                if self.counts_for_itself(&text) { self.whole(text, Some(value)) } else { self.pass(Part::Json(value)) }
+                // A document counts for itself: over the limit it is shown as text, within it passes.
+                let is_over = size_of_text(&self.session, self.policy.limit, &text).is_over(self.policy.limit);
+                if is_over { self.whole(text, Some(value)) } else { self.pass(Part::Json(value)) }
             }
             Chunk::Part(part @ (Part::Media { .. } | Part::Link { .. } | Part::Opaque(_))) => self.pass(part),
         };
@@ -230,13 +238,6 @@ impl Splitter {
         self.end();
         self.slots.push(Slot::Part(part));
         None
-    }
-
-    /// A document over the limit is shown as text, one within it passes.
-    fn counts_for_itself(&self, document: &str) -> bool {
-        let tokens = || self.session.meter().text(document);
-        let tokens = if matches!(self.policy.limit, Limit::Tokens { .. }) { tokens() } else { 0 };
-        Size { bytes: document.len() as u64, tokens }.is_over(self.policy.limit)
     }
 
     fn go_on(&mut self, bytes: Bytes) -> Option<Bytes> {

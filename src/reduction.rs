@@ -55,7 +55,7 @@ impl ToolReduction {
 
     /// A builder with what the measurements say, see [`Settings::recommended`].
     pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default().settings(Settings::recommended()).backend(backend)
+        Builder::default().settings(Settings::recommended(), crate::backend::open).backend(backend)
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing

@@ -36,7 +36,7 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("settings", &self.shared.settings)
-            .field("backend", &self.shared.default.backend)
+            .field("hooks", &self.shared.default.hooks)
             .field("roots", &self.roots)
             .finish_non_exhaustive()
     }
@@ -61,7 +61,7 @@ impl Session {
             let location = backend.locate(&key);
             Some(Stored { backend: backend.clone(), key, location })
         };
-        let mut backends = policies.filter_map(|policy| policy.backend.as_ref());
+        let mut backends = policies.filter_map(|policy| policy.backend());
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
     }
 

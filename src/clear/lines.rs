@@ -128,7 +128,7 @@ impl<'a> Liner<'a> {
 
     /// A hint at stored content; without a backend one that says the content is gone.
     fn store(&mut self, policy: &Policy, name: &Name, content: Bytes, draft: Draft) -> Line {
-        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.session, None), None) };
+        let Some(backend) = policy.backend() else { return Line::Ready(draft.render(self.session, None), None) };
         // A name that other content has in this pass is known to be taken.
         let digest = digest(&content);
         let is_used = *self.names.entry(name.file()).or_insert_with(|| digest.clone()) != digest;

@@ -228,7 +228,7 @@ impl<'a> Planner<'a> {
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts.map(|(part, number)| self.liner.part(of, *part, number)).collect();
         let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
-        let outcome = match (&policy.backend, shortens) {
+        let outcome = match (policy.backend(), shortens) {
             (None, _) => Outcome::Lost,
             (Some(_), true) => Outcome::Shortened,
             (Some(_), false) => Outcome::Cleared,
@@ -265,7 +265,7 @@ impl<'a> Planner<'a> {
         }
         let of = Source { id: call.is.id, tool: &decision.tool, policy };
         let line = self.liner.arguments(of, text.into_owned().into());
-        let outcome = if policy.backend.is_some() { Outcome::Cleared } else { Outcome::Lost };
+        let outcome = if policy.backend().is_some() { Outcome::Cleared } else { Outcome::Lost };
         self.propose(decision, outcome, place, known, vec![line], |hint| cleared_arguments(&hint));
     }
 

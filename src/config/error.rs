@@ -1,5 +1,7 @@
 //! What is wrong with a configuration, and what to do about it.
 
+use std::sync::Arc;
+
 use crate::backend::KeyError;
 
 /// A configuration that does not build.
@@ -11,6 +13,28 @@ pub enum BuildError {
     NoBackend {
         /// The tool, or `None` for all.
         tool: Option<String>,
+    },
+    /// The settings name a store that can't be opened.
+    #[error("the `backend` of {}, `{url}`, can't be opened", of(.tool))]
+    Open {
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+        /// The store's URL.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A policy names a store by its URL, and nobody opened it.
+    #[error(
+        "the `backend` of the tool `{tool}`, `{url}`, was not opened: make the policy part of the settings that \
+         `Builder::settings` takes, or set it with `ToolPolicy::backend`"
+    )]
+    NotOpened {
+        /// The tool.
+        tool: String,
+        /// The store's URL.
+        url: String,
     },
     /// A limit of zero would cut everything.
     #[error("`{field}`{} is 0: set at least 1, or leave the phase out with `{instead}`", of_one(.tool))]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::ToolReduction;
 use crate::backend::{Backend, Key, Location};
-use crate::config::{BuildError, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::config::{BuildError, Hooks, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::handler::{ClearHandler, TruncHandler};
 use crate::hint::{Facts, Hint, Kind, Language, Notes};
 use crate::preview::Preview;
 use crate::read_back::MIN_PAGE;
@@ -24,7 +25,9 @@ const MAX_ROOT: usize = 400;
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {
     settings: Settings,
-    backend: Option<Arc<dyn Backend>>,
+    hooks: Hooks,
+    /// A store that the settings name and that could not be opened.
+    not_opened: Option<NotOpened>,
     counter: Option<Arc<dyn CountTokens>>,
     on_report: Option<OnReport>,
 }
@@ -33,7 +36,7 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("settings", &self.settings)
-            .field("backend", &self.backend)
+            .field("hooks", &self.hooks)
             .field("has_counter", &self.counter.is_some())
             .field("has_on_report", &self.on_report.is_some())
             .finish()
@@ -41,15 +44,55 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Takes all settings at once. What was set before is gone, but for backend, counter and callbacks.
-    pub fn settings(mut self, settings: Settings) -> Self {
+    /// Takes all settings at once. What was set before is gone, but for callbacks, a counter of your own and, where the settings
+    /// name no backend, the backend. Backends that the settings name are opened by `open`, each URL once: [`backend::open`]
+    /// opens `memory:` and directories, `Objects::open` of `offcut-object-store` buckets. Where that fails, so does
+    /// [`build`](Self::build).
+    ///
+    /// ```
+    /// use offcut::{Settings, ToolReduction, backend};
+    ///
+    /// let settings = Settings::from_json(r#"{"backend": "memory:all", "tool_config": {"grep": {"backend": "memory:grep"}}}"#)?;
+    /// let reduction = ToolReduction::builder().settings(settings, backend::open).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`backend::open`]: crate::backend::open
+    pub fn settings<B, E>(mut self, settings: Settings, open: impl FnMut(&str) -> Result<B, E>) -> Self
+    where
+        B: Backend,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut opener = Opener { open, opened: HashMap::new(), not_opened: None };
         self.settings = settings;
+        if let Some(url) = &self.settings.backend_url {
+            self.hooks.backend = opener.open(None, url);
+        }
+        for (tool, policy) in &mut self.settings.tool_config {
+            if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
+                policy.hooks.backend = opener.open(Some(tool), url);
+            }
+        }
+        self.not_opened = opener.not_opened;
         self
     }
 
     /// Where content is stored. Required unless truncation is skipped; without one, clearing loses what it clears.
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
+        self.hooks.backend = Some(Arc::new(backend));
+        self.not_opened = self.not_opened.filter(|failed| failed.tool.is_some());
+        self
+    }
+
+    /// Decides about each result when it returns, in place of the limit: see [`TruncHandler`]. A tool's own handler comes first.
+    pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
+        self.hooks.trunc_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Decides about each old result of a pass, in place of hints: see [`ClearHandler`]. A tool's own handler comes first.
+    pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
+        self.hooks.clear_handler = Some(Arc::new(handler));
         self
     }
 
@@ -193,18 +236,22 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        let Self { settings, backend, counter, on_report } = self;
+        let Self { settings, hooks, not_opened, counter, on_report } = self;
+        if let Some(NotOpened { tool, url, source }) = not_opened {
+            return Err(BuildError::Open { tool, url, source });
+        }
         let counter = counter.map_or_else(|| counter_by_name(settings.token_counter), Ok)?;
         let roots = roots(&settings)?;
+        check_opened(&settings)?;
         if settings.read_file_tool_name.as_deref() == Some("") {
             return Err(BuildError::NamelessReader);
         }
-        let default = Policy::resolve(&settings, backend.as_ref(), None);
+        let default = Policy::resolve(&settings, &hooks, None);
         check_truncation(&settings, &default, None, &roots)?;
         let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
-            let policy = Policy::resolve(&settings, backend.as_ref(), Some(name));
+            let policy = Policy::resolve(&settings, &hooks, Some(name));
             check_truncation(&settings, &policy, Some(name), &roots)?;
             policies.insert(name.clone(), policy);
         }
@@ -216,6 +263,45 @@ impl Builder {
         meter.prepare();
         let shared = Shared { settings, default, policies, on_report };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct NotOpened {
+    tool: Option<String>,
+    url: String,
+    source: Arc<dyn std::error::Error + Send + Sync>,
+}
+
+/// Opens stores by their URLs, each once.
+struct Opener<O> {
+    open: O,
+    opened: HashMap<String, Arc<dyn Backend>>,
+    not_opened: Option<NotOpened>,
+}
+
+impl<O> Opener<O> {
+    fn open<B, E>(&mut self, tool: Option<&String>, url: &str) -> Option<Arc<dyn Backend>>
+    where
+        O: FnMut(&str) -> Result<B, E>,
+        B: Backend,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if let Some(backend) = self.opened.get(url) {
+            return Some(backend.clone());
+        }
+        match (self.open)(url) {
+            Ok(backend) => {
+                let backend: Arc<dyn Backend> = Arc::new(backend);
+                self.opened.insert(url.to_owned(), backend.clone());
+                Some(backend)
+            }
+            Err(error) => {
+                let failed = NotOpened { tool: tool.cloned(), url: url.to_owned(), source: error.into().into() };
+                self.not_opened.get_or_insert(failed);
+                None
+            }
+        }
     }
 }
 
@@ -244,11 +330,21 @@ fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     Ok(Roots::default().below(root.as_str()))
 }
 
+/// A policy that was not part of settings may name a store too, and nobody opens it.
+fn check_opened(settings: &Settings) -> Result<(), BuildError> {
+    for (tool, policy) in &settings.tool_config {
+        if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
+            return Err(BuildError::NotOpened { tool: tool.clone(), url: url.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Two stores that name content alike must be one store.
 fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots) -> Result<(), BuildError> {
     let probe = longest_key(roots);
     let mut known = HashMap::new();
-    for backend in policies.filter_map(|policy| policy.backend.as_ref()) {
+    for backend in policies.filter_map(|policy| policy.backend()) {
         for store in std::iter::once(backend.clone()).chain(backend.spool()) {
             let identity = store.identity();
             if *known.entry(store.locate(&probe)).or_insert(identity) != identity {
@@ -276,7 +372,7 @@ fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, ro
         return Ok(());
     }
     let tool = tool.map(str::to_owned);
-    let Some(backend) = &policy.backend else { return Err(BuildError::NoBackend { tool }) };
+    let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
     let limit = policy.limit.safe_bytes();
     if limit == 0 {
         return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });

@@ -241,7 +241,7 @@ impl Planner<'_> {
 
     /// Where it may be stored, and whether that is the spool.
     fn locations(&self) -> Vec<(Location, bool)> {
-        let Some(backend) = &self.policy.backend else { return Vec::new() };
+        let Some(backend) = self.policy.backend() else { return Vec::new() };
         // The number behind the name is not known yet: one of six digits is as long as any.
         let numbers = if self.is_several { &[1, 999_999][..] } else { &[1] };
         let spool = backend.spool();

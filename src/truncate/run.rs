@@ -45,7 +45,7 @@ impl Run {
     /// `None` if the tool's results are never truncated.
     pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
         let policy = session.policy(&call.name).clone();
-        let backend = policy.backend.clone().filter(|_| policy.truncates)?;
+        let backend = policy.backend().cloned().filter(|_| policy.truncates)?;
         // What another reader returned of stored content can only be told from the whole of it. A whole result is asked at its
         // end, where it is over the limit.
         let may_be_a_page = !is_stream || named_in(session, call).is_some();

@@ -164,7 +164,7 @@ impl Draft {
             is_arguments: self.is_arguments,
             ..Facts::default()
         };
-        hint.prose = session.language().prose().of_hint(&hint, facts);
+        hint.prose = session.prose().of_hint(&hint, facts);
         hint.render()
     }
 }

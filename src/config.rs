@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hint::Language;
+use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
 pub use error::BuildError;
@@ -40,6 +40,7 @@ pub use values::{Limit, OnOffloadError, TokenCounter};
 /// - `keep_errors`: true
 /// - `on_offload_error`: keep the original
 /// - `language`: English
+/// - `templates`: empty
 /// - `tool_config`: empty
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -89,6 +90,8 @@ pub struct Settings {
     pub on_offload_error: OnOffloadError,
     /// The language of the sentences in hints.
     pub language: Language,
+    /// What hints say in place of their own sentences, by language. The header and the preview of a hint are not part of them.
+    pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
     /// What is different for single tools, by name.
     pub tool_config: BTreeMap<String, ToolPolicy>,
 }
@@ -116,6 +119,7 @@ impl Default for Settings {
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
             language: Language::English,
+            templates: BTreeMap::new(),
             tool_config: BTreeMap::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::config::{Policy, Settings};
-use crate::hint::Language;
+use crate::hint::{Language, Prose};
 use crate::report::Report;
 use crate::store::{Roots, Stored, session_segment};
 use crate::tokens::Meter;
@@ -27,6 +27,7 @@ pub(crate) struct Session {
 /// What all sessions share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    pub(crate) prose: Prose,
     pub(crate) default: Policy,
     pub(crate) policies: HashMap<String, Policy>,
     pub(crate) on_report: Option<OnReport>,
@@ -84,6 +85,11 @@ impl Session {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// The sentences of hints.
+    pub(crate) fn prose(&self) -> &Prose {
+        &self.shared.prose
     }
 
     pub(crate) fn language(&self) -> Language {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
@@ -14,9 +13,7 @@ use crate::content::Part;
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
-use crate::hint::{Facts, Hint, Kind, Language, count_lines};
-use crate::preview::holds_only;
-use crate::read_back::is_genuine;
+use crate::read_back::{Said, shows_only, texts_in};
 use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::tokens::{Meter, Text};
@@ -228,6 +225,7 @@ fn size(session: &Session, replacement: &Replacement, decision: &Decision) -> Re
 /// The short hint, if what is shown is what is stored; else what there is to do otherwise.
 async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Reason> {
     let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = shorten;
+    let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader() };
     let content = match stored.whole().await {
         Ok(content) => content,
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -237,7 +235,7 @@ async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision)
             return Err(Reason::StoreFailed);
         }
     };
-    let Some(content) = content.filter(|content| matches_stored(session, &shown, content)) else {
+    let Some(content) = content.filter(|content| shows_only(&shown, content, said)) else {
         // No genuine page of what is stored is a text like any other.
         decision.outcome = Outcome::Cleared;
         return otherwise.map(|otherwise| *otherwise).ok_or(Reason::Unverified);
@@ -266,35 +264,6 @@ async fn save(
             Ok((draft.render(session, None), None))
         }
     }
-}
-
-/// Whether all that a hint shows is what it says is stored, so that the hint can be cut and nothing is lost by it. Anybody can
-/// write a text that looks like a hint.
-fn matches_stored(session: &Session, shown: &Hint, content: &Bytes) -> bool {
-    if shown.kind != Kind::Truncated {
-        return is_genuine(shown, content);
-    }
-    let Some((parts, text)) = texts_in(shown, content) else { return false };
-    let is_said = Language::ALL.into_iter().any(|language| {
-        [session.reader(), None].into_iter().any(|reader| {
-            let facts = Facts { reader, parts, ..Facts::default() };
-            language.prose().of_hint(shown, facts) == shown.prose
-        })
-    });
-    is_said
-        && shown.bytes == content.len() as u64
-        && shown.lines.is_none_or(|lines| lines == count_lines(content))
-        && holds_only(&shown.preview, &String::from_utf8_lossy(text))
-}
-
-/// What can be shown of stored content, and how many texts it is if they were joined.
-fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
-    if !hint.notes.joined {
-        return Some((0, content));
-    }
-    let feed = content.iter().position(|byte| *byte == b'\n')?;
-    let manifest: serde_json::Value = serde_json::from_slice(&content[..feed]).ok()?;
-    Some((manifest.get("offcut_parts")?.as_array()?.len(), &content[feed + 1..]))
 }
 
 impl Committed {

@@ -1,6 +1,6 @@
 //! From settings, backends and callbacks to a reduction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use super::ToolReduction;
 use crate::backend::{Backend, Key, Location};
 use crate::config::{BuildError, Hooks, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
 use crate::handler::{ClearHandler, TruncHandler};
-use crate::hint::{Facts, Hint, Kind, Language, Notes};
+use crate::hint::{Facts, Hint, Kind, Language, MAX_TOOL, Notes, Prose, Sentence, WrongTemplate};
 use crate::preview::Preview;
-use crate::read_back::MIN_PAGE;
+use crate::read_back::{MIN_PAGE, overhead};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::store::{Roots, longest_key, longest_session};
@@ -229,6 +229,12 @@ impl Builder {
         self
     }
 
+    /// Replaces a sentence of hints in one language: see [`Settings::templates`].
+    pub fn template(mut self, language: Language, sentence: Sentence, template: impl Into<String>) -> Self {
+        self.settings.templates.entry(language).or_default().insert(sentence, template.into());
+        self
+    }
+
     /// Checks the configuration and makes the reduction. A counter that has to get ready first, see
     /// [`CountTokens::prepare`], does so in the background from now on.
     ///
@@ -247,12 +253,17 @@ impl Builder {
             return Err(BuildError::NamelessReader);
         }
         let default = Policy::resolve(&settings, &hooks, None);
-        check_truncation(&settings, &default, None, &roots)?;
+        let templates =
+            settings.templates.iter().map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
+        let mut prose: BTreeMap<Language, Prose> = templates.collect::<Result<_, WrongTemplate>>()?;
+        let prose = prose.remove(&settings.language).unwrap_or_else(|| Prose::of(settings.language));
+        let checks = Checks { settings: &settings, prose: &prose, roots: &roots };
+        checks.truncation(&default, None)?;
         let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
             let policy = Policy::resolve(&settings, &hooks, Some(name));
-            check_truncation(&settings, &policy, Some(name), &roots)?;
+            checks.truncation(&policy, Some(name))?;
             policies.insert(name.clone(), policy);
         }
         check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
@@ -261,7 +272,7 @@ impl Builder {
         }
         let meter = Meter::new(counter);
         meter.prepare();
-        let shared = Shared { settings, default, policies, on_report };
+        let shared = Shared { settings, prose, default, policies, on_report };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
 }
@@ -367,39 +378,53 @@ fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
-fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, roots: &Roots) -> Result<(), BuildError> {
-    if !policy.truncates {
-        return Ok(());
-    }
-    let tool = tool.map(str::to_owned);
-    let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
-    let limit = policy.limit.safe_bytes();
-    if limit == 0 {
-        return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
-    }
-    // Sessions made from this reduction keep the promise too, whatever their id.
-    let key = longest_key(&roots.below(&longest_session()));
-    let longest_hint = longest_hint(settings, backend.locate(&key), false)
-        .max(backend.spool().map_or(0, |spool| longest_hint(settings, spool.locate(&key), true)));
-    let at_least = longest_hint + MIN_PAGE;
-    if limit < at_least {
-        return Err(BuildError::LimitTooSmall { tool, limit, at_least });
-    }
-    let preview_length = policy.preview_length;
-    if preview_length.saturating_add(longest_hint) > limit {
-        return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
-    }
-    Ok(())
+/// What a truncation is checked against.
+struct Checks<'c> {
+    settings: &'c Settings,
+    prose: &'c Prose,
+    roots: &'c Roots,
 }
 
-/// The longest that a hint of truncation gets, its preview aside.
-fn longest_hint(settings: &Settings, location: Location, local: bool) -> usize {
-    let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
-    hint.lines = Some(999_999_999_999);
-    hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
-    hint.location = Some(location);
-    let facts = Facts { reader: settings.read_file_tool_name.as_deref(), parts: 999_999, ..Facts::default() };
-    hint.prose = settings.language.prose().of_hint(&hint, facts);
-    // The header holds the preview's length too, and a line feed comes before the preview.
-    hint.render().len() + "+999999999\n".len()
+impl Checks<'_> {
+    fn truncation(&self, policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
+        if !policy.truncates {
+            return Ok(());
+        }
+        let tool = tool.map(str::to_owned);
+        let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
+        let limit = policy.limit.safe_bytes();
+        if limit == 0 {
+            return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
+        }
+        // Sessions made from this reduction keep the promise too, whatever their id.
+        let key = longest_key(&self.roots.below(&longest_session()));
+        let spool = backend.spool().map(|spool| spool.locate(&key));
+        let location = backend.locate(&key);
+        let local = spool.as_ref().map_or(0, |location| self.longest_hint(location, true));
+        let longest_hint = self.longest_hint(&location, false).max(local);
+        let page = spool.iter().chain([&location]).map(|location| overhead(location, self.prose)).max();
+        let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
+        if limit < at_least {
+            return Err(BuildError::LimitTooSmall { tool, limit, at_least });
+        }
+        let preview_length = policy.preview_length;
+        if preview_length.saturating_add(longest_hint) > limit {
+            return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
+        }
+        Ok(())
+    }
+
+    /// The longest that a hint of truncation gets, its preview aside.
+    fn longest_hint(&self, location: &Location, local: bool) -> usize {
+        let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
+        hint.lines = Some(999_999_999_999);
+        hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
+        hint.location = Some(location.clone());
+        let reader = self.settings.read_file_tool_name.as_deref();
+        let tool = "x".repeat(MAX_TOOL);
+        let facts = Facts { tool: &tool, reader, parts: 999_999, ..Facts::default() };
+        hint.prose = self.prose.of_hint(&hint, facts);
+        // The header holds the preview's length too, and a line feed comes before the preview.
+        hint.render().len() + "+999999999\n".len()
+    }
 }

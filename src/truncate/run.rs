@@ -179,7 +179,7 @@ impl Run {
         } else {
             self.restore(self.splitter.wanted_back()).await?;
             let plan = loop {
-                let plan = cut::plan(&self.session, &self.policy, &self.call.id, &self.splitter.slots, interrupted);
+                let plan = cut::plan(&self.session, &self.policy, &self.call, &self.splitter.slots, interrupted);
                 let left_whole = self.left_whole(&plan);
                 if left_whole.is_empty() {
                     break plan;
@@ -305,7 +305,7 @@ impl Run {
                 (Some(_), _) => Outcome::Truncated,
             };
             let is_local = saved.as_ref().is_some_and(|(_, is_local)| *is_local);
-            let mut hint = cut.hint(&self.session, saved.map(|(location, _)| location), is_local);
+            let mut hint = cut.hint(&self.session, &self.call.name, saved.map(|(location, _)| location), is_local);
             hint.placement = self.splitter.placement;
             self.decision.locations.extend(hint.location.clone());
             for slot in cut.joined.iter().flat_map(|joined| &joined.slots) {

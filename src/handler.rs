@@ -11,9 +11,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::backend::Location;
 use crate::content::{Part, ToolCall};
+use crate::format::Conversation;
+use crate::report::Report;
 
 /// A failure of a handler or a callback.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -215,6 +218,10 @@ impl<F: Fn(Detail) -> Result<Handled, HandlerError> + Send + Sync + 'static> Cle
         self(detail)
     }
 }
+
+/// Runs after a pass that changed something: see [`Builder::clear_post_process`](crate::Builder::clear_post_process).
+pub(crate) type PostProcess =
+    Arc<dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>> + Send + Sync>;
 
 /// Names the id of what is stored for a call.
 pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;

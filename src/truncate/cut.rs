@@ -10,7 +10,7 @@ use crate::content::ToolCall;
 use crate::hint::{Facts, Hint, Kind, Notes, Placement};
 use crate::preview::longest_marks;
 use crate::session::Session;
-use crate::store::{DIGEST_EXAMPLE, Name, Phase, Target};
+use crate::store::{DIGEST_EXAMPLE, Id, Name, Phase, Target};
 
 /// More texts than this are stored as one: so many hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
@@ -68,14 +68,22 @@ impl Candidate<'_> {
     }
 }
 
-pub(super) fn plan(session: &Session, policy: &Policy, call: &ToolCall, slots: &[Slot], interrupted: bool) -> Vec<Cut> {
-    Planner { session, policy, call, interrupted, is_several: slots.len() > 1 }.plan(slots)
+pub(super) fn plan(
+    session: &Session,
+    policy: &Policy,
+    call: &ToolCall,
+    id: &Id,
+    slots: &[Slot],
+    interrupted: bool,
+) -> Vec<Cut> {
+    Planner { session, policy, call, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
 }
 
 struct Planner<'a> {
     session: &'a Session,
     policy: &'a Policy,
     call: &'a ToolCall,
+    id: &'a Id,
     interrupted: bool,
     is_several: bool,
 }
@@ -249,8 +257,7 @@ impl Planner<'_> {
         let stores = [Some((backend, false)), spool.as_ref().map(|spool| (spool, true))];
         let mut locations = Vec::new();
         for number in numbers {
-            let name =
-                Name::of_id(&self.call.id).unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
+            let name = self.id.name().unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
             let target = Target::with_digest(self.session.roots(), Phase::Truncate, &name, DIGEST_EXAMPLE);
             for (store, local) in stores.into_iter().flatten() {
                 locations.extend(target.keys().map(|key| (store.locate(key), local)));

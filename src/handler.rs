@@ -70,7 +70,7 @@ pub enum Handled {
 /// ```
 #[derive(Clone)]
 pub struct Replacement {
-    show: Arc<dyn Fn(Option<&Location>) -> Vec<Part> + Send + Sync>,
+    show: Show,
     pub(crate) content: Option<Bytes>,
     pub(crate) id: Option<String>,
     pub(crate) arguments: Option<String>,
@@ -118,6 +118,8 @@ impl Replacement {
         guard("the replacement's `show`", || Ok((self.show)(location)))
     }
 }
+
+type Show = Arc<dyn Fn(Option<&Location>) -> Vec<Part> + Send + Sync>;
 
 /// Content is not shown.
 impl fmt::Debug for Replacement {

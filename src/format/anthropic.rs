@@ -25,7 +25,7 @@ impl Anthropic {
     /// let call = ToolCall::new("toolu_1", "grep", "{}");
     /// let result = Anthropic::tool_result(&call, vec!["3 hits".into()], false);
     /// assert_eq!(result, json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "3 hits"}));
-    /// let message = Anthropic::tool_message(vec![result]);
+    /// let message = Anthropic::tool_message([result]);
     /// assert_eq!(message["role"], "user");
     /// ```
     #[must_use]
@@ -40,8 +40,8 @@ impl Anthropic {
 
     /// The user message with the results of all calls of an assistant message, which the API wants together.
     #[must_use]
-    pub fn tool_message(results: Vec<Value>) -> Value {
-        json!({"role": "user", "content": results})
+    pub fn tool_message(results: impl IntoIterator<Item = Value>) -> Value {
+        json!({"role": "user", "content": results.into_iter().collect::<Value>()})
     }
 
     /// The calls of an assistant message.

@@ -26,7 +26,7 @@ impl Gemini {
     /// use serde_json::json;
     /// let part = Gemini::tool_response(&ToolCall::new("", "grep", "{}"), vec!["3 hits".into()], false);
     /// assert_eq!(part, json!({"functionResponse": {"name": "grep", "response": {"output": "3 hits"}}}));
-    /// let content = Gemini::tool_message(vec![part]);
+    /// let content = Gemini::tool_message([part]);
     /// assert_eq!(content["role"], "user");
     /// ```
     #[must_use]
@@ -42,8 +42,8 @@ impl Gemini {
 
     /// The content with the responses to all calls of a turn, which the API wants together.
     #[must_use]
-    pub fn tool_message(responses: Vec<Value>) -> Value {
-        json!({"role": "user", "parts": responses})
+    pub fn tool_message(responses: impl IntoIterator<Item = Value>) -> Value {
+        json!({"role": "user", "parts": responses.into_iter().collect::<Value>()})
     }
 
     /// The calls of a model's content.

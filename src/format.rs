@@ -2,7 +2,8 @@
 //!
 //! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
 //! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], and the wire JSON
-//! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`].
+//! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind, and
+//! says whether a provider would take a list of messages.
 
 mod anthropic;
 mod blocks;
@@ -10,6 +11,8 @@ mod gemini;
 mod openai_chat;
 mod plain;
 mod responses;
+mod validate;
+mod wire;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,6 +24,8 @@ pub use gemini::Gemini;
 pub use openai_chat::OpenAiChat;
 pub use plain::{Message, Plain};
 pub use responses::Responses;
+pub use validate::InvalidMessage;
+pub use wire::{UnknownWireFormat, WireFormat};
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -142,8 +142,9 @@ impl<'m> Given<'m> {
         let fields = response.and_then(Value::as_object);
         let has = |key: &str| fields.is_some_and(|fields| fields.contains_key(key));
         let is_error = fields.and_then(|fields| fields.get("error")).is_some_and(|e| !e.is_null()) && !has("output");
-        let only = fields.filter(|fields| fields.len() == 1);
-        let key = ["output", "result", "content", "error"].into_iter().find(|key| has(key) && only.is_some());
+        let is_only = fields.is_some_and(|fields| fields.len() == 1);
+        let keys = if is_error { &["error"][..] } else { &["output", "result", "content"] };
+        let key = keys.iter().copied().find(|key| is_only && has(key));
         let value = key.and_then(|key| response?.get(key)).or(response);
         Self { key: key.unwrap_or(if is_error { "error" } else { "output" }), is_error, value }
     }

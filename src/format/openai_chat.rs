@@ -70,6 +70,9 @@ impl Format for OpenAiChat {
     }
 
     fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+        if text_of(message, "role") != "assistant" {
+            return;
+        }
         let raw = match message.get_mut("tool_calls").and_then(Value::as_array_mut) {
             Some(calls) if !calls.is_empty() => calls.get_mut(call),
             _ if call == 0 => message.get_mut("function_call"),

@@ -12,9 +12,6 @@ pub(crate) async fn reduce(
     call: &ToolCall,
     mut result: CallToolResult,
 ) -> Result<CallToolResult, Error> {
-    if !reduction.truncates(&call.name) {
-        return Ok(result);
-    }
     let structured = result.structured_content.take();
     let (parts, taken) = take_apart(std::mem::take(&mut result.content), structured);
     let is_error = result.is_error == Some(true);

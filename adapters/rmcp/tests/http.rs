@@ -99,6 +99,8 @@ async fn a_tool_by_the_readers_name_is_an_error_that_says_what_to_do() {
     let (clashing, _events) = connect(&serve(move || Reduced::new(server(), whole.clone())).await).await;
     let error = clashing.list_tools(None).await.unwrap_err().to_string();
     assert!(error.contains("`read_file` of its own") && error.contains("`read_file_tool_name`"), "{error}");
+    let error = try_call(&clashing, "read_file", json!({})).await.unwrap_err().to_string();
+    assert!(error.contains("`read_file` of its own"), "{error}");
 
     let renamed = offcut::ToolReduction::recommended(offcut::backend::Memory::new())
         .read_file_tool_name("read_stored")

@@ -156,7 +156,7 @@ pub(crate) async fn is_reduced(client: &Client) {
 
     // Said in other words: each for itself.
     let shown = call(client, "rows", json!({})).await;
-    assert_eq!((text(&shown, 0), &shown.structured_content), ("200 rows", &None));
+    assert_eq!((text(&shown, 0), &shown.structured_content), (r#"{"count":200}"#, &None));
     let back: Value = serde_json::from_str(&read_back(client, &hint(&shown, 1)).await).unwrap();
     assert_eq!(back, table());
 

@@ -58,7 +58,7 @@ fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
         // Structured, and said in other words beside.
         "rows" => {
             let mut result = CallToolResult::structured(table());
-            result.content = vec![ContentBlock::text("200 rows")];
+            result.content = vec![ContentBlock::text(r#"{"count":200}"#)];
             result
         }
         "document" => CallToolResult::success(vec![
@@ -124,6 +124,10 @@ impl ServerHandler for Server {
         let mut page = ListToolsResult::with_all_items(tools.collect());
         page.next_cursor = (from + PAGE < names.len()).then(|| (from + PAGE).to_string());
         Ok(page)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        (self.has_reader && name == "read_file").then(|| Tool::new("read_file", "Reads.", schema(&json!({}))))
     }
 
     async fn call_tool(

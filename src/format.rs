@@ -7,8 +7,10 @@
 mod openai_chat;
 mod plain;
 
+use std::fmt;
+
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::content::Part;
 
@@ -64,6 +66,19 @@ pub enum Arguments<'m> {
     Text(&'m str),
     /// JSON.
     Json(&'m Value),
+    /// A JSON object, where a message holds nothing else.
+    Object(&'m Map<String, Value>),
+}
+
+/// The arguments' text, which is compact where they are JSON.
+impl fmt::Display for Arguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Json(value) => value.fmt(f),
+            Self::Object(fields) => f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?),
+        }
+    }
 }
 
 /// What a message says of a result, but for its content.

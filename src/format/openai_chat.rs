@@ -30,11 +30,7 @@ impl OpenAiChat {
         let mut calls = Vec::new();
         Self.visit(message, &mut |piece| {
             if let Piece::Call(call) = piece {
-                let arguments = match call.arguments {
-                    Arguments::Text(text) => text.to_owned(),
-                    Arguments::Json(value) => value.to_string(),
-                };
-                calls.push(ToolCall::new(call.id, call.name, arguments));
+                calls.push(ToolCall::new(call.id, call.name, call.arguments.to_string()));
             }
         });
         calls

@@ -62,22 +62,25 @@ impl Format for RigMessages {
 fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
     let mut role = None;
     for item in content {
-        let (its_role, result) = match item {
-            UserContent::ToolResult(result) => (Role::Tool, Some(result)),
-            _ => (Role::User, None),
-        };
-        if role.replace(its_role) != Some(its_role) {
-            see(Piece::Role(its_role));
-        }
-        match result {
-            Some(result) => {
-                if is_slot(result) {
+        match item {
+            UserContent::ToolResult(result) => {
+                let is_slot = is_slot(result);
+                // A slot ends at the next result or role, and what is in none begins with one.
+                if role.replace(Role::Tool) != Some(Role::Tool) || !is_slot {
+                    see(Piece::Role(Role::Tool));
+                }
+                if is_slot {
                     let (id, name) = (id_of(&result.call), Some(result.name.as_str()));
                     see(Piece::Result(ResultHead { id, name, is_error: result.is_error }));
                 }
                 result.content.iter().filter_map(seen).for_each(|part| see(Piece::Content(part)));
             }
-            None => seen_item(item).into_iter().for_each(|part| see(Piece::Content(part))),
+            item => {
+                if role.replace(Role::User) != Some(Role::User) {
+                    see(Piece::Role(Role::User));
+                }
+                seen_item(item).into_iter().for_each(|part| see(Piece::Content(part)));
+            }
         }
     }
     if role.is_none() {

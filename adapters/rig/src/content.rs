@@ -15,6 +15,16 @@ pub(crate) fn seen(content: &ToolResultContent) -> Option<PartRef<'_>> {
     })
 }
 
+/// `content` as a part of what a tool returned. An image is passed on as it is, whatever its form.
+pub(crate) fn read(content: &ToolResultContent) -> Part {
+    match content {
+        ToolResultContent::Text(text) => Part::Text(text.text.clone()),
+        ToolResultContent::Json { value } => Part::Json(value.clone()),
+        // Its own JSON, which `written` reads again.
+        ToolResultContent::Image(_) => Part::Opaque(serde_json::to_value(content).unwrap_or_default()),
+    }
+}
+
 /// An image by its bytes or its address.
 pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
     let mime = image.media_type.as_ref().map(MimeType::to_mime_type);
@@ -38,7 +48,8 @@ pub(crate) fn written(part: Part) -> ToolResultContent {
     };
     match part {
         Part::Text(text) => ToolResultContent::text(text),
-        Part::Json(value) | Part::Opaque(value) => ToolResultContent::json(value),
+        Part::Json(value) => ToolResultContent::json(value),
+        Part::Opaque(value) => serde_json::from_value(value.clone()).unwrap_or_else(|_| ToolResultContent::json(value)),
         Part::Media { mime, data } => image(DocumentSourceKind::base64(STANDARD.encode(data)), Some(&mime)),
         Part::Link { mime, url } => image(DocumentSourceKind::url(url), mime.as_deref()),
     }

@@ -1,16 +1,16 @@
 //! The hook.
 
 use offcut::agent::Tool as _;
-use offcut::{BeforeModel, Body, Error, Part, ToolCall, ToolReduction};
+use offcut::{BeforeModel, Body, Error, ToolCall, ToolReduction};
 use rig::agent::{
     AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction, ModelTurnFinished,
     OutcomeAction, OutcomeEvent, RequestPatch, StepEventKind,
 };
 use rig::effect::Outcome;
-use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName, ToolResultContent};
+use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName};
 use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
 
-use crate::content::written;
+use crate::content::{read, written};
 use crate::history::History;
 
 /// What the reader answers by itself, so that the hook knows it from any other tool, whatever their names.
@@ -106,20 +106,15 @@ impl Reduction {
     async fn truncate(&self, call: &ToolCall, result: &ToolResult) -> Result<Option<ToolOutput>, Error> {
         let given = result.output();
         let is_error = result.is_error() || result.is_refused();
-        let (parts, images) = take_apart(given.as_content());
+        let parts = given.as_content().iter().map(read).collect();
         let shown = self.reduction.truncate(call, offcut::ToolOutput { body: Body::Parts(parts), is_error }).await?;
-        let mut images = images.into_iter();
-        let content = shown.parts.into_iter().map(|part| match part {
-            Part::Opaque(value) => images.next().cloned().unwrap_or_else(|| written(Part::Opaque(value))),
-            part => written(part),
-        });
-        // There was something, so there is something.
-        let shown = ToolOutput::content(content.collect()).ok();
+        // Nothing is replaced by nothing.
+        let shown = ToolOutput::content(shown.parts.into_iter().map(written).collect()).ok();
         Ok(shown.filter(|shown| shown != given))
     }
 
     /// The reader's answer, which is always below the limit.
-    async fn read(&self, call: &ToolCall) -> ToolResult {
+    async fn answer(&self, call: &ToolCall) -> ToolResult {
         match self.reduction.read_file_tool().call(call).await {
             Ok(output) => {
                 let (parts, _) = output.into_parts().await;
@@ -133,20 +128,6 @@ impl Reduction {
     }
 }
 
-/// The texts and documents of `content`. A part of an unknown kind stands for each image: those are passed on as they are.
-fn take_apart(content: &[ToolResultContent]) -> (Vec<Part>, Vec<&ToolResultContent>) {
-    let mut images = Vec::new();
-    let parts = content.iter().map(|content| match content {
-        ToolResultContent::Text(text) => Part::Text(text.text.clone()),
-        ToolResultContent::Json { value } => Part::Json(value.clone()),
-        ToolResultContent::Image(_) => {
-            images.push(content);
-            Part::Opaque(serde_json::Value::Null)
-        }
-    });
-    (parts.collect(), images)
-}
-
 impl AgentHook for Reduction {
     async fn on_outcome(&self, _: &HookContext, event: OutcomeEvent<'_>) -> OutcomeAction {
         let (Some(result), Some(name)) = (event.tool_result(), event.tool_name()) else {
@@ -155,7 +136,7 @@ impl AgentHook for Reduction {
         let id = event.call_id.and_then(|id| id.provider()).map_or("", ProviderCallId::as_str);
         let call = ToolCall::new(id, name, event.tool_args().unwrap_or_default());
         if result.error().is_some_and(|error| error.code() == Some(READER)) {
-            return OutcomeAction::replace(Ok(Outcome::ToolResult { result: self.read(&call).await }));
+            return OutcomeAction::replace(Ok(Outcome::ToolResult { result: self.answer(&call).await }));
         }
         match self.truncate(&call, result).await {
             Ok(None) => OutcomeAction::proceed(),

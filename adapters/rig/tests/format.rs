@@ -55,6 +55,26 @@ fn results() -> Message {
     }
 }
 
+fn calls() -> Message {
+    let function = |arguments: &str| ToolFunction::parse(ToolName::new("grep").unwrap(), arguments);
+    Message::Assistant(AssistantMessage::new(vec![
+        AssistantContent::Reasoning(Reasoning::new("hm")),
+        AssistantContent::text("Looking."),
+        call("a", function(r#"{"q":"größe","n":[1]}"#), Some(json!({"id": "a", "type": "function"}))),
+        call("b", function(r#"{"q": "brok"#), None),
+        call("c", function("{}"), Some(json!({"functionCall": {}, "thoughtSignature": "x"}))),
+        call("d", function("{}"), Some(json!({"extra_content": {}}))),
+    ]))
+}
+
+#[test]
+fn the_contract_of_formats_holds() {
+    let said =
+        [Message::system("be kind"), Message::user("go"), Message::assistant("yes"), Message::User { content: vec![] }];
+    let messages = [&said[..], &[calls(), results()]].concat();
+    offcut::testkit::format::json_conformance(&RigMessages, &messages);
+}
+
 #[test]
 fn several_results_of_one_message_are_slots() {
     let expected = [
@@ -115,16 +135,7 @@ fn call(id: &str, function: ToolFunction, item: Option<Value>) -> AssistantConte
 
 #[test]
 fn calls_are_seen_with_their_arguments_and_signatures() {
-    let function = |arguments: &str| ToolFunction::parse(ToolName::new("grep").unwrap(), arguments);
-    let content = vec![
-        AssistantContent::Reasoning(Reasoning::new("hm")),
-        AssistantContent::text("Looking."),
-        call("a", function(r#"{"q":"größe","n":[1]}"#), Some(json!({"id": "a", "type": "function"}))),
-        call("b", function(r#"{"q": "brok"#), None),
-        call("c", function("{}"), Some(json!({"functionCall": {}, "thoughtSignature": "x"}))),
-        call("d", function("{}"), Some(json!({"extra_content": {}}))),
-    ];
-    let original = Message::Assistant(AssistantMessage::new(content));
+    let original = calls();
     let expected = [
         "Assistant",
         "text hm",

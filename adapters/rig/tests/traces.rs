@@ -10,7 +10,7 @@ use std::io::Write;
 use offcut::backend::Memory;
 use offcut::format::OpenAiChat;
 use offcut::hint::Hint;
-use offcut::{Body, Part, Settings, TokenCounter, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Body, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use offcut_rig::{Reduction, RigMessages};
 use rig::message::{
     AssistantContent, AssistantMessage, CallId, Message, ToolFunction, ToolName, ToolResult, ToolResultContent,
@@ -18,22 +18,26 @@ use rig::message::{
 };
 use serde_json::Value;
 
-fn reduction(store: &Memory, settings: &Settings) -> ToolReduction {
-    ToolReduction::builder().settings(settings.clone()).backend(store.clone()).build().unwrap()
+/// What is tried.
+#[derive(Clone, Copy)]
+enum Setup {
+    Recommended,
+    /// Everything is reduced early, arguments too.
+    Tight,
 }
 
-fn settings() -> [Settings; 2] {
-    let tight = ToolReduction::builder()
-        .backend(Memory::new())
-        .max_length_for_trunc(2_000)
-        .preview_length(600)
-        .max_tokens_for_clear(8_000)
-        .clear_tool_inputs(true)
-        .stub_length(150)
-        .token_counter(TokenCounter::Estimate);
-    let mut recommended = Settings::recommended();
-    recommended.token_counter = TokenCounter::Estimate;
-    [tight.build().unwrap().settings().clone(), recommended]
+fn reduction(store: &Memory, setup: Setup) -> ToolReduction {
+    let builder = ToolReduction::recommended(store.clone()).token_counter(TokenCounter::Estimate);
+    let builder = match setup {
+        Setup::Recommended => builder,
+        Setup::Tight => builder
+            .max_length_for_trunc(2_000)
+            .preview_length(600)
+            .max_tokens_for_clear(8_000)
+            .clear_tool_inputs(true)
+            .stub_length(150),
+    };
+    builder.build().unwrap()
 }
 
 /// The transcript as rig's loop keeps it: the results of a turn are one message.
@@ -109,10 +113,10 @@ impl Wire {
 }
 
 /// The breaks of one transcript, and how many of its results and arguments are replaced at the end.
-async fn replay(messages: &[Message], settings: &Settings) -> (usize, usize) {
+async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     let (store, apart) = (Memory::named("t").unwrap(), Memory::named("t").unwrap());
-    let (in_place, over) = (reduction(&store, settings), Reduction::new(reduction(&apart, settings)));
-    let truncate_apart = reduction(&apart, settings);
+    let (in_place, over) = (reduction(&store, setup), Reduction::new(reduction(&apart, setup)));
+    let truncate_apart = reduction(&apart, setup);
     let (mut live, mut originals) = (Vec::<Message>::new(), Vec::<Message>::new());
     let (mut wire, mut wire_over) = (Wire::default(), Wire::default());
     for message in messages {
@@ -135,7 +139,7 @@ async fn replay(messages: &[Message], settings: &Settings) -> (usize, usize) {
     in_place.clear(&RigMessages, &mut live).await.unwrap();
     let mut again: Vec<Message> = serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
     let stored = store.len();
-    reduction(&store, settings).clear(&RigMessages, &mut again).await.unwrap();
+    reduction(&store, setup).clear(&RigMessages, &mut again).await.unwrap();
     assert!(again == live && store.len() == stored);
 
     let mut replaced = 0;
@@ -204,7 +208,8 @@ async fn c13_over_originals_as_in_place() {
     for (at, file) in files.iter().enumerate() {
         let trace: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         let messages = converted(trace["messages"].as_array().unwrap());
-        let (more_breaks, more_replaced) = replay(&messages, &settings()[at % 2]).await;
+        let setup = if at % 2 == 0 { Setup::Tight } else { Setup::Recommended };
+        let (more_breaks, more_replaced) = replay(&messages, setup).await;
         breaks += more_breaks;
         replaced += more_replaced;
     }

@@ -1,10 +1,10 @@
 //! The reader as a tool of an MCP server.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use offcut::agent::Tool as _;
-use offcut::{Part, ReadFileTool, ToolCall};
+use offcut::{ReadFileTool, ToolCall};
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+
+use crate::result::written;
 
 /// How the reader is listed.
 pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
@@ -19,18 +19,8 @@ pub(crate) async fn read(reader: &ReadFileTool, call: &ToolCall) -> CallToolResu
     match reader.call(call).await {
         Ok(output) => {
             let (parts, _) = output.into_parts().await;
-            CallToolResult::success(parts.into_iter().map(block).collect())
+            CallToolResult::success(parts.into_iter().map(written).collect())
         }
         Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
-    }
-}
-
-fn block(part: Part) -> ContentBlock {
-    match part {
-        Part::Text(text) => ContentBlock::text(text),
-        Part::Media { mime, data } if mime.starts_with("audio/") => ContentBlock::audio(STANDARD.encode(data), mime),
-        Part::Media { mime, data } => ContentBlock::image(STANDARD.encode(data), mime),
-        Part::Link { url, .. } => ContentBlock::text(url),
-        Part::Json(value) | Part::Opaque(value) => ContentBlock::text(value.to_string()),
     }
 }

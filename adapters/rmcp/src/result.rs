@@ -2,6 +2,8 @@
 
 use std::vec::IntoIter;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use offcut::{Body, Error, Part, ToolCall, ToolOutput, ToolReduction};
 use rmcp::model::{CallToolResult, ContentBlock, EmbeddedResource, Resource, ResourceContents};
 use serde_json::Value;
@@ -24,8 +26,6 @@ pub(crate) async fn reduce(
 struct Taken {
     /// The blocks that held the texts, with the texts' lengths, in order.
     shells: Vec<(ContentBlock, usize)>,
-    /// The blocks without text, in order. A part of an unknown kind stands for each: those are passed on as they are.
-    others: Vec<ContentBlock>,
     structured: Structured,
 }
 
@@ -39,7 +39,7 @@ enum Structured {
 }
 
 fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Part>, Taken) {
-    let mut taken = Taken { shells: Vec::new(), others: Vec::new(), structured: Structured::None };
+    let mut taken = Taken { shells: Vec::new(), structured: Structured::None };
     let mut parts = Vec::with_capacity(content.len() + 1);
     for mut block in content {
         match text_of(&mut block).map(std::mem::take) {
@@ -47,10 +47,8 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
                 taken.shells.push((block, text.len()));
                 parts.push(Part::Text(text));
             }
-            None => {
-                taken.others.push(block);
-                parts.push(Part::Opaque(Value::Null));
-            }
+            // Passed on as it is: its own JSON, which `written` reads again.
+            None => parts.push(Part::Opaque(serde_json::to_value(&block).unwrap_or_default())),
         }
     }
     if let Some(value) = structured {
@@ -78,7 +76,7 @@ impl Taken {
             Structured::SameAs(text, value) => Some((text, value)),
             Structured::None | Structured::Alone => None,
         };
-        let (mut shells, mut others) = (self.shells.into_iter(), self.others.into_iter());
+        let mut shells = self.shells.into_iter();
         let (mut content, mut document, mut seen) = (Vec::with_capacity(shown.len()), None, 0);
         for part in shown {
             match part {
@@ -90,11 +88,25 @@ impl Taken {
                     content.push(fill(shell.map(|(shell, _)| shell), text, is_changed));
                 }
                 Part::Json(value) => document = Some(value),
-                _ => content.extend(others.next()),
+                part => content.push(written(part)),
             }
         }
         content.extend(left_out(shells));
         (content, document.or(twin.map(|(_, value)| value)))
+    }
+}
+
+/// `part` as a block of its own.
+pub(crate) fn written(part: Part) -> ContentBlock {
+    match part {
+        Part::Text(text) => ContentBlock::text(text),
+        Part::Media { mime, data } if mime.starts_with("audio/") => ContentBlock::audio(STANDARD.encode(data), mime),
+        Part::Media { mime, data } => ContentBlock::image(STANDARD.encode(data), mime),
+        Part::Link { url, .. } => ContentBlock::resource_link(Resource::new(url.clone(), url)),
+        Part::Json(value) => ContentBlock::text(value.to_string()),
+        Part::Opaque(value) => {
+            serde_json::from_value(value.clone()).unwrap_or_else(|_| ContentBlock::text(value.to_string()))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use offcut::format::WireFormat;
 use rig::DynModel;
 use rig::operation::Completion;
 use rig::providers::openai::{OpenAIConfig, Route};
@@ -124,47 +125,11 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream::iter(pieces))).into_response()
 }
 
-/// Whether a provider would take `messages`: roles, order, every call answered once and right behind it.
-pub(crate) fn accepts(messages: &[Value]) -> Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
-    for (at, message) in messages.iter().enumerate() {
-        let role = message["role"].as_str().unwrap_or_default();
-        if role == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default();
-            let asked = open.iter().position(|open| *open == id);
-            open.remove(asked.ok_or_else(|| format!("message {at} answers {id:?}, which is not open"))?);
-        } else if !open.is_empty() {
-            return Err(format!("message {at} comes before the results of {open:?}"));
-        }
-        match role {
-            "system" | "developer" | "user" | "tool" => {
-                let is_empty = match &message["content"] {
-                    Value::String(text) => text.is_empty(),
-                    Value::Array(parts) => parts.is_empty(),
-                    _ => true,
-                };
-                if is_empty {
-                    return Err(format!("message {at} says nothing"));
-                }
-            }
-            "assistant" => {
-                let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
-                for call in calls {
-                    let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-                    if serde_json::from_str::<Value>(arguments).is_ok_and(|arguments| arguments.is_object()) {
-                        open.push(call["id"].as_str().unwrap_or_default());
-                    } else {
-                        return Err(format!("message {at} calls with {arguments:?}"));
-                    }
-                }
-            }
-            other => return Err(format!("message {at} has the role {other:?}")),
-        }
-    }
-    let last = messages.last().map(|message| &message["role"]);
-    if open.is_empty() && last.is_some_and(|role| role == "user" || role == "tool") {
-        Ok(())
-    } else {
-        Err("nothing is asked".into())
+/// Whether a provider would take `messages`, the last of which has to ask something.
+fn accepts(messages: &[Value]) -> Result<(), String> {
+    WireFormat::OpenAiChat.validate(messages).map_err(|invalid| invalid.to_string())?;
+    match messages.last().and_then(|message| message["role"].as_str()) {
+        Some("user" | "tool") => Ok(()),
+        _ => Err("nothing is asked".into()),
     }
 }

@@ -9,6 +9,7 @@ use common::model::{ModelServer, Reply};
 use common::tools::{Fetch, Grep, Stat, returned};
 use futures_util::StreamExt;
 use offcut::backend::Memory;
+use offcut::handler::{Detail, Handled};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
 use offcut::{Report, TokenCounter, ToolReduction};
@@ -192,7 +193,16 @@ async fn forty_turns_stay_small_valid_and_stable() {
 #[tokio::test]
 async fn errors_keep_their_mark() {
     let server = ModelServer::start(script).await;
-    let (tools, _) = reduction();
+    let marks = Arc::<Mutex<Vec<(String, bool)>>>::default();
+    let seen = Arc::clone(&marks);
+    let tools = ToolReduction::recommended(Memory::named("t").unwrap())
+        .max_length_for_trunc(LIMIT)
+        .trunc_handler(move |detail: Detail| {
+            seen.lock().unwrap().push((detail.call.name, detail.is_error));
+            async { Ok(Handled::Default) }
+        })
+        .build()
+        .unwrap();
     let hook = Reduction::new(tools);
     let response = agent(&server, &hook).prompt("Go.").max_turns(TURNS + 1).add_hook(hook).await.unwrap();
     let messages = serde_json::to_value(&response.messages).unwrap();
@@ -210,6 +220,9 @@ async fn errors_keep_their_mark() {
         failed.iter().all(|result| result["content"][0]["text"].as_str().unwrap().starts_with("[offcut/1 truncated"))
     );
     assert!(fine.iter().all(|result| result["is_error"].is_null()));
+    // Offcut was told, too.
+    let marks = marks.lock().unwrap();
+    assert!(marks.len() > TURNS && marks.iter().all(|(tool, is_error)| *is_error == (tool == "fetch")));
 }
 
 #[tokio::test]

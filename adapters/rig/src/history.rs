@@ -60,3 +60,32 @@ impl Conversation for History<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rig::message::{CallId, ToolName};
+
+    use super::*;
+
+    fn seen(history: &History<'_>) -> String {
+        let mut seen = String::new();
+        for message in 0..history.len() {
+            history.visit(message, &mut |piece| seen.push_str(&format!("{piece:?} ")));
+        }
+        seen
+    }
+
+    #[test]
+    fn what_was_replaced_is_seen_and_the_newest_message_stays() {
+        let result =
+            |text: &str| Message::tool_result(CallId::from_wire("call_1"), ToolName::new("grep").unwrap(), text);
+        let (said, newest) = ([Message::user("go"), result("old")], result("new"));
+        let mut history = History::new(&said, &newest);
+        for message in [1, 2, 3] {
+            history.replace_result(message, 0, vec!["hint".into()]);
+        }
+        let shown = seen(&history);
+        assert!(shown.contains("hint") && shown.contains("new") && !shown.contains("old"), "{shown}");
+        assert_eq!(history.into_changed().unwrap(), [said[0].clone(), result("hint")]);
+    }
+}

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use common::model::{ModelServer, Reply};
 use common::tools::{Fetch, Grep, Stat, returned};
 use futures_util::StreamExt;
-use offcut::backend::Memory;
+use offcut::backend::{ErrorKind, Memory};
 use offcut::handler::{Detail, Handled};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
-use offcut::{Report, TokenCounter, ToolReduction};
+use offcut::testkit::{Fault, Faulty};
+use offcut::{Builder, OnOffloadError, Report, TokenCounter, ToolReduction};
 use offcut_rig::Reduction;
 use rig::agent::{Agent, AgentBuilder, MultiTurnStreamItem};
 use rig::message::Message;
@@ -296,4 +297,39 @@ async fn r3_a_tool_of_the_users_by_the_readers_name_is_his() {
     let agent = AgentBuilder::new(server.model()).tool(ReadFile).add_hook(Reduction::new(tools)).build();
     agent.prompt("Go.").max_turns(2).await.unwrap();
     assert_eq!(text(messages(&server.requests()[1]).last().unwrap()), "mine");
+}
+
+#[tokio::test]
+async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
+    let server = ModelServer::start(|messages| match messages.len() {
+        // The preamble, the prompt, and a round for each two more.
+        2 | 4 => Reply::Calls(vec![(format!("call_{}", messages.len()), "grep", json!({"n": messages.len()}))]),
+        _ => Reply::Answer("Done."),
+    })
+    .await;
+    let run = async |builder: Builder, on_error| {
+        let store = Faulty::new(Memory::new());
+        store.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+        let tools = builder.preview_length(1_000).backend(store).on_offload_error(on_error).build().unwrap();
+        let hook = Reduction::new(tools);
+        let outcome = agent(&server, &hook).prompt("Go.").max_turns(3).add_hook(hook).await;
+        (outcome.map(|response| response.output()), server.requests())
+    };
+
+    let (answer, requests) =
+        run(ToolReduction::builder().max_length_for_trunc(LIMIT), OnOffloadError::KeepOriginal).await;
+    assert_eq!(answer.unwrap(), "Done.");
+    assert_eq!(text(&messages(&requests[1])[3]), returned("grep", 2));
+
+    // A call that the store fails fails, and the model is told.
+    let (answer, requests) = run(ToolReduction::builder().max_length_for_trunc(LIMIT), OnOffloadError::Fail).await;
+    assert_eq!(answer.unwrap(), "Done.");
+    let told = text(&messages(&requests[1])[3]);
+    assert!(told.contains("store") && !told.contains("größte"), "{told}");
+
+    // A pass that the store fails stops the run.
+    let late = ToolReduction::builder().max_length_for_trunc(1_000_000).max_tokens_for_clear(1_000);
+    let (answer, requests) = run(late, OnOffloadError::Fail).await;
+    assert!(answer.unwrap_err().to_string().contains("store"));
+    assert_eq!(requests.len(), 2, "the request with an old result is not sent");
 }

@@ -66,9 +66,9 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
 
 impl Taken {
     fn put_together(self, shown: Vec<Part>) -> (Vec<ContentBlock>, Option<Value>) {
-        let document = shown.iter().any(|part| matches!(part, Part::Json(_)));
+        let has_document = shown.iter().any(|part| matches!(part, Part::Json(_)));
         let texts = shown.iter().filter(|part| matches!(part, Part::Text(_))).count();
-        let replaced_document = usize::from(matches!(self.structured, Structured::Alone) && !document);
+        let replaced_document = usize::from(matches!(self.structured, Structured::Alone) && !has_document);
         // Where there are fewer, texts of several blocks have become one.
         let are_joined = texts != self.shells.len() + replaced_document;
 

@@ -120,7 +120,7 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
 /// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops the item of a call that was
 /// changed, and the signature with it.
 fn has_signature(item: &Value) -> bool {
-    let is_signature = |name: &String| name == "extra_content" || name.to_ascii_lowercase().contains("signature");
+    let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
     item.as_object().is_some_and(|fields| fields.keys().any(is_signature))
 }
 

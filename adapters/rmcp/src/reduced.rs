@@ -78,7 +78,10 @@ impl<S> Reduced<S> {
     ///
     /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
     /// let server = Reduced::new(MyServer, reduction)
-    ///     .session_by(|request| request.extensions.get::<Tenant>().map(|tenant| tenant.0.clone()));
+    ///     .session_by(|request| {
+    ///         let head = request.extensions.get::<axum::http::request::Parts>()?; // of the HTTP request
+    ///         Some(head.extensions.get::<Tenant>()?.0.clone())
+    ///     });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use offcut::Part;
-use offcut::format::{Arguments, Data, PartRef, Piece};
+use offcut::format::{Data, PartRef, Piece};
 use offcut::hint::{Hint, Kind, Placement};
 use serde_json::Value;
 
@@ -98,10 +98,7 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
         Piece::Content(part) if is_open => view.slots.last_mut().unwrap().push(seen(part)),
         Piece::Call(call) => {
             view.calls.push(call.id.to_owned());
-            view.arguments.push(match call.arguments {
-                Arguments::Text(text) => text.to_owned(),
-                Arguments::Json(value) => value.to_string(),
-            });
+            view.arguments.push(call.arguments.to_string());
         }
         _ => {}
     });

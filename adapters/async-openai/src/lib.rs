@@ -5,6 +5,7 @@
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
 )]
+#![cfg_attr(feature = "tower", doc = "- [`ClearLayer`]: clears old results in whatever a client sends.")]
 //!
 //! Messages as [`serde_json::Value`] need nothing from here: [`offcut::format::OpenAiChat`] and
 //! [`offcut::format::Responses`] are their formats.
@@ -30,12 +31,16 @@
 //! ```
 
 mod chat;
+#[cfg(feature = "tower")]
+mod layer;
 #[cfg(feature = "model")]
 mod model;
 mod responses;
 mod url;
 
 pub use chat::TypedChat;
+#[cfg(feature = "tower")]
+pub use layer::{ClearLayer, Clearing};
 #[cfg(feature = "model")]
 pub use model::{NoModel, OpenAiChatModel};
 pub use responses::TypedResponses;

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 /// What the server answers to one request.
 #[derive(Clone, Debug)]
+#[allow(dead_code, reason = "no test file needs all of them")]
 pub enum Reply {
     Json(u16, Value),
     Text(u16, &'static str),

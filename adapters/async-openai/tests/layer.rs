@@ -97,6 +97,12 @@ async fn responses_are_cleared_too_and_everything_else_passes() {
     assert_eq!(WireFormat::Responses.validate(sent["input"].as_array().unwrap()), Ok(()));
     assert!(sent.to_string().contains("[offcut/1 cleared") && sent.to_string().len() < 8_000);
 
+    // Tools count too.
+    let tools = json!([{"type": "function", "name": "f", "description": "long ".repeat(3_000)}]);
+    let short: Vec<Value> = (0..2).flat_map(item).collect();
+    client.responses().create_byot::<_, Value>(json!({"model": "m", "input": short, "tools": tools})).await.unwrap();
+    assert!(server.requests()[1].to_string().contains("[offcut/1 cleared"));
+
     for body in [json!({"model": "m", "input": result(1).repeat(9)}), json!({"model": "m", "input": [1, null]})] {
         client.responses().create_byot::<_, Value>(body.clone()).await.unwrap();
         assert_eq!(server.requests().last(), Some(&body));

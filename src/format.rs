@@ -263,3 +263,8 @@ impl Data<'_> {
         }
     }
 }
+
+/// The examples of docs/formats.md compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/formats.md")]
+struct Page;

@@ -10,10 +10,15 @@ use crate::failure::Failure;
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// Writes to stdout. Where nobody reads any more, that is an error: what was to be shown did not arrive.
+/// Writes to stdout.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    write_bytes(text.as_bytes())
+}
+
+/// Writes to stdout, as it is. Where nobody reads any more, that is an error: what was to be shown did not arrive.
+pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
             .hint("nothing is lost: what was stored stays stored; run the command again"),
         _ => Failure::new(format!("stdout can't be written to: {error}")),

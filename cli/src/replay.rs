@@ -59,9 +59,7 @@ pub(crate) fn all(
     order.sort_by_key(|index| std::cmp::Reverse(sources[*index].size()));
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .map_err(|error| Failure::new(format!("the runtime does not start: {error}")))?;
+        let runtime = settings::runtime()?;
         while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let source = &sources[*index];
             let replayed = match source.read() {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use offcut::backend::{self, Backend};
 use offcut::{Settings, ToolReduction};
 
+use tokio::runtime::Runtime;
+
 use crate::failure::{Failure, chain};
+use crate::{args, output};
 
 /// The policies that come with this program, by name.
 pub(crate) const READY: [(&str, &str); 5] = [
@@ -57,4 +60,34 @@ fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>> {
         return Err("object stores were left out when this program was built: build it with `--features s3`".into());
     }
     Ok(backend::open(url)?)
+}
+
+/// Builds what a command is told to use.
+pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let mut settings = load(&args.config)?;
+    if args.backend.is_some() {
+        settings.backend_url.clone_from(&args.backend);
+    }
+    match &settings.backend_url {
+        None => {
+            output::note("note: there is no backend, so what is cleared is gone; --backend names a place to keep it")
+        }
+        Some(url) if url.starts_with("memory:") => {
+            output::note(
+                "note: what is stored in memory is gone when this command ends; --backend names a place to keep it",
+            );
+        }
+        Some(_) => {}
+    }
+    let reduction = build(&settings, &args.config, None)?;
+    Ok(match &args.session {
+        Some(id) => reduction.session(id),
+        None => reduction,
+    })
+}
+
+/// The runtime that stores need.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::new(format!("the runtime does not start: {error}")))
 }

@@ -63,7 +63,7 @@ pub(crate) fn all(
         while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let source = &sources[*index];
             let replayed = match source.read() {
-                Ok(transcript) => Ok(runtime.block_on(one(source.name(), transcript.messages, policies, &ruler))?),
+                Ok(transcripts) => Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?),
                 Err(why) => Err(Skipped { name: source.name(), why }),
             };
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,11 +86,27 @@ pub(crate) fn all(
     let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
     for (_, outcome) in done {
         match outcome {
-            Ok(one) => replayed.push(one),
+            Ok(several) => replayed.extend(several),
             Err(one) => skipped.push(one),
         }
     }
     Ok((replayed, skipped))
+}
+
+/// Replays what one source holds. Where that is several transcripts, each has its number.
+async fn each(
+    name: &str,
+    transcripts: Vec<Vec<Message>>,
+    policies: &[Policy],
+    ruler: &Ruler,
+) -> Result<Vec<Replayed>, Failure> {
+    let is_one = transcripts.len() == 1;
+    let mut replayed = Vec::new();
+    for (index, messages) in transcripts.into_iter().enumerate() {
+        let name = if is_one { name.to_owned() } else { format!("{name}#{}", index + 1) };
+        replayed.push(one(name, messages, policies, ruler).await?);
+    }
+    Ok(replayed)
 }
 
 /// Replays one transcript: doing nothing, then each policy over a store of its own.

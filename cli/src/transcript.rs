@@ -1,5 +1,6 @@
 //! Transcripts: what an agent and its tools said, whatever wrote it down.
 
+mod log;
 mod messages;
 
 use std::io::Read as _;
@@ -9,12 +10,6 @@ use offcut::format::Message;
 use serde_json::Value;
 
 use crate::failure::Failure;
-
-/// A transcript that was read.
-#[derive(Debug)]
-pub(crate) struct Transcript {
-    pub(crate) messages: Vec<Message>,
-}
 
 /// Where a transcript is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,8 +74,9 @@ impl Source {
         }
     }
 
-    /// Reads it. The error says what is wrong with it.
-    pub(crate) fn read(&self) -> Result<Transcript, String> {
+    /// Reads what it holds: one transcript, or several where a session was compacted or the lines of a file are transcripts. The
+    /// error says what is wrong with it.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
@@ -92,20 +88,44 @@ impl Source {
     }
 }
 
-/// Reads a transcript of any kind.
-pub(crate) fn parse(text: &str) -> Result<Transcript, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
-    let raw = match &value {
-        Value::Array(messages) => messages,
-        Value::Object(fields) => fields
-            .get("messages")
-            .and_then(Value::as_array)
-            .ok_or("it has no `messages`: a transcript is a list of messages, or an object with one")?,
-        _ => return Err("it is neither a list of messages nor an object with `messages`".to_owned()),
+/// Reads transcripts of any kind, as the messages of each.
+fn parse(text: &str) -> Result<Vec<Vec<Message>>, String> {
+    let transcripts = match serde_json::from_str::<Value>(text) {
+        Ok(document) => match messages::of_document(&document) {
+            Some(messages) => vec![messages],
+            None => log::read(&[document]),
+        },
+        // A log has a document on each line.
+        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::read(&log::lines(text)?),
+        Err(error) => return Err(format!("it is no JSON: {error}")),
     };
-    let messages = messages::read(&offcut::format::OpenAiChat, raw);
-    if !messages.iter().any(|message| matches!(message, Message::Assistant { .. })) {
-        return Err("it has no message of an assistant, so no model call".to_owned());
+    let is_assistant = |message: &Message| matches!(message, Message::Assistant { .. });
+    let called: Vec<_> = transcripts.into_iter().filter(|messages| messages.iter().any(is_assistant)).collect();
+    if called.is_empty() {
+        return Err("it holds no turn of an assistant in a format that is known here".to_owned());
     }
-    Ok(Transcript { messages })
+    Ok(called)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_transcript_is_said_to_be_none() {
+        for (text, why) in [
+            ("", "no JSON"),
+            ("hello", "no JSON"),
+            ("{\"messages\": [", "no JSON"),
+            ("{}\n{]\n{}", "line 2"),
+            ("[]", "no turn"),
+            ("{\"a\": 1}", "no turn"),
+            ("{\"a\": 1}\n{\"a\": 2}\n", "no turn"),
+            ("[{\"role\": \"user\", \"content\": \"hi\"}]", "no turn"),
+            ("7", "no turn"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
 }

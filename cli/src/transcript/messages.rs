@@ -2,14 +2,39 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut::format::{Arguments, Data, Format, Message, PartRef, Piece, Role};
+use offcut::format::{Arguments, Data, Format, Message, PartRef, Piece, Role, WireFormat};
 use offcut::{Part, ToolCall};
+use serde_json::Value;
+
+/// What a document holds: a list of messages in any wire format, or an object with one. `None` is no conversation.
+pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
+    let format = WireFormat::detect(document)?;
+    let mut messages: Vec<Message> = instructions(document).map(Message::system).into_iter().collect();
+    messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
+    Some(messages)
+}
+
+/// What stands beside the messages and is sent with them.
+fn instructions(document: &Value) -> Option<String> {
+    let field = ["system", "instructions", "system_instruction", "systemInstruction"];
+    let value = field.iter().find_map(|field| document.get(*field))?;
+    let text_of = |value: &Value| value.as_str().or_else(|| value.get("text")?.as_str()).map(str::to_owned);
+    let blocks = value.get("parts").unwrap_or(value).as_array();
+    text_of(value).or_else(|| Some(blocks?.iter().filter_map(text_of).collect::<Vec<_>>().join("\n")))
+}
 
 /// What `raw` holds, message by message, as `format` sees it.
-pub(crate) fn read<F: Format>(format: &F, raw: &[F::Message]) -> Vec<Message> {
+pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
+    // A turn of these is several items: what the model thinks, says and asks.
+    let is_in_items = format == WireFormat::Responses;
     let mut messages = Vec::new();
     for message in raw {
-        format.visit(message, &mut |piece| take(piece, &mut messages));
+        format.visit(message, &mut |piece| {
+            let goes_on = is_in_items && matches!(messages.last(), Some(Message::Assistant { .. }));
+            if !(goes_on && matches!(piece, Piece::Role(Role::Assistant))) {
+                take(piece, &mut messages);
+            }
+        });
     }
     name_results(&mut messages);
     messages

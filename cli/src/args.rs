@@ -149,4 +149,8 @@ pub(crate) struct Replay {
     /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25), or a file with both.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
+    /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the worst moments. It holds
+    /// excerpts of the transcripts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }

@@ -81,6 +81,17 @@ impl Read {
     pub(crate) fn of(messages: &[Message]) -> Self {
         Self { messages: messages.iter().map(Said::by).collect() }
     }
+
+    /// What stands before and behind the first place of `used` in a message, up to so many characters of each.
+    pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
+        let Some(said) = self.messages.get(message) else { return Default::default() };
+        let places = std::iter::once(&said.text).chain(&said.written);
+        let Some((before, after)) = places.filter_map(|text| text.split_once(used)).next() else {
+            return Default::default();
+        };
+        let from = before.char_indices().rev().take(most).last().map_or(before.len(), |(at, _)| at);
+        (before[from..].to_owned(), after.chars().take(most).collect())
+    }
 }
 
 impl Said {

@@ -6,6 +6,7 @@ mod evidence;
 mod failure;
 mod output;
 mod replay;
+mod report;
 mod settings;
 mod transcript;
 

@@ -17,6 +17,7 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::Source;
+pub(crate) use agent::{Change, Miss};
 use agent::{Replay, Ruler, Script};
 pub(crate) use card::Card;
 pub(crate) use figures::{Figures, Summary, share};

@@ -8,8 +8,7 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{self, Card, Figures, NONE, Policy, Replayed, Summary};
-use crate::settings;
-use crate::transcript;
+use crate::{report, settings, transcript};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -42,6 +41,13 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
 
     let totals = replay::totals(&replayed, policies.len());
     let names: Vec<&str> = std::iter::once(NONE).chain(policies.iter().map(|policy| policy.name.as_str())).collect();
+    if let Some(file) = &args.html {
+        let page = report::html(&names, &totals, &replayed, card)?;
+        std::fs::write(file, page).map_err(|error| {
+            Failure::new(format!("the report can't be written to {}: {error}", file.display()))
+                .hint("name a file in a folder that is there")
+        })?;
+    }
     if json {
         output::write_json(&summaries(&names, &totals, &replayed, card))?;
     } else {

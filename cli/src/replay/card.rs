@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
 /// Prices of input tokens, in units of a fresh token of the default card, or in whatever unit a card of one's own uses.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Card {
     /// A token that stood in the previous request already.

@@ -116,7 +116,7 @@ impl Drop for Browser {
 /// Opens everything that can be opened, looks at it, and says what is there.
 const LOOK: &str = r##"(() => {
   const looks = [];
-  const wide = () => document.documentElement.scrollWidth - innerWidth;
+  const wide = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;
   for (const trace of document.getElementById("trace").options) {
     for (const policy of document.getElementById("policy").options) {
       for (const [id, value] of [["trace", trace.value], ["policy", policy.value]]) {

@@ -5,6 +5,8 @@ mod card;
 mod figures;
 mod store;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -35,6 +35,13 @@ pub(crate) struct Policy {
     pub(crate) settings: Settings,
 }
 
+impl Policy {
+    fn names_a_store(&self) -> bool {
+        let tools = self.settings.tool_config.values().map(|tool| &tool.backend_url);
+        tools.chain([&self.settings.backend_url]).any(Option::is_some)
+    }
+}
+
 /// One transcript under each of the policies, doing nothing first.
 #[derive(Debug)]
 pub(crate) struct Replayed {
@@ -121,8 +128,12 @@ async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &
     for policy in policies {
         let store = scratch();
         let reduction = settings::build(&policy.settings, &policy.name, Some(store))?;
-        // Under a prefix of its own where the policy has a store that lasts.
-        let reduction = reduction.session(&format!("{} {name}", policy.name));
+        // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
+        let reduction = if policy.names_a_store() {
+            reduction.session(&format!("{} {name}", policy.name))
+        } else {
+            reduction
+        };
         replays.push(agent::replay(&script, Some(&reduction)).await.map_err(failed)?);
     }
     Ok(Replayed { name, messages, replays })

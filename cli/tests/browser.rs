@@ -54,11 +54,11 @@ impl Browser {
         let (socket, _) = tungstenite::connect(address.expect("an address")).expect("a connection");
         let mut browser =
             Self { child, socket, session: String::new(), next: 0, events: Vec::new(), _profile: profile };
-        let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
-        let attached = browser.ask("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
+        let target = browser.ask("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
+        let attached = browser.ask("Target.attachToTarget", &json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            browser.ask(&format!("{domain}.enable"), json!({}));
+            browser.ask(&format!("{domain}.enable"), &json!({}));
         }
         browser
     }
@@ -71,7 +71,7 @@ impl Browser {
         }
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         let mut request = json!({"id": self.next, "method": method, "params": params});
         if !self.session.is_empty() {
@@ -90,7 +90,7 @@ impl Browser {
 
     /// Loads a page and waits until it is there.
     fn load(&mut self, url: &str) {
-        self.ask("Page.navigate", json!({"url": url}));
+        self.ask("Page.navigate", &json!({"url": url}));
         let is_loaded = |event: &Value| event["method"] == "Page.loadEventFired";
         while !self.events.iter().any(is_loaded) {
             let event = self.receive();
@@ -100,7 +100,7 @@ impl Browser {
     }
 
     fn evaluate(&mut self, script: &str) -> Value {
-        let done = self.ask("Runtime.evaluate", json!({"expression": script, "returnByValue": true}));
+        let done = self.ask("Runtime.evaluate", &json!({"expression": script, "returnByValue": true}));
         assert!(done.get("exceptionDetails").is_none(), "{done}");
         done["result"]["value"].clone()
     }
@@ -188,9 +188,9 @@ fn the_report_works_in_a_browser() {
         for theme in ["light", "dark"] {
             let at = format!("{width} pixels, {theme}");
             let size = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone});
-            browser.ask("Emulation.setDeviceMetricsOverride", size);
+            browser.ask("Emulation.setDeviceMetricsOverride", &size);
             let scheme = json!([{"name": "prefers-color-scheme", "value": theme}]);
-            browser.ask("Emulation.setEmulatedMedia", json!({"features": scheme}));
+            browser.ask("Emulation.setEmulatedMedia", &json!({"features": scheme}));
             browser.load(&url);
             let seen = browser.evaluate(LOOK);
             assert_eq!((&seen["hacked"], &seen["marks"]), (&json!(false), &json!(0)), "{at}: content is markup");

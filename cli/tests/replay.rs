@@ -222,7 +222,8 @@ fn prices_change_the_bill_and_nothing_else() {
 fn measured_traces(test: &str) -> Option<String> {
     let folder = std::env::var("OFFCUT_TRACES").ok().filter(|folder| Path::new(folder).is_dir());
     if folder.is_none() {
-        writeln!(std::io::stderr(), "SKIPPED {test}: OFFCUT_TRACES names no folder with transcripts").unwrap();
+        let skipped = format!("SKIPPED {test}: OFFCUT_TRACES names no folder with transcripts");
+        writeln!(std::io::stderr(), "{skipped}").unwrap();
     }
     folder
 }

@@ -55,7 +55,7 @@ pub(crate) fn names(text: &str) -> Names<'_> {
 
 /// The distinctive strings of `text` that are also in something else: all words, and of scripts without spaces those that
 /// `is_known` has, none of which overlap.
-pub(crate) fn used<'t>(text: &'t str, is_known: impl Fn(&str) -> bool) -> Vec<&'t str> {
+pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut found: Vec<&str> = words(text).into_keys().filter(|name| is_known(name)).collect();
     each_stretch(text, |_, stretch, bounds, size| {
         let mut at = 0;

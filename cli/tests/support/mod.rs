@@ -43,6 +43,7 @@ pub fn succeed(args: &[&str], stdin: &str) -> String {
     ran.out
 }
 
+#[allow(dead_code, reason = "not every test has something that fails")]
 /// Runs the program and expects that it fails with this exit code, an error on stderr that says what to do, and nothing on stdout.
 #[track_caller]
 pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hint::Language;
+use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
 pub use error::BuildError;
@@ -20,27 +20,20 @@ pub use values::{Limit, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
+/// ```
+/// # use offcut::{Limit, Settings};
+/// let mut settings = Settings::recommended();
+/// settings.max_length_for_trunc = Limit::tokens(2_000);
+/// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
+/// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Default
 ///
-/// - `backend`: none
-/// - `root_dir`: empty
-/// - `skip_truncation`, `skip_clear`: false
-/// - `read_file_tool_name`: `read_file`
-/// - `max_length_for_trunc`: 50 000 bytes
-/// - `preview`: head and tail
-/// - `preview_length`: 8 000 bytes
-/// - `stub_length`: 0 bytes
-/// - `trunc_exclude_tools`, `clear_exclude_tools`: empty
-/// - `token_counter`: o200k_base with the feature `tiktoken`, else the estimate
-/// - `max_tokens_for_clear`: 30 000 tokens
-/// - `clear_retention_suffix_limit`: 1 round
-/// - `clear_at_least_tokens`: 0 tokens
-/// - `clear_target_tokens`: none
-/// - `clear_tool_inputs`: false
-/// - `keep_errors`: true
-/// - `on_offload_error`: keep the original
-/// - `language`: English
-/// - `tool_config`: empty
+#[doc = include_str!("../docs/options.md")]
+///
+/// Without the feature `tiktoken`, `token_counter` is the estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -89,6 +82,8 @@ pub struct Settings {
     pub on_offload_error: OnOffloadError,
     /// The language of the sentences in hints.
     pub language: Language,
+    /// What hints say in place of their own sentences, by language. The header and the preview of a hint are not part of them.
+    pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
     /// What is different for single tools, by name.
     pub tool_config: BTreeMap<String, ToolPolicy>,
 }
@@ -116,6 +111,7 @@ impl Default for Settings {
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
             language: Language::English,
+            templates: BTreeMap::new(),
             tool_config: BTreeMap::new(),
         }
     }

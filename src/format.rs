@@ -11,6 +11,7 @@ mod gemini;
 mod openai_chat;
 mod plain;
 mod responses;
+mod rewriter;
 mod validate;
 mod wire;
 
@@ -24,6 +25,7 @@ pub use gemini::Gemini;
 pub use openai_chat::OpenAiChat;
 pub use plain::{Message, Plain};
 pub use responses::Responses;
+pub use rewriter::{Rewrite, Rewriting};
 pub use validate::InvalidMessage;
 pub use wire::{UnknownWireFormat, WireFormat};
 
@@ -179,6 +181,11 @@ pub trait Conversation: Send + Sync {
 
     /// Replaces the arguments of a call. What is not there is left alone.
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+
+    /// A copy whose rounds are rewritten, if somebody wants them to be: see [`Rewriting`].
+    fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
+        None
+    }
 }
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
@@ -209,21 +216,15 @@ impl<F: Format> Conversation for Messages<'_, F> {
     }
 
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        if let Some(message) = self.messages.get(message) {
-            self.format.visit(message, see);
-        }
+        rewriter::visit(self.format, self.messages, message, see);
     }
 
     fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_result(message, slot, parts);
-        }
+        rewriter::replace_result(self.format, self.messages, message, slot, parts);
     }
 
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_arguments(message, call, arguments);
-        }
+        rewriter::replace_arguments(self.format, self.messages, message, call, arguments);
     }
 }
 

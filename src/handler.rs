@@ -11,9 +11,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::backend::Location;
 use crate::content::{Part, ToolCall};
+use crate::format::Conversation;
+use crate::report::Report;
 
 /// A failure of a handler or a callback.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -67,7 +70,7 @@ pub enum Handled {
 /// ```
 #[derive(Clone)]
 pub struct Replacement {
-    show: Arc<dyn Fn(Option<&Location>) -> Vec<Part> + Send + Sync>,
+    show: Show,
     pub(crate) content: Option<Bytes>,
     pub(crate) id: Option<String>,
     pub(crate) arguments: Option<String>,
@@ -115,6 +118,8 @@ impl Replacement {
         guard("the replacement's `show`", || Ok((self.show)(location)))
     }
 }
+
+type Show = Arc<dyn Fn(Option<&Location>) -> Vec<Part> + Send + Sync>;
 
 /// Content is not shown.
 impl fmt::Debug for Replacement {
@@ -215,6 +220,10 @@ impl<F: Fn(Detail) -> Result<Handled, HandlerError> + Send + Sync + 'static> Cle
         self(detail)
     }
 }
+
+/// Runs after a pass that changed something: see [`Builder::clear_post_process`](crate::Builder::clear_post_process).
+pub(crate) type PostProcess =
+    Arc<dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>> + Send + Sync>;
 
 /// Names the id of what is stored for a call.
 pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;

@@ -56,6 +56,7 @@ mod rounds;
 mod session;
 pub mod state;
 mod store;
+mod template;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tokens;

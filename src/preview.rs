@@ -1,10 +1,21 @@
 //! What of a long text is worth its place: pure functions of the text and a budget.
 
+mod choice;
+mod cost;
+mod excerpt;
+mod gathered;
 mod head_tail;
+mod names;
+mod sketch;
+mod units;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use head_tail::{Sketch, longest_marks};
+use choice::Wanted;
+use gathered::Gathered;
+
+pub(crate) use head_tail::longest_marks;
+pub(crate) use sketch::Sketch;
 
 /// How a text is previewed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +26,12 @@ pub enum Preview {
     /// `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
+    /// The lines with the most names, verbatim and with their numbers.
+    Lines,
+    /// Names in the text, each behind the number of a line that has it, so that just that line can be read back.
+    Index,
+    /// Lines and names, chosen together.
+    Mixed,
 }
 
 impl Preview {
@@ -30,15 +47,19 @@ impl Preview {
     /// ```
     #[must_use]
     pub fn show(self, text: &str, budget: usize) -> String {
-        match self {
-            Self::HeadTail => head_tail::show(text, budget),
-        }
+        let mut sketch = self.sketch(budget);
+        sketch.push(text);
+        sketch.show(budget / 2, budget)
     }
 
     /// What has to be kept of a text that comes piece by piece, to show it in at most `budget` bytes.
     pub(crate) fn sketch(self, budget: usize) -> Sketch {
+        let chosen = |wanted| Sketch::Gathered(wanted, Box::new(Gathered::new(budget)));
         match self {
-            Self::HeadTail => Sketch::new(budget),
+            Self::HeadTail => Sketch::Ends(head_tail::Sketch::new(budget)),
+            Self::Lines => chosen(Wanted::Lines),
+            Self::Index => chosen(Wanted::Index),
+            Self::Mixed => chosen(Wanted::Both),
         }
     }
 }
@@ -47,5 +68,5 @@ impl Preview {
 ///
 /// A text that imitates a hint must not be cut down to the hint: what it holds beside what is stored would be lost.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
-    preview.is_empty() || preview == text || head_tail::holds_only(preview, text)
+    preview.is_empty() || preview == text || head_tail::holds_only(preview, text) || excerpt::holds_only(preview, text)
 }

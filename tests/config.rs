@@ -8,7 +8,7 @@ mod common;
 use common::{builder, call, clear, content, lines, memory, outcomes, round, stored, text};
 use offcut::backend::{Fs, Memory};
 use offcut::format::{Message, Messages, Plain};
-use offcut::hint::{Hint, Kind};
+use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
@@ -46,6 +46,7 @@ fn l11_the_defaults_are_the_documented_ones() {
         "keep_errors": true,
         "on_offload_error": "keep_original",
         "language": "english",
+        "templates": {},
         "tool_config": {},
     });
     assert_eq!(serde_json::to_value(Settings::default()).unwrap(), expected);
@@ -115,6 +116,7 @@ fn settings_survive_json() {
         "keep_errors": false,
         "on_offload_error": "preview_only",
         "language": "chinese",
+        "templates": {"english": {"gone": "{tool}: gone"}},
         "tool_config": {"grep": {
             "backend": "memory:grep",
             "skip_truncation": false,
@@ -164,6 +166,14 @@ fn o2_what_does_not_build_and_why() {
         builder(&memory()).root_dir("x".repeat(401)),
         builder(&memory()).root_dir("x/"),
         builder(&memory()).read_file_tool_name(""),
+        builder(&memory()).template(Language::English, Sentence::Cleared, "gone"),
+        builder(&memory()).template(Language::Chinese, Sentence::Cleared, "{name}"),
+        builder(&memory()).template(Language::English, Sentence::Truncated, "x".repeat(50_000)),
+        builder(&memory()).template(
+            Language::English,
+            Sentence::Page,
+            "{first}-{last}".to_owned() + &"x".repeat(50_000),
+        ),
         of(ToolPolicy::new().backend(memory())),
         builder(&memory())
             .tool("a", ToolPolicy::new().backend(Memory::new()))
@@ -202,6 +212,10 @@ fn o2_what_does_not_build_and_why() {
     `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool
+    the template `english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand
+    the template `chinese.cleared` has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+    `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50665
+    `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50536
     the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
     the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
     ");
@@ -455,7 +469,7 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 20] = [
+    let setters: [(&str, Set); 21] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("skip_truncation", |b| b.skip_truncation(true)),
         ("skip_clear", |b| b.skip_clear(true)),
@@ -475,6 +489,7 @@ fn every_setter_has_an_effect() {
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| b.on_offload_error(OnOffloadError::Fail)),
         ("language", |b| b.language(Language::Chinese)),
+        ("templates", |b| b.template(Language::Chinese, Sentence::Next, "{next}")),
         ("tool_config", |b| b.tool("a", ToolPolicy::new().stub_length(5))),
     ];
     let default = serde_json::to_value(Settings::default()).unwrap();

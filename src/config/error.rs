@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::KeyError;
+use crate::hint::{Language, Sentence, WrongTemplate};
 
 /// A configuration that does not build.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +104,16 @@ pub enum BuildError {
     /// The reader has no name.
     #[error("`read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool")]
     NamelessReader,
+    /// A sentence of hints can't be made from its template.
+    #[error("the template `{}.{}` {problem}", .language.name(), .sentence.name())]
+    Template {
+        /// The language.
+        language: Language,
+        /// The sentence.
+        sentence: Sentence,
+        /// What is wrong with it, and what to write instead.
+        problem: String,
+    },
     /// The counter was left out when the crate was compiled.
     #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
     CounterNotCompiledIn {
@@ -117,4 +128,10 @@ fn of_one(tool: &Option<String>) -> String {
 
 fn of(tool: &Option<String>) -> String {
     tool.as_ref().map_or_else(|| "all tools".to_owned(), |tool| format!("the tool `{tool}`"))
+}
+
+impl From<WrongTemplate> for BuildError {
+    fn from(WrongTemplate { language, sentence, problem }: WrongTemplate) -> Self {
+        Self::Template { language, sentence, problem }
+    }
 }

@@ -14,7 +14,7 @@ use super::Settings;
 /// let error = Settings::from_json("{\n  \"max_length_for_trunk\": 8000\n}").unwrap_err();
 /// assert_eq!(error.to_string(), "line 2, `max_length_for_trunk`: unknown field; did you mean `max_length_for_trunc`?");
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct SettingsError {
     /// The file, if they were read from one.
@@ -113,12 +113,6 @@ impl Settings {
             _ => Err(problem("settings are read from files that end in `.toml` or `.json`".to_owned())),
         };
         settings.map_err(|error| SettingsError { file: Some(path.to_owned()), ..error })
-    }
-}
-
-impl Default for SettingsError {
-    fn default() -> Self {
-        Self { file: None, line: None, field: String::new(), problem: String::new() }
     }
 }
 

@@ -53,6 +53,10 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
+    pub(crate) fn has_handler(&self) -> bool {
+        self.trunc_handler.is_some() || self.clear_handler.is_some()
+    }
+
     /// What `self` leaves out is as in `other`.
     fn or(&self, other: &Self) -> Self {
         Self {

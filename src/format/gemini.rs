@@ -146,6 +146,9 @@ impl<'m> Given<'m> {
         let keys = if is_error { &["error"][..] } else { &["output", "result", "content"] };
         let key = keys.iter().copied().find(|key| is_only && has(key));
         let value = key.and_then(|key| response?.get(key)).or(response);
+        // What stands beside media that are all of it.
+        let is_nothing = |value: &&Value| value.as_object().is_some_and(Map::is_empty) && (!is_only || is_error);
+        let value = value.filter(|value| !is_nothing(value));
         Self { key: key.unwrap_or(if is_error { "error" } else { "output" }), is_error, value }
     }
 
@@ -203,12 +206,14 @@ fn write_response(fields: &mut Map<String, Value>, key: &str, parts: Vec<Part>) 
             Part::Json(value) | Part::Opaque(value) => given.push(value),
         }
     }
-    let given = match <[Value; 1]>::try_from(given) {
-        Ok([value]) => value,
-        Err(given) if given.is_empty() => Value::String(String::new()),
-        Err(given) => given.into_iter().map(text_item).collect(),
+    let response = match <[Value; 1]>::try_from(given) {
+        Ok([value]) => json!({key: value}),
+        // Media alone have nothing beside them, but an error stays one.
+        Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
+        Err(given) if given.is_empty() => json!({}),
+        Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),
     };
-    fields.insert("response".into(), json!({key: given}));
+    fields.insert("response".into(), response);
     // Not `remove`, which would change the order of the other fields where order is kept.
     fields.retain(|name, _| name != "parts");
     if !media.is_empty() {

@@ -72,6 +72,11 @@ impl Sketch {
         self.feeds + u64::from(!self.tail.is_empty() && !self.tail.ends_with('\n'))
     }
 
+    /// The line feeds so far.
+    pub(super) fn feeds(&self) -> u64 {
+        self.feeds
+    }
+
     /// The first bytes of everything that [`show`](Self::show) is going to give with this budget for the head, whatever follows.
     pub(crate) fn settled(&self, head: usize) -> &str {
         if self.head.len() >= head {
@@ -116,6 +121,7 @@ fn marks(bytes: u64, lines: u64) -> usize {
     mark(bytes, lines, lines, false).len() + lines.to_string().len() + "-".len() + 2 * "\n".len()
 }
 
+#[cfg(test)]
 pub(super) fn show(text: &str, budget: usize) -> String {
     Sketch::of(text, budget).show(budget / 2, budget)
 }

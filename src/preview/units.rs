@@ -1,0 +1,188 @@
+//! A text as it comes, in units: lines, and long lines in pieces.
+
+/// A longer line is cut into pieces, in bytes.
+const MAX_LINE: usize = 240;
+/// A piece has at most so many bytes.
+const MAX_PIECE: usize = 160;
+/// A piece ends behind one of [`SEPARATORS`] if one is among its last bytes, so many of them.
+const NEAR_THE_END: usize = 40;
+const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
+
+/// A line, or a piece of a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit<'t> {
+    pub(super) text: &'t str,
+    pub(super) place: Place,
+}
+
+/// Where a unit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The line, counted from 1.
+    pub(super) line: u64,
+    /// The byte in the line, counted from 0.
+    pub(super) byte: u64,
+    /// Whether the line ends with it.
+    pub(super) ends_line: bool,
+}
+
+/// Cuts a text into units, the same ones whatever the chunks it comes in.
+#[derive(Clone, Debug)]
+pub(super) struct Cutter {
+    /// What is not cut yet of the line that is coming.
+    open: String,
+    line: u64,
+    /// Where `open` begins in its line.
+    byte: u64,
+}
+
+impl Cutter {
+    pub(super) fn new() -> Self {
+        Self { open: String::new(), line: 1, byte: 0 }
+    }
+
+    /// The text goes on with `text`.
+    pub(super) fn push(&mut self, text: &str, see: &mut impl FnMut(Unit<'_>)) {
+        let mut rest = text;
+        while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
+            let (line, tail) = rest.split_at(feed);
+            self.go_on(line, true, see);
+            self.next_line();
+            rest = &tail[1..];
+        }
+        self.go_on(rest, false, see);
+    }
+
+    /// Nothing comes any more, or a line feed.
+    pub(super) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
+        self.go_on("", true, see);
+    }
+
+    /// Where the text has come to: the line, and how many bytes of it.
+    pub(super) fn position(&self) -> (u64, u64) {
+        (self.line, self.byte + self.open.len() as u64)
+    }
+
+    /// Whether all that came has been cut.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The units up to here were seen elsewhere.
+    pub(super) fn skip_to(&mut self, (line, byte): (u64, u64)) {
+        (self.line, self.byte) = (line, byte);
+    }
+
+    fn next_line(&mut self) {
+        self.line += 1;
+        self.byte = 0;
+    }
+
+    fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        if self.open.is_empty() {
+            let left = self.cut(more, ends_line, see);
+            self.open.push_str(left);
+        } else {
+            self.open.push_str(more);
+            if ends_line || self.open.len() > MAX_LINE {
+                let open = std::mem::take(&mut self.open);
+                self.open = self.cut(&open, ends_line, see).to_owned();
+            }
+        }
+    }
+
+    /// Cuts what is sure, and says what is left.
+    fn cut<'t>(&mut self, mut text: &'t str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) -> &'t str {
+        while text.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
+            let (piece, rest) = text.split_at(piece_length(text));
+            see(Unit { text: piece, place: Place { line: self.line, byte: self.byte, ends_line: false } });
+            self.byte += piece.len() as u64;
+            text = rest;
+        }
+        if !ends_line {
+            return text;
+        }
+        if !text.is_empty() {
+            see(Unit { text, place: Place { line: self.line, byte: self.byte, ends_line: true } });
+            self.byte += text.len() as u64;
+        }
+        ""
+    }
+}
+
+fn piece_length(text: &str) -> usize {
+    let most = text.floor_char_boundary(MAX_PIECE);
+    let end = text.floor_char_boundary(most - NEAR_THE_END);
+    text[end..most].rfind(SEPARATORS).map_or(most, |separator| end + separator + 1)
+}
+
+/// The number that a line gives itself, as readers of files do: `  12→text`, `12:text`, `12|text`, `12<tab>text`. With it, how
+/// many bytes it takes.
+pub(super) fn own_number(line: &str) -> Option<(u64, usize)> {
+    /// No file has more lines than so many digits say.
+    const MAX_DIGITS: usize = 9;
+    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let digits = line[blanks..].bytes().take_while(u8::is_ascii_digit).take(MAX_DIGITS).count();
+    let number = line[blanks..blanks + digits].parse().ok()?;
+    let behind = &line[blanks + digits..];
+    let sign = behind.chars().next().filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
+    let space = usize::from(behind[sign.len_utf8()..].starts_with(' '));
+    Some((number, blanks + digits + sign.len_utf8() + space))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn cut(chunks: &[&str]) -> Vec<(String, Place)> {
+        let (mut cutter, mut units) = (Cutter::new(), Vec::new());
+        let mut see = |unit: Unit<'_>| units.push((unit.text.to_owned(), unit.place));
+        chunks.iter().for_each(|chunk| cutter.push(chunk, &mut see));
+        cutter.end(&mut see);
+        units
+    }
+
+    #[test]
+    fn readers_number_their_lines() {
+        assert_eq!(own_number("    12→fn main() {"), Some((12, 9)));
+        assert_eq!(own_number("7: x"), Some((7, 3)));
+        assert_eq!(own_number("12"), None);
+        assert_eq!(own_number("12 monkeys"), None);
+        assert_eq!(own_number("1234567890|x"), None);
+    }
+
+    #[test]
+    fn long_lines_are_cut_behind_separators() {
+        let line = "0123456789 ".repeat(40);
+        let units = cut(&[&line]);
+        assert!(units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')), "{units:?}");
+        assert_eq!(units.iter().filter(|(_, place)| place.ends_line).count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn units_are_the_same_whatever_the_chunks(
+            text in "([a-z €字]{0,300}\n?){0,8}", cuts in proptest::collection::vec(0usize..1_000, 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            cuts.sort_unstable();
+            let (mut chunks, mut from) = (Vec::new(), 0);
+            for cut in cuts.into_iter().chain([text.len()]) {
+                chunks.push(&text[from..cut]);
+                from = cut;
+            }
+            let units = cut(&chunks);
+            prop_assert_eq!(&units, &cut(&[&text]));
+            let lines: Vec<&str> = text.split('\n').collect();
+            for (unit, place) in units {
+                let line = lines[place.line as usize - 1];
+                let at = place.byte as usize;
+                prop_assert_eq!(&line[at..at + unit.len()], &unit);
+                prop_assert_eq!(place.ends_line, at + unit.len() == line.len());
+                prop_assert!(unit.len() <= if place.byte == 0 && place.ends_line { MAX_LINE } else { MAX_PIECE });
+            }
+        }
+    }
+}

@@ -61,15 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_a_tools_policy_is_one() {
-        let example: String = DEFAULT
-            .split_once("# [tool_config.")
-            .map(|(_, rest)| format!("# [tool_config.{rest}"))
-            .unwrap()
-            .lines()
-            .map(|line| format!("{}\n", line.trim_start_matches("# ")))
-            .collect();
-        let settings = Settings::from_toml(&example).unwrap();
-        assert_eq!(settings.tool_config.len(), 1, "{example}");
+    fn what_has_no_default_is_shown_as_it_is_written() {
+        let examples = DEFAULT.lines().filter_map(|line| line.strip_prefix("# "));
+        let is_setting = |line: &&str| line.starts_with('[') || line.split(' ').nth(1) == Some("=");
+        let text: String = examples.filter(is_setting).map(|line| format!("{line}\n")).collect();
+        let settings = Settings::from_toml(&text).unwrap();
+        assert_eq!(settings.tool_config.len(), 1, "{text}");
+        assert_eq!(settings.templates.len(), 1, "{text}");
+        assert!(settings.backend_url.is_some() && settings.clear_target_tokens.is_some(), "{text}");
     }
 }

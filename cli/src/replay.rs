@@ -129,11 +129,8 @@ async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &
         let store = scratch();
         let reduction = settings::build(&policy.settings, &policy.name, Some(store))?;
         // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
-        let reduction = if policy.names_a_store() {
-            reduction.session(&format!("{} {name}", policy.name))
-        } else {
-            reduction
-        };
+        let reduction =
+            if policy.names_a_store() { reduction.session(&format!("{} {name}", policy.name)) } else { reduction };
         replays.push(agent::replay(&script, Some(&reduction)).await.map_err(failed)?);
     }
     Ok(Replayed { name, messages, replays })

@@ -36,7 +36,7 @@ fn read_stdin() -> Result<String, Failure> {
 fn note_failures(report: &Report) {
     for decision in &report.decisions {
         if let Some(error) = &decision.error {
-            output::note(&format!("warning: the result of {} was not stored: {error}", decision.tool));
+            output::warn(&format!("the result of {} was not stored: {error}", decision.tool));
         }
     }
 }

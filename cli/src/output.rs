@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// Writes to stdout.
@@ -42,7 +43,12 @@ pub(crate) fn report(failure: &Failure) {
 
 /// Says something beside the result.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{HINT}note:{HINT:#} {text}");
+}
+
+/// Says that something is not as it should be, though the command goes on.
+pub(crate) fn warn(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {text}");
 }
 
 /// How far a long work is: one line that is written over and over, where stderr is a terminal.

@@ -69,9 +69,7 @@ pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure
         settings.backend_url.clone_from(&args.backend);
     }
     match &settings.backend_url {
-        None => {
-            output::note("note: there is no backend, so what is cleared is gone; --backend names a place to keep it")
-        }
+        None => output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it"),
         Some(url) if url.starts_with("memory:") => {
             output::note(
                 "note: what is stored in memory is gone when this command ends; --backend names a place to keep it",

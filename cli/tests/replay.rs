@@ -200,7 +200,7 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     fail(&["replay", &alone], "", 2);
     fail(&["replay", &alone, "--policy", "a=eino", "--policy", "a=gentle"], "", 2);
     fail(&["replay", &alone, "--policy", "none=eino"], "", 2);
-    fail(&["replay", text(folder.path()), "--html", "no/such/folder/report.html"], "", 1);
+    fail(&["replay", text(folder.path()), "--policy", "eino", "--html", "no/such/folder/report.html"], "", 1);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn prices_change_the_bill_and_nothing_else() {
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
     let card = write(folder.path(), "card.toml", "cached = 0.5\nfresh = 3");
-    let none = |prices: &str| replay(&[&trace, "--prices", prices], "")["policies"][0].clone();
+    let none = |prices: &str| replay(&[&trace, "--policy", "eino", "--prices", prices], "")["policies"][0].clone();
     let (default, anthropic, own) = (none("default"), none("anthropic"), none(text(&card)));
     let (tokens, bill) = (default["tokens"].as_f64().unwrap(), |row: &Value| row["bill"].as_f64().unwrap());
     // Two cards say how many tokens were fresh, and the third has to agree.

@@ -31,7 +31,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
         output::write(&format!("{file} is fine\n"))?;
     }
     if settings.backend_url.is_none() {
-        output::note("note: it names no backend: set one in your program, or `backend` in the file");
+        output::note("it names no backend: set one in your program, or `backend` in the file");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let progress = Progress::new("replayed", sources.len());
     let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
-        output::note(&format!("skipped {}: {}", one.name, one.why));
+        output::warn(&format!("skipped {}: {}", one.name, one.why));
     }
     if replayed.is_empty() {
         return Err(Failure::usage(

@@ -13,7 +13,7 @@ use crate::{args, output};
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     let schema = read_schema(&args.schema)?;
     for warning in schema.warnings() {
-        output::note(&format!("warning: {}: {warning}", args.schema.display()));
+        output::warn(&format!("{}: {warning}", args.schema.display()));
     }
     let mut state = match &args.state {
         None => schema.state(),

@@ -74,13 +74,19 @@ function drawPlane() {
       );
     }
     svg.append(element("svg:text", { x: width - right, y: height - 3, "text-anchor": "end" }, "bill with reads; up: named"));
-    data.totals.forEach((row, policy) => {
-      const at = x(costs[policy]), end = at > width * 0.7;
+    // Names that would lie on one another are moved apart, from the top down.
+    const names = [];
+    const order = data.totals.map((_, policy) => policy).sort((one, two) => data.totals[two].named - data.totals[one].named);
+    for (const policy of order) {
+      const row = data.totals[policy], at = x(costs[policy]), end = at > width * 0.6;
+      let level = y(row.named) + 4;
+      for (const other of names) if (Math.abs(other.at - at) < 120 && level < other.level + 14) level = other.level + 14;
+      names.push({ at, level });
       svg.append(
         element("svg:circle", { cx: at, cy: y(row.named), r: 5, style: `fill: ${colour(policy)}` }),
-        element("svg:text", { class: "name", x: at + (end ? -9 : 9), y: y(row.named) + 4, "text-anchor": end ? "end" : "start" }, row.name),
+        element("svg:text", { class: "name", x: at + (end ? -9 : 9), y: level, "text-anchor": end ? "end" : "start" }, row.name),
       );
-    });
+    }
   });
 }
 

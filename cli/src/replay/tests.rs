@@ -109,6 +109,34 @@ fn clearing_is_worked_out_by_hand() {
 }
 
 #[test]
+fn what_is_seen_is_worked_out_by_hand() {
+    let filler = "nothing to see\n".repeat(150);
+    let quote = "let answer = compute(middle_one);";
+    let results = [
+        format!("first_line = 1\n{filler}middle_one, middle_two\n{quote}\n{filler}"),
+        format!("{filler}middle_one again\n{filler}"),
+        // One long line, which is cut 40 characters or less behind the name.
+        format!("{}near_the_cut {}", "w ".repeat(55), "w ".repeat(1_000)),
+    ];
+    let mut messages = vec![Message::user("go")];
+    for (index, text) in results.into_iter().enumerate() {
+        let call = ToolCall::new(format!("c{index}"), "look", "{}");
+        messages.push(Message::calls(vec![call.clone()]));
+        messages.push(Message::tool(&call, vec![text.into()], false));
+    }
+    messages.push(Message::assistant(format!("first_line, middle_one, middle_two, near_the_cut:\n{quote}")));
+    let policy = settings("max_length_for_trunc = 1_500\npreview_length = 300\nskip_clear = true");
+    let seen = run(&messages, Some(&build(&policy))).figures;
+    // The beginning of the first result is shown, and of the third so much that its name stands there without its surroundings.
+    assert_eq!((seen.uses, seen.named, seen.shown, seen.reachable), (4, 2, 1, 4));
+    assert_eq!((seen.quotes, seen.quoted), (1, 0));
+    // `middle_one` is read where it stood last, in the second; `middle_two` and the line in the first, at once.
+    assert_eq!(seen.reads, 2);
+    let nothing = run(&messages, None).figures;
+    assert_eq!((nothing.uses, nothing.named, nothing.shown, nothing.quotes, nothing.quoted), (4, 4, 4, 1, 1));
+}
+
+#[test]
 fn what_is_gone_for_good_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let reduction = settings::build(&policy, "a test", None).unwrap();

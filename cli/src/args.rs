@@ -66,6 +66,9 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
+    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is written is JSON, too.
+    #[arg(long)]
+    pub(crate) parts: bool,
 }
 
 /// Run the clear pass over a conversation, which is read from stdin, and write what is to be sent.

@@ -126,8 +126,7 @@ async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &
     let failed = |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
-        let store = scratch();
-        let reduction = settings::build(&policy.settings, &policy.name, Some(store))?;
+        let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
         // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
         let reduction =
             if policy.names_a_store() { reduction.session(&format!("{} {name}", policy.name)) } else { reduction };
@@ -149,5 +148,5 @@ pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
 
 /// A store for policies that name none.
 pub(crate) fn scratch() -> Arc<dyn Backend> {
-    Arc::new(store::Replayed::default())
+    Arc::new(store::Scratch::default())
 }

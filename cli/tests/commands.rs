@@ -68,6 +68,21 @@ fn truncation_as_json_has_the_report() {
     assert_eq!(decision["bytes"]["before"], lines(9_000).len());
 }
 
+#[test]
+fn a_result_of_several_parts_is_json_in_and_json_out() {
+    let folder = tempdir().unwrap();
+    let args =
+        ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--call-id", "a", "--parts"];
+    let image = json!({"type": "media", "value": {"mime": "image/png", "data": "iVBORw0KGgo="}});
+    let parts = json!([{"type": "text", "value": "short"}, image, {"type": "text", "value": lines(9_000)}]);
+    let json: Value = serde_json::from_str(&succeed(&args, &parts.to_string())).unwrap();
+    let shown = json["parts"].as_array().unwrap();
+    assert_eq!((&shown[0], &shown[1], shown.len()), (&parts[0], &parts[1], 3));
+    assert!(shown[2]["value"].as_str().unwrap().starts_with("[offcut/1 truncated "), "{json}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(), lines(9_000));
+    fail(&args, "plain text", 2);
+}
+
 /// The same conversation in each format: three rounds, of which the first two are old.
 fn conversations() -> [(&'static str, Value); 4] {
     let long = |n: u32| format!("result {n}\n").repeat(6_000);

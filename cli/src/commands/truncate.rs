@@ -7,7 +7,7 @@ use offcut::{Chunk, Part, Report, ToolCall, ToolError, ToolOutput};
 use serde::Serialize;
 use tokio::io::AsyncReadExt;
 
-use super::note_failures;
+use super::{note_failures, read_stdin};
 use crate::failure::{Failure, chain};
 use crate::{args, output, settings};
 
@@ -26,12 +26,13 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
     let call = ToolCall::new(&args.call_id, &args.tool, &args.arguments);
-    let truncated = runtime.block_on(reduction.truncate(&call, stdin())).map_err(|error| {
+    let result = if args.parts { parts()? } else { stdin() };
+    let truncated = runtime.block_on(reduction.truncate(&call, result)).map_err(|error| {
         Failure::new(chain(&error)).hint("nothing was shown: mend the store, or set `on_offload_error`, and try again")
     })?;
     note_failures(&truncated.report);
     let text = truncated.text();
-    if json {
+    if json || args.parts {
         output::write_json(&Output { text: &text, parts: &truncated.parts, report: &truncated.report })?;
     } else {
         output::write(&text)?;
@@ -40,6 +41,17 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
         Some(error) => Err(Failure::new(error.to_string()).hint("what came before it is shown and stored")),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The parts that stdin lists.
+fn parts() -> Result<ToolOutput, Failure> {
+    let parts = serde_json::from_str(&read_stdin()?).map_err(|error| {
+        Failure::usage(
+            format!("stdin holds no list of parts: {error}"),
+            "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
+        )
+    })?;
+    Ok(ToolOutput::parts(parts))
 }
 
 /// Stdin as it comes, so that its length does not matter.

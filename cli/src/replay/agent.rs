@@ -161,7 +161,7 @@ impl<'s, 't> Agent<'s, 't> {
                 let report = truncated.report;
                 if report.is_change() {
                     self.messages[at] = Message::tool(&call, truncated.parts, *is_error);
-                    self.take_in(&report, |_| Some(at)).await;
+                    self.take_in(&report, Some(at)).await;
                 }
             }
             Message::System { .. } | Message::User { .. } => {}
@@ -177,7 +177,7 @@ impl<'s, 't> Agent<'s, 't> {
             let begin = Instant::now();
             let report = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await?;
             self.replay.figures.pass += begin.elapsed();
-            self.take_in(&report, |message| message).await;
+            self.take_in(&report, None).await;
         }
         let call = self.replay.contexts.len();
         let total: u64 = self.tokens.iter().sum();
@@ -194,10 +194,10 @@ impl<'s, 't> Agent<'s, 't> {
         Ok(())
     }
 
-    /// Takes in what a report says was changed: `place` says in which message.
-    async fn take_in(&mut self, report: &Report, place: impl Fn(Option<usize>) -> Option<usize>) {
+    /// Takes in what a report says was changed. A truncation's does not say in which message: it is the one that has just arrived.
+    async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
         for decision in report.decisions.iter().filter(|decision| decision.outcome.is_change()) {
-            let Some(at) = place(decision.message) else { continue };
+            let Some(at) = decision.message.or(arrived) else { continue };
             self.untouched = self.untouched.min(at);
             let before = self.tokens[at];
             self.tokens[at] = self.script.ruler.tokens(&mut self.messages[at]);

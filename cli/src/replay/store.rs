@@ -17,13 +17,13 @@ const NAME: usize = 26;
 
 /// Keeps content in memory, under names that are digests of the keys.
 #[derive(Debug, Default)]
-pub(crate) struct Replayed {
+pub(crate) struct Scratch {
     content: Memory,
     named: Mutex<HashMap<Location, Key>>,
 }
 
 #[async_trait]
-impl Backend for Replayed {
+impl Backend for Scratch {
     fn locate(&self, key: &Key) -> Location {
         const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
         let digest = Sha256::digest(key.as_str());
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn locations_have_40_bytes_and_lead_back() {
-        let store = Replayed::default();
+        let store = Scratch::default();
         for key in ["trunc/a", "clear/a", "clear/toolu_01A09q90qw90lq917835lq9"].map(|key| Key::new(key).unwrap()) {
             let location = store.locate(&key);
             assert_eq!(location.as_str().len(), 40);

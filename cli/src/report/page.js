@@ -20,6 +20,9 @@ const chosen = { trace: -1, policy: Math.min(1, data.policies.length - 1) };
 const none = data.totals[0];
 const relative = (part, whole) => (whole > 0 ? part / whole : 1);
 
+const shownTraces = () => (chosen.trace < 0 ? data.traces : [data.traces[chosen.trace]]);
+const worst = (policy) => Math.max(...shownTraces().map((trace) => relative(trace.rows[policy].bill, trace.rows[0].bill)));
+
 const columns = [
   ["tokens", "All input tokens that were sent.", (row, base) => relative(row.tokens, base.tokens)],
   ["peak", "The tokens of the largest call.", (row) => kilo(row.peak)],
@@ -27,6 +30,7 @@ const columns = [
     (row, base) => relative(row.bill, base.bill)],
   ["with reads", "The bill, and what reading back costs: for each call and each stored result of which something used was gone, one more call and a page of 500 tokens.",
     (row, base) => relative(row.bill_reads, base.bill)],
+  ["worst", "The highest bill of any transcript, relative to doing nothing on it.", (row, base, policy) => worst(policy)],
   ["reads/100", "Such reads for each 100 calls. Each costs time, and a model may not think of reading back.",
     (row) => (row.model_calls ? (100 * row.reads / row.model_calls).toFixed(1) : "0.0")],
   ["breaks", "Calls that do not begin with the whole previous request, so that the prompt cache misses.", (row) => relative(row.breaks, row.model_calls || 1)],
@@ -44,7 +48,7 @@ function cell(value) {
 
 function policyTable(rows) {
   const head = element("tr", {}, element("th", {}, "policy"), ...columns.map(([name]) => element("th", {}, name)));
-  const body = rows.map((row) => element("tr", {}, element("td", {}, row.name), ...columns.map(([, , value]) => cell(value(row, rows[0])))));
+  const body = rows.map((row, policy) => element("tr", {}, element("td", {}, row.name), ...columns.map(([, , value]) => cell(value(row, rows[0], policy)))));
   return [element("thead", {}, head), element("tbody", {}, ...body)];
 }
 
@@ -177,7 +181,7 @@ function byTool(traces) {
 }
 
 function drawChanges() {
-  const traces = chosen.trace < 0 ? data.traces : [data.traces[chosen.trace]];
+  const traces = shownTraces();
   const shown = [byTool(traces)];
   if (traces.every((trace) => trace.changes[chosen.policy].length === 0)) {
     byId("changes").replaceChildren(element("p", { class: "lead" }, `Nothing, under ${data.policies[chosen.policy]}.`));
@@ -218,7 +222,7 @@ function drawMoment(trace, moment) {
 }
 
 function drawMoments() {
-  const traces = chosen.trace < 0 ? data.traces : [data.traces[chosen.trace]];
+  const traces = shownTraces();
   const moments = traces.flatMap((trace) => trace.moments[chosen.policy].map((moment) => [trace, moment]));
   moments.sort((one, two) => two[1].missed - one[1].missed);
   const shown = moments.slice(0, 30).map(([trace, moment]) => drawMoment(trace, moment));

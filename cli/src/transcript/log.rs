@@ -45,7 +45,7 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
     for line in lines {
         let Some(payload) = line.get("payload") else { continue };
         match line.get("type").and_then(Value::as_str) {
-            Some("response_item") => {
+            Some("response_item") if is_said(payload) => {
                 if let Some(items) = transcripts.last_mut() {
                     items.push(payload.clone());
                 }
@@ -60,6 +60,12 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
         }
     }
     transcripts
+}
+
+/// Whether an item is part of what is sent: the log has others, such as snapshots of the working tree.
+fn is_said(item: &Value) -> bool {
+    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
 /// The messages of a Claude Code log, without those of its subagents, which are conversations of their own, and without thinking,
@@ -131,6 +137,7 @@ mod tests {
             json!({"type": "event_msg", "payload": {"type": "user_message", "message": "go"}}),
             item(json!({"type": "reasoning", "summary": [], "encrypted_content": "gAAA"})),
             call("1"),
+            item(json!({"type": "ghost_snapshot", "ghost_commit": {"id": "x"}})),
             call("2"),
             output("1"),
             output("2"),

@@ -174,7 +174,9 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         for is_shown in [false, true] {
             let run = reduction(Fs::temporary().unwrap(), limit);
             let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
-            assert!(peak <= AT_MOST, "files: {peak} bytes of {AT_MOST} were in use at once");
+            // A writer of files fills one buffer of a mebibyte while another is on its way.
+            let at_most = AT_MOST + (1 << 20);
+            assert!(peak <= at_most, "files: {peak} bytes of {at_most} were in use at once");
         }
     });
 }

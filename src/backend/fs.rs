@@ -54,7 +54,8 @@ use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, W
 /// - **Nothing outside of the directory** is read or written. Symbolic links within it are not followed out of it, and one
 ///   where content should be is never followed nor replaced: the name counts as taken.
 /// - **Private.** Files are made with mode 0600, directories with 0700 (Unix). What was there keeps its mode.
-/// - **Bounded.** Reading costs memory for the range asked for, writing for 64 KiB and one chunk, listing for 256 entries.
+/// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and one chunk,
+///   listing for 256 entries.
 /// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open) and [`temporary`](Self::temporary), and
 ///   removing the staging file of a writer that is dropped, runs on tokio's blocking threads: it needs a tokio runtime.
 ///

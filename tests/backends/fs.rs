@@ -191,6 +191,8 @@ fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
         let mut writer = store.writer().await.unwrap();
         let (release, held) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || held.recv());
+        // The first buffer goes on its way, the second has to wait for it.
+        writer.write(vec![1; 1 << 20].into()).await.unwrap();
         assert!(writer.write(vec![1; 1 << 20].into()).now_or_never().is_none());
         drop(release);
         assert!(writer.write("more".into()).await.is_err());

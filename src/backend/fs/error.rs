@@ -85,12 +85,15 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
-    let runtime = Handle::try_current().map_err(|source| {
+    runtime()?.spawn_blocking(work).await.unwrap_or_else(|source| {
+        Err(BackendError::new(ErrorKind::Other, "the runtime ended before the store had answered").with_source(source))
+    })
+}
+
+pub(super) fn runtime() -> Result<Handle, BackendError> {
+    Handle::try_current().map_err(|source| {
         BackendError::new(ErrorKind::Other, "a store in a directory needs a tokio runtime; call it within one")
             .with_source(source)
-    })?;
-    runtime.spawn_blocking(work).await.unwrap_or_else(|source| {
-        Err(BackendError::new(ErrorKind::Other, "the runtime ended before the store had answered").with_source(source))
     })
 }
 

@@ -1,0 +1,159 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use offcut::format::WireFormat;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped.
+
+Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
+policy does too: eino, anthropic, aggressive, gentle, cache-friendly.";
+
+/// Keeps what an agent's tools return from filling the model's context, and loses none of it.
+#[derive(Debug, Parser)]
+#[command(name = "offcut", version, after_help = EXIT_CODES, max_term_width = 110)]
+pub(crate) struct Args {
+    /// Write JSON to stdout, for programs.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Replay(Replay),
+    Truncate(Truncate),
+    Clear(Clear),
+    Read(Read),
+    /// Merge updates into a declared state.
+    #[command(subcommand)]
+    State(State),
+    /// Print and check settings.
+    #[command(subcommand)]
+    Config(Config),
+}
+
+/// What is reduced how, and where it is stored.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reduction {
+    /// Settings: a .toml or .json file, or the name of a ready policy.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: String,
+    /// Where content is stored, in place of what the settings say: a path, memory:, or s3://bucket/prefix.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<String>,
+    /// The conversation, if there are several: what it stores has a prefix of its own.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+/// Show what a model would be shown of a tool's result, which is read from stdin.
+///
+/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the report.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Truncate {
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+    /// The tool that returned it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: String,
+    /// The id of the call; what is stored is named by it.
+    #[arg(long, value_name = "ID", default_value = "")]
+    pub(crate) call_id: String,
+    /// The arguments of the call.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) arguments: String,
+    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is written is JSON, too.
+    #[arg(long)]
+    pub(crate) parts: bool,
+}
+
+/// Run the clear pass over a conversation, which is read from stdin, and write what is to be sent.
+///
+/// The conversation is a JSON list of messages, or a request's body that holds one; it leaves in the same form. Where nothing is
+/// to be done, it leaves byte for byte as it came.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Clear {
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+    /// The format: openai-chat, openai-responses, anthropic or gemini. Without it, the messages say.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<WireFormat>,
+    /// Write what was decided, and why, to a file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// Read what is stored back, a page at a time, as the model's reader shows it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Read {
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+    /// Where it is, exactly as a hint says.
+    pub(crate) location: String,
+    /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line 12.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) offset: Option<String>,
+    /// The most lines.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// A regular expression: only the lines that match it.
+    #[arg(long, value_name = "RE")]
+    pub(crate) pattern: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum State {
+    Apply(Apply),
+}
+
+/// Apply updates to a state, one after the other, and print the state.
+///
+/// After an error nothing is printed: all updates apply, or none.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    /// The declaration of the state, in YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// The state as it is, in JSON. Without it, every field has its default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// The updates, each a JSON map from fields to what their reducers take; - for stdin.
+    #[arg(required = true, value_name = "UPDATE")]
+    pub(crate) updates: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print every option with its default, commented.
+    Default,
+    /// Check that settings build and that their stores open.
+    Check {
+        /// A .toml or .json file, or the name of a ready policy.
+        file: String,
+    },
+}
+
+/// Replay transcripts of agents under policies: what each would have cost, and what the model could still have seen.
+///
+/// Each result is truncated as it arrives, each turn of the assistant is a model call with a pass before it. Doing nothing comes
+/// first, as `none`. Policies without a backend store in memory, with locations of 40 bytes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// Transcripts: files, folders with .json and .jsonl files, or - for stdin.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+    /// A policy to replay under; once for each. Without any: the ready policies.
+    #[arg(long = "policy", value_name = "NAME=FILE")]
+    pub(crate) policies: Vec<String>,
+    /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25), or a file with both.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
+    /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the worst moments. It holds
+    /// excerpts of the transcripts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}

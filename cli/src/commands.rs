@@ -1,0 +1,42 @@
+//! The commands, one file each.
+
+pub(crate) mod clear;
+pub(crate) mod config;
+pub(crate) mod read;
+pub(crate) mod replay;
+pub(crate) mod state;
+pub(crate) mod truncate;
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use offcut::Report;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// All of a file, or of stdin for `-`.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    if path.as_os_str() == "-" {
+        return read_stdin();
+    }
+    std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{} can't be read: {error}", path.display())))
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .lock()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("stdin can't be read: {error}"), "JSON is text in UTF-8"))?;
+    Ok(text)
+}
+
+/// Says of each result that could not be stored that it was not.
+fn note_failures(report: &Report) {
+    for decision in &report.decisions {
+        if let Some(error) = &decision.error {
+            output::warn(&format!("the result of {} was not stored: {error}", decision.tool));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `offcut clear`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use offcut::format::{Messages, WireFormat};
+use offcut::{BeforeModel, Report};
+use serde_json::Value;
+
+use super::{note_failures, read_stdin};
+use crate::failure::{Failure, chain};
+use crate::{args, output, settings};
+
+pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let reduction = settings::reduction(&args.reduction)?;
+    let text = read_stdin()?;
+    let mut document: Value = serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(
+            format!("stdin holds no JSON: {error}"),
+            "pipe a list of messages, or a request's body with one, into this command",
+        )
+    })?;
+    let format = args.format.or_else(|| WireFormat::detect(&document)).ok_or_else(no_messages)?;
+    let tools = document.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+    let messages = WireFormat::messages(&mut document).ok_or_else(no_messages)?;
+
+    let mut conversation = Messages::new(&format, messages);
+    let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
+    let report = runtime.block_on(reduction.clear_turn(&mut turn)).map_err(|error| {
+        Failure::new(chain(&error)).hint("the messages are as they were: mend the store, or set `on_offload_error`")
+    })?;
+    note_failures(&report);
+    if let Some(file) = &args.report {
+        write_report(file, &report)?;
+    }
+    if report.is_change() {
+        output::write(&format!("{document}\n"))?;
+    } else {
+        // Not through a parser: numbers have more than one spelling.
+        output::write(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_messages() -> Failure {
+    Failure::usage(
+        "stdin holds no conversation",
+        "pass a JSON list of messages, or an object with `messages`, `input` or `contents`; --format names the format",
+    )
+}
+
+fn write_report(file: &Path, report: &Report) -> Result<(), Failure> {
+    let unwritable = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("the report can't be written to {}: {error}", file.display()))
+            .hint("the messages were not written either; running the command again is safe")
+    };
+    let text = serde_json::to_string_pretty(report).map_err(|error| unwritable(&error))?;
+    std::fs::write(file, text + "\n").map_err(|error| unwritable(&error))
+}

@@ -1,0 +1,73 @@
+//! `offcut config`.
+
+use std::process::ExitCode;
+
+use offcut::Settings;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::{output, settings};
+
+/// Every option with its default.
+const DEFAULT: &str = include_str!("default.toml");
+
+pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
+    if json {
+        output::write_json(&Settings::default())?;
+    } else {
+        output::write(DEFAULT)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let settings = settings::load(file)?;
+    settings::build(&settings, file, Some(crate::replay::scratch()))?;
+    if json {
+        output::write_json(&json!({"ok": true, "settings": settings}))?;
+    } else {
+        output::write(&format!("{file} is fine\n"))?;
+    }
+    if settings.backend_url.is_none() {
+        output::note("it names no backend: set one in your program, or `backend` in the file");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the file says once its options are no comments any more.
+    fn uncommented() -> String {
+        let lines = DEFAULT.lines().filter_map(|line| line.strip_prefix("#: "));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    #[test]
+    fn every_option_is_printed_with_its_default() {
+        assert_eq!(Settings::from_toml(DEFAULT).unwrap(), Settings::default(), "all of it is comments");
+        assert_eq!(Settings::from_toml(&uncommented()).unwrap(), Settings::default());
+        let serde_json::Value::Object(fields) = serde_json::to_value(Settings::default()).unwrap() else { panic!() };
+        for field in fields.keys() {
+            let is_listed = DEFAULT.lines().any(|line| {
+                let line = line.trim_start_matches(['#', ':', ' ', '[']);
+                line.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with([' ', '.']))
+            });
+            assert!(is_listed, "`{field}` is missing in default.toml");
+        }
+    }
+
+    #[test]
+    fn what_has_no_default_is_shown_as_it_is_written() {
+        let examples = DEFAULT.lines().filter_map(|line| line.strip_prefix("# "));
+        let is_setting = |line: &&str| line.starts_with('[') || line.split(' ').nth(1) == Some("=");
+        let text: String = examples.filter(is_setting).map(|line| format!("{line}\n")).collect();
+        let settings = Settings::from_toml(&text).unwrap();
+        assert_eq!(settings.tool_config.len(), 1, "{text}");
+        assert_eq!(settings.templates.len(), 1, "{text}");
+        assert!(settings.backend_url.is_some() && settings.clear_target_tokens.is_some(), "{text}");
+    }
+}

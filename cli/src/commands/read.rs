@@ -1,0 +1,34 @@
+//! `offcut read`.
+
+use std::process::ExitCode;
+
+use offcut::agent::Tool;
+use offcut::{Part, ToolCall};
+use serde_json::{Value, json};
+
+use crate::evidence::text_of;
+use crate::failure::{Failure, chain};
+use crate::{args, output, settings};
+
+pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let reader = settings::reduction(&args.reduction)?.read_file_tool();
+    let asked: Value = json!({
+        "path": args.location,
+        "offset": args.offset,
+        "limit": args.limit,
+        "pattern": args.pattern,
+    });
+    let call = ToolCall::new("", reader.definition().name, asked.to_string());
+    let output = runtime.block_on(reader.call(&call)).map_err(|error| {
+        Failure::new(chain(&error)).hint("settings, --backend and --session have to be those that stored it")
+    })?;
+    let (parts, _) = runtime.block_on(output.into_parts());
+    match &parts[..] {
+        _ if json => output::write_json(&json!({"text": text_of(&parts), "parts": parts}))?,
+        [Part::Media { data, .. }] => output::write_bytes(data)?,
+        _ => output::write(&(text_of(&parts) + "\n"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,56 @@
+//! `offcut state apply`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use offcut::state::{Reducers, Schema, State};
+use serde_json::Value;
+
+use super::read_text;
+use crate::failure::{Failure, chain};
+use crate::{args, output};
+
+pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
+    let schema = read_schema(&args.schema)?;
+    for warning in schema.warnings() {
+        output::warn(&format!("{}: {warning}", args.schema.display()));
+    }
+    let mut state = match &args.state {
+        None => schema.state(),
+        Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
+            Failure::usage(
+                format!("{}: {}", path.display(), chain(&error)),
+                "a state is a JSON map of the fields that the schema declares",
+            )
+        })?,
+    };
+    for path in &args.updates {
+        state.apply(read_json(path)?).map_err(|error| {
+            Failure::usage(
+                format!("{}: {}: {}", path.display(), error.code(), chain(&error)),
+                "no update was applied; mend this one and run the command again",
+            )
+        })?;
+    }
+    output::write_json(&state)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// YAML, which JSON is too; but what says that it is JSON is read as JSON.
+fn read_schema(path: &Path) -> Result<Schema, Failure> {
+    let text = read_text(path)?;
+    let is_json = path.extension().is_some_and(|ending| ending == "json");
+    let schema =
+        if is_json { Schema::from_json(&text, &Reducers::new()) } else { Schema::from_yaml(&text, &Reducers::new()) };
+    schema.map_err(|error| {
+        Failure::usage(
+            format!("{}: {}", path.display(), chain(&error)),
+            "a schema has a list of `fields`, each with a `name`, and a `type`, a `default` and a `reducer` if you like",
+        )
+    })
+}
+
+fn read_json(path: &Path) -> Result<Value, Failure> {
+    serde_json::from_str(&read_text(path)?)
+        .map_err(|error| Failure::usage(format!("{} is no JSON: {error}", path.display()), "mend the file"))
+}

@@ -1,0 +1,233 @@
+//! What an agent took from tool results: for each of its turns, the distinctive strings and the quoted lines that it can only have
+//! from there.
+
+mod lines;
+mod names;
+
+use std::collections::{HashMap, HashSet};
+
+use offcut::Part;
+use offcut::format::Message;
+use serde_json::Value;
+
+pub(crate) use lines::quotable;
+pub(crate) use names::{Names, names};
+
+/// A window of so many characters to each side of a string shows what it is about.
+const WINDOW: usize = 40;
+
+/// What the messages of a transcript say, as texts.
+pub(crate) struct Read {
+    messages: Vec<Said>,
+}
+
+struct Said {
+    speaker: Speaker,
+    /// Content, and the names and arguments of calls.
+    text: String,
+    /// What of it may quote: content, and what arguments hold.
+    written: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    Tool,
+    Assistant,
+    Other,
+}
+
+/// What a transcript's turns take from its results.
+pub(crate) struct Evidence<'r> {
+    pub(crate) turns: Vec<Turn>,
+    /// By message.
+    results: HashMap<usize, Result<'r>>,
+}
+
+/// A result as the tool returned it.
+struct Result<'r> {
+    text: &'r str,
+    names: Names<'r>,
+}
+
+/// A turn of the assistant.
+pub(crate) struct Turn {
+    pub(crate) names: Vec<Use>,
+    pub(crate) quotes: Vec<Use>,
+}
+
+/// Something that the assistant says and that nobody but a tool has said before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) text: String,
+    /// The messages, in order and never none, whose results hold it.
+    pub(crate) results: Vec<usize>,
+}
+
+/// All texts of `parts`, each on lines of its own.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        match part {
+            Part::Text(part) => text.extend([separator, part]),
+            Part::Json(value) => text.extend([separator, &value.to_string()]),
+            Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => {}
+        }
+    }
+    text
+}
+
+impl Read {
+    pub(crate) fn of(messages: &[Message]) -> Self {
+        Self { messages: messages.iter().map(Said::by).collect() }
+    }
+
+    /// What stands before and behind the first place of `used` in a message, up to so many characters of each.
+    pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
+        let Some(said) = self.messages.get(message) else { return Default::default() };
+        let places = std::iter::once(&said.text).chain(&said.written);
+        let Some((before, after)) = places.filter_map(|text| text.split_once(used)).next() else {
+            return Default::default();
+        };
+        let from = before.char_indices().rev().take(most).last().map_or(before.len(), |(at, _)| at);
+        (before[from..].to_owned(), after.chars().take(most).collect())
+    }
+}
+
+impl Said {
+    fn by(message: &Message) -> Self {
+        let (speaker, content, calls) = match message {
+            Message::Tool { content, .. } => (Speaker::Tool, content, &[][..]),
+            Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..]),
+            Message::System { content } | Message::User { content } => (Speaker::Other, content, &[][..]),
+        };
+        let mut text = text_of(content);
+        let mut written = vec![text.clone()];
+        for call in calls {
+            text.extend([" ", &call.name, " ", &call.arguments]);
+            match serde_json::from_str(&call.arguments) {
+                Ok(arguments) => strings_of(&arguments, &mut written),
+                Err(_) => written.push(call.arguments.clone()),
+            }
+        }
+        Self { speaker, text, written }
+    }
+}
+
+fn strings_of(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::String(text) => into.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| strings_of(value, into)),
+        Value::Object(fields) => fields.values().for_each(|value| strings_of(value, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+impl<'r> Evidence<'r> {
+    /// What the turns of `read` take from its results.
+    pub(crate) fn of(read: &'r Read) -> Self {
+        let (mut said_names, mut said_lines) = (HashSet::new(), HashSet::new());
+        let (mut by_name, mut by_line) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
+        let (mut turns, mut results) = (Vec::new(), HashMap::new());
+        for (at, said) in read.messages.iter().enumerate() {
+            let own_names = names(&said.text);
+            let own_lines: HashSet<&str> = said.written.iter().flat_map(|text| quotable(text)).collect();
+            if said.speaker == Speaker::Tool {
+                own_names.keys().for_each(|name| by_name.entry(*name).or_default().push(at));
+                own_lines.iter().for_each(|line| by_line.entry(*line).or_default().push(at));
+                results.insert(at, Result { text: &said.text, names: own_names });
+                continue;
+            }
+            if said.speaker == Speaker::Assistant {
+                let used = names::used(&said.text, |name| by_name.contains_key(name) && !said_names.contains(name));
+                let mut quoted: Vec<&str> =
+                    own_lines.iter().copied().filter(|line| !said_lines.contains(line)).collect();
+                quoted.sort_unstable();
+                turns.push(Turn { names: uses(&used, &by_name), quotes: uses(&quoted, &by_line) });
+            }
+            said_names.extend(own_names.into_keys());
+            said_lines.extend(own_lines);
+        }
+        Self { turns, results }
+    }
+
+    /// Whether `shown` has a window of the surroundings of `name` in the result of `message`, within its line.
+    pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
+        self.results.get(&message).is_some_and(|result| {
+            let places = result.names.get(name).map_or(&[][..], Vec::as_slice);
+            places.iter().any(|at| shown.contains(window(result.text, *at, at + name.len())))
+        })
+    }
+}
+
+fn uses(found: &[&str], known: &HashMap<&str, Vec<usize>>) -> Vec<Use> {
+    let found = found.iter().filter_map(|text| Some((*text, known.get(text)?)));
+    found.map(|(text, results)| Use { text: text.to_owned(), results: results.clone() }).collect()
+}
+
+/// What of `text` stands in the line of `start..end`, up to so many characters to each side.
+pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
+    let before = text[..start].char_indices().rev().take_while(|(_, c)| *c != '\n').take(WINDOW);
+    let after = text[end..].char_indices().take_while(|(_, c)| *c != '\n').take(WINDOW);
+    let from = before.last().map_or(start, |(at, _)| at);
+    let to = after.last().map_or(end, |(at, c)| end + at + c.len_utf8());
+    &text[from..to]
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::ToolCall;
+
+    use super::*;
+
+    fn call(arguments: &str) -> Message {
+        Message::calls(vec![ToolCall::new("1", "edit", arguments)])
+    }
+
+    fn result(text: &str) -> Message {
+        Message::tool(&ToolCall::new("1", "edit", ""), vec![text.into()], false)
+    }
+
+    fn names_of(turn: &Turn) -> Vec<&str> {
+        turn.names.iter().map(|name| name.text.as_str()).collect()
+    }
+
+    #[test]
+    fn only_what_a_tool_said_first_is_used_and_only_once() {
+        let messages = [
+            Message::user("Fix parse_header, please."),
+            call("{}"),
+            result("fn parse_header() { read_frame() }"),
+            Message::assistant("parse_header calls read_frame and never_seen_before"),
+            Message::assistant("read_frame again"),
+        ];
+        let read = Read::of(&messages);
+        let evidence = Evidence::of(&read);
+        assert_eq!(evidence.turns.iter().map(names_of).collect::<Vec<_>>(), [vec![], vec!["read_frame"], vec![]]);
+        assert_eq!(evidence.turns[1].names[0].results, [2]);
+    }
+
+    #[test]
+    fn quotations_are_found_in_decoded_arguments() {
+        let messages = [
+            call("{}"),
+            result("  7→\tlet total = \"sum of all\";\n  8→"),
+            call(r#"{"edits": [{"old": "let total = \"sum of all\";", "new": "let total = 0; // nothing"}]}"#),
+        ];
+        let read = Read::of(&messages);
+        let evidence = Evidence::of(&read);
+        let quotes = &evidence.turns[1].quotes;
+        assert_eq!(quotes.len(), 1, "{quotes:?}");
+        assert_eq!((quotes[0].text.as_str(), &quotes[0].results[..]), ("let total = \"sum of all\";", &[1][..]));
+    }
+
+    #[test]
+    fn a_window_ends_with_its_line_or_after_forty_characters() {
+        let text = format!("{}\nééé some_name x\nnext", "before ".repeat(10));
+        let at = text.find("some_name").unwrap();
+        assert_eq!(window(&text, at, at + 9), "ééé some_name x");
+        let long = format!("{}some_name{}", "é".repeat(50), "ü".repeat(50));
+        let at = long.find("some_name").unwrap();
+        assert_eq!(window(&long, at, at + 9), format!("{}some_name{}", "é".repeat(40), "ü".repeat(40)));
+    }
+}

@@ -1,0 +1,51 @@
+//! The lines of a text that are long enough to be a quotation.
+
+use std::collections::HashSet;
+
+/// The fewest characters of a quotation.
+const MIN_LINE: usize = 20;
+
+/// The lines of `text` of 20 characters or more, white space at their ends aside: as they are, without the number that a file
+/// reader puts before them, and without the `+` or `-` of a diff.
+pub(crate) fn quotable(text: &str) -> HashSet<&str> {
+    let mut found = HashSet::new();
+    for line in text.split('\n') {
+        let in_diff = line.strip_prefix(['+', '-']).unwrap_or_default();
+        for quotation in [line, without_number(line), in_diff].map(str::trim) {
+            if quotation.chars().nth(MIN_LINE - 1).is_some() {
+                found.insert(quotation);
+            }
+        }
+    }
+    found
+}
+
+/// `12→text`, `12: text`, `12|text` and `12<TAB>text` without their numbers.
+fn without_number(line: &str) -> &str {
+    let numbered = line.trim_start();
+    let rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == numbered.len() {
+        return line;
+    }
+    rest.strip_prefix(['→', ':', '|', '\t']).unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_lines_are_no_quotations() {
+        assert!(quotable("nineteen characters\n   nineteen characters   ").is_empty());
+        assert_eq!(quotable("  twenty characters it\n"), HashSet::from(["twenty characters it"]));
+    }
+
+    #[test]
+    fn numbers_and_diff_marks_stand_aside() {
+        for line in ["   12→let total = sum(values);", "12: let total = sum(values);", "+    let total = sum(values);"]
+        {
+            assert!(quotable(line).contains("let total = sum(values);"), "{line}");
+        }
+        assert!(!quotable("12 let total = sum(values);").contains("let total = sum(values);"));
+    }
+}

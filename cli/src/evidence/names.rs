@@ -1,0 +1,175 @@
+//! The distinctive strings of a text: what somebody would search for to find its place again. Ordinary words are none.
+//!
+//! - **ASCII:** matches of `[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]` and of `[A-Za-z0-9_]{6,}` that hold a digit, `_`, `/`,
+//!   `.` or a capital behind the first character, but are not all capitals.
+//! - **Letters of other scripts that put spaces between words** (Cyrillic, Greek, Arabic, Korean, …): the same shape over these
+//!   letters too, if at least one character is not ASCII.
+//! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, of 12 of Thai, Lao, Khmer or Burmese.
+//!   Where a text *uses* such strings, they are taken from left to right and never overlap, so that a long quotation does not
+//!   count at each of its characters.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// As many occurrences of one string as are looked at.
+const MAX_PLACES: usize = 64;
+/// How many characters of a script without spaces make a string.
+const HAN: usize = 6;
+const THAI: usize = 12;
+
+/// Each distinctive string of a text, and the bytes where it begins.
+pub(crate) type Names<'t> = HashMap<&'t str, Vec<usize>>;
+
+struct Patterns {
+    ascii: [Regex; 2],
+    spaced: Regex,
+    unspaced: [(Regex, usize); 2],
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    #[allow(clippy::expect_used, reason = "constant patterns, compiled by every test")]
+    let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
+    let letter = r"\p{L}\p{M}\p{N}_&&[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]";
+    Patterns {
+        ascii: [pattern("[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]"), pattern("[A-Za-z0-9_]{6,}")],
+        spaced: pattern(&format!("[{letter}][[{letter}]./:@#-]{{4,}}[{letter}]")),
+        unspaced: [
+            (pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}ー]{6,}"), HAN),
+            (pattern(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]{12,}"), THAI),
+        ],
+    }
+});
+
+/// All distinctive strings of `text`, overlapping ones included.
+pub(crate) fn names(text: &str) -> Names<'_> {
+    let mut found = words(text);
+    each_stretch(text, |start, stretch, bounds, size| {
+        for window in bounds.windows(size + 1) {
+            add(&mut found, &stretch[window[0]..window[size]], start + window[0]);
+        }
+    });
+    found
+}
+
+/// The distinctive strings of `text` that are also in something else: all words, and of scripts without spaces those that
+/// `is_known` has, none of which overlap.
+pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
+    let mut found: Vec<&str> = words(text).into_keys().filter(|name| is_known(name)).collect();
+    each_stretch(text, |_, stretch, bounds, size| {
+        let mut at = 0;
+        while at + size < bounds.len() {
+            let name = &stretch[bounds[at]..bounds[at + size]];
+            let is_used = is_known(name);
+            if is_used {
+                found.push(name);
+            }
+            at += if is_used { size } else { 1 };
+        }
+    });
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn words(text: &str) -> Names<'_> {
+    let mut found = Names::new();
+    for pattern in &PATTERNS.ascii {
+        for name in pattern.find_iter(text).filter(|name| is_distinctive(name.as_str())) {
+            add(&mut found, name.as_str(), name.start());
+        }
+    }
+    if !text.is_ascii() {
+        for name in PATTERNS.spaced.find_iter(text) {
+            if !name.as_str().is_ascii() && is_distinctive(name.as_str()) {
+                add(&mut found, name.as_str(), name.start());
+            }
+        }
+    }
+    found
+}
+
+/// Calls `see` with each stretch of a script without spaces: where it begins, the stretch, where its characters begin and where
+/// it ends, and how many of them make a string.
+fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize], usize)) {
+    if text.is_ascii() {
+        return;
+    }
+    for (pattern, size) in &PATTERNS.unspaced {
+        for found in pattern.find_iter(text) {
+            let stretch = found.as_str();
+            let bounds: Vec<usize> = stretch.char_indices().map(|(at, _)| at).chain([stretch.len()]).collect();
+            see(found.start(), stretch, &bounds, *size);
+        }
+    }
+}
+
+fn add<'t>(found: &mut Names<'t>, name: &'t str, at: usize) {
+    let places = found.entry(name).or_default();
+    if places.len() < MAX_PLACES {
+        places.push(at);
+    }
+}
+
+fn is_distinctive(name: &str) -> bool {
+    let is_mark = |c: char| c.is_numeric() || matches!(c, '_' | '/' | '.');
+    let is_all_capitals = || name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase);
+    name.chars().any(is_mark) || name.chars().skip(1).any(char::is_uppercase) && !is_all_capitals()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(text: &str) -> Vec<&str> {
+        let mut found: Vec<&str> = names(text).into_keys().collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn identifiers_paths_and_numbers_are_distinctive_and_words_are_not() {
+        assert_eq!(
+            sorted(
+                "The function parse_header in src/http/header.rs:42 returns HTTP_OK or NotFound; README WARNING 1234567"
+            ),
+            ["1234567", "HTTP_OK", "NotFound", "parse_header", "src/http/header.rs:42"]
+        );
+        assert_eq!(sorted("ordinary words, Capitalised and ALLCAPS, a-b-c-d"), [""; 0]);
+    }
+
+    #[test]
+    fn parts_of_a_path_are_found_by_themselves() {
+        assert_eq!(sorted("see lib/make_index.rs"), ["lib/make_index.rs", "make_index"]);
+    }
+
+    #[test]
+    fn scripts_with_spaces_follow_the_same_rule() {
+        assert_eq!(sorted("обычное слово"), [""; 0]);
+        assert_eq!(sorted("файл данные/отчёт.csv"), ["данные/отчёт.csv"]);
+        assert_eq!(sorted("заказ №А1234567Б"), ["1234567", "А1234567Б"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_known_by_stretches() {
+        assert_eq!(sorted("配送费用为五元。"), ["送费用为五元", "配送费用为五"]);
+        assert_eq!(sorted("短い文。"), [""; 0]);
+        assert_eq!(sorted("ราคาค่าส่งสินค้า").len(), "ราคาค่าส่งสินค้า".chars().count() - 11);
+    }
+
+    #[test]
+    fn a_long_quotation_counts_by_its_length_once() {
+        let text = "一二三四五六七八九十甲乙丙";
+        let known = names(text);
+        assert_eq!(used(text, |name| known.contains_key(name)), ["一二三四五六", "七八九十甲乙"]);
+        // What is known begins later: it is found there.
+        assert_eq!(used(text, |name| name == "三四五六七八"), ["三四五六七八"]);
+    }
+
+    #[test]
+    fn the_places_of_a_string_are_bounded() {
+        let text = "file_name ".repeat(100);
+        assert_eq!(names(&text)["file_name"].len(), MAX_PLACES);
+    }
+}

@@ -1,0 +1,152 @@
+//! Replays: what a policy would have done to an agent's transcripts, what that would have cost, and what the model could still see.
+
+mod agent;
+mod card;
+mod figures;
+mod store;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use offcut::Settings;
+use offcut::backend::Backend;
+use offcut::format::Message;
+
+use crate::evidence::Read;
+use crate::failure::Failure;
+use crate::settings;
+use crate::transcript::Source;
+pub(crate) use agent::{Change, Miss};
+use agent::{Replay, Ruler, Script};
+pub(crate) use card::Card;
+pub(crate) use figures::{Figures, Summary, share};
+pub(crate) use table::table;
+
+/// The name of doing nothing.
+pub(crate) const NONE: &str = "none";
+
+/// What is replayed.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+}
+
+impl Policy {
+    fn names_a_store(&self) -> bool {
+        let tools = self.settings.tool_config.values().map(|tool| &tool.backend_url);
+        tools.chain([&self.settings.backend_url]).any(Option::is_some)
+    }
+}
+
+/// One transcript under each of the policies, doing nothing first.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) name: String,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) replays: Vec<Replay>,
+}
+
+/// A transcript that could not be replayed, and why.
+#[derive(Debug)]
+pub(crate) struct Skipped {
+    pub(crate) name: String,
+    pub(crate) why: String,
+}
+
+/// Replays all of `sources` under all `policies`, as many at once as there are processors. `progress` hears of each that is done.
+pub(crate) fn all(
+    sources: &[Source],
+    policies: &[Policy],
+    progress: impl Fn(usize) + Sync,
+) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
+    let ruler = Ruler::new().map_err(|error| Failure::new(error.to_string()))?;
+    // The largest first: the last ones are done side by side.
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(sources[*index].size()));
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<(), Failure> {
+        let runtime = settings::runtime()?;
+        while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let source = &sources[*index];
+            let replayed = match source.read() {
+                Ok(transcripts) => Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?),
+                Err(why) => Err(Skipped { name: source.name(), why }),
+            };
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((*index, replayed));
+            progress(done.len());
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(sources.len());
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("a replay panicked: please report it with the transcript")))
+        })
+    })?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
+    for (_, outcome) in done {
+        match outcome {
+            Ok(several) => replayed.extend(several),
+            Err(one) => skipped.push(one),
+        }
+    }
+    Ok((replayed, skipped))
+}
+
+/// Replays what one source holds. Where that is several transcripts, each has its number.
+async fn each(
+    name: &str,
+    transcripts: Vec<Vec<Message>>,
+    policies: &[Policy],
+    ruler: &Ruler,
+) -> Result<Vec<Replayed>, Failure> {
+    let is_one = transcripts.len() == 1;
+    let mut replayed = Vec::new();
+    for (index, messages) in transcripts.into_iter().enumerate() {
+        let name = if is_one { name.to_owned() } else { format!("{name}#{}", index + 1) };
+        replayed.push(one(name, messages, policies, ruler).await?);
+    }
+    Ok(replayed)
+}
+
+/// Replays one transcript: doing nothing, then each policy over a store of its own.
+async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &Ruler) -> Result<Replayed, Failure> {
+    let (read, ruler) = (Read::of(&messages), ruler.for_another());
+    let script = Script::new(&messages, &read, &ruler);
+    let failed = |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));
+    let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
+    for policy in policies {
+        let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
+        // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
+        let reduction =
+            if policy.names_a_store() { reduction.session(&format!("{} {name}", policy.name)) } else { reduction };
+        replays.push(agent::replay(&script, Some(&reduction)).await.map_err(failed)?);
+    }
+    Ok(Replayed { name, messages, replays })
+}
+
+/// The sums over all transcripts, policy by policy.
+pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
+    let mut totals = vec![Figures::default(); policies + 1];
+    for one in replayed {
+        for (total, replay) in totals.iter_mut().zip(&one.replays) {
+            total.add(&replay.figures);
+        }
+    }
+    totals
+}
+
+/// A store for policies that name none.
+pub(crate) fn scratch() -> Arc<dyn Backend> {
+    Arc::new(store::Scratch::default())
+}

@@ -1,0 +1,153 @@
+//! What a replay comes to: sums that are exact, and the figures made of them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::card::Card;
+
+/// The tokens of a page that is read back.
+const PAGE: u64 = 500;
+
+/// Sums over the model calls of one transcript, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    pub(crate) model_calls: u64,
+    /// Tokens sent.
+    pub(crate) tokens: u64,
+    /// Those of them that did not stand in the previous request.
+    pub(crate) fresh: u64,
+    /// The tokens of the largest call.
+    pub(crate) peak: u64,
+    /// Calls that do not begin with the whole previous request.
+    pub(crate) breaks: u64,
+    /// Distinctive strings taken from results; of them, those that …
+    pub(crate) uses: u64,
+    /// … are shown at the call that uses them,
+    pub(crate) named: u64,
+    /// … with what stands around them,
+    pub(crate) shown: u64,
+    /// … or are where a hint leads.
+    pub(crate) reachable: u64,
+    /// Lines taken from results, and those of them that are shown.
+    pub(crate) quotes: u64,
+    pub(crate) quoted: u64,
+    /// How often something stored would have to be read back.
+    pub(crate) reads: u64,
+    /// The tokens that the calls hold which read something back, and how many calls come after them; each counted for each read.
+    pub(crate) read_context: u64,
+    pub(crate) read_calls_left: u64,
+    pub(crate) stored_objects: u64,
+    pub(crate) stored_bytes: u64,
+    /// In the clear passes.
+    pub(crate) pass: Duration,
+}
+
+impl Figures {
+    /// Takes in the figures of other calls.
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Exhaustive, so that a new field does not compile until somebody decides about it.
+        let Self {
+            model_calls,
+            tokens,
+            fresh,
+            peak,
+            breaks,
+            uses,
+            named,
+            shown,
+            reachable,
+            quotes,
+            quoted,
+            reads,
+            read_context,
+            read_calls_left,
+            stored_objects,
+            stored_bytes,
+            pass,
+        } = other;
+        self.model_calls += model_calls;
+        self.tokens += tokens;
+        self.fresh += fresh;
+        self.peak = self.peak.max(*peak);
+        self.breaks += breaks;
+        self.uses += uses;
+        self.named += named;
+        self.shown += shown;
+        self.reachable += reachable;
+        self.quotes += quotes;
+        self.quoted += quoted;
+        self.reads += reads;
+        self.read_context += read_context;
+        self.read_calls_left += read_calls_left;
+        self.stored_objects += stored_objects;
+        self.stored_bytes += stored_bytes;
+        self.pass += *pass;
+    }
+
+    /// What all calls cost.
+    pub(crate) fn bill(&self, card: Card) -> f64 {
+        card.cached * (self.tokens - self.fresh) as f64 + card.fresh * self.fresh as f64
+    }
+
+    /// The same with the reads: each is one more call over a context that is cached, and a page that stays until the end.
+    pub(crate) fn bill_with_reads(&self, card: Card) -> f64 {
+        let cached = self.read_context + PAGE * self.read_calls_left;
+        self.bill(card) + card.cached * cached as f64 + card.fresh * (PAGE * self.reads) as f64
+    }
+
+    /// As `--json` has it.
+    pub(crate) fn summary(&self, name: &str, card: Card) -> Summary {
+        Summary {
+            name: name.to_owned(),
+            model_calls: self.model_calls,
+            tokens: self.tokens,
+            peak: self.peak,
+            bill: rounded(self.bill(card)),
+            bill_reads: rounded(self.bill_with_reads(card)),
+            reads: self.reads,
+            breaks: self.breaks,
+            named: share(self.named, self.uses),
+            shown: share(self.shown, self.uses),
+            quoted: share(self.quoted, self.quotes),
+            reachable: share(self.reachable, self.uses),
+            stored_objects: self.stored_objects,
+            stored_bytes: self.stored_bytes,
+            pass_seconds: self.pass.as_secs_f64(),
+            uses: self.uses,
+            quotes: self.quotes,
+        }
+    }
+}
+
+/// The part of the whole; of nothing, everything.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}
+
+/// A bill holds no more than the prices' digits: what adding them up leaves behind is no money.
+fn rounded(bill: f64) -> f64 {
+    (bill * 1e4).round() / 1e4
+}
+
+/// One row: a policy, over one transcript or all.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) name: String,
+    pub(crate) model_calls: u64,
+    pub(crate) tokens: u64,
+    pub(crate) peak: u64,
+    pub(crate) bill: f64,
+    pub(crate) bill_reads: f64,
+    pub(crate) reads: u64,
+    pub(crate) breaks: u64,
+    pub(crate) named: f64,
+    pub(crate) shown: f64,
+    pub(crate) quoted: f64,
+    pub(crate) reachable: f64,
+    pub(crate) stored_objects: u64,
+    pub(crate) stored_bytes: u64,
+    pub(crate) pass_seconds: f64,
+    pub(crate) uses: u64,
+    pub(crate) quotes: u64,
+}

@@ -1,0 +1,154 @@
+//! The HTML report: one self-contained file, without a network, that shows what each policy would have done.
+//!
+//! It holds excerpts of the transcripts, where something that a model used was no longer shown: it is as private as they are.
+
+use std::collections::BTreeMap;
+
+use offcut::format::Message;
+use offcut::report::Outcome;
+use serde::Serialize;
+
+use crate::evidence::Read;
+use crate::failure::Failure;
+use crate::replay::{Card, Change, Figures, Miss, Replayed, Summary};
+
+/// As many moments of a transcript under a policy are in the report, each with so many uses, and so much around each of them.
+const MOMENTS: usize = 8;
+const USES: usize = 6;
+const AROUND: usize = 100;
+
+#[derive(Serialize)]
+struct Page<'r> {
+    card: Card,
+    policies: &'r [&'r str],
+    totals: Vec<Summary>,
+    traces: Vec<Trace<'r>>,
+}
+
+/// One transcript; lists with an element for each policy.
+#[derive(Serialize)]
+struct Trace<'r> {
+    name: &'r str,
+    rows: Vec<Summary>,
+    contexts: Vec<&'r [u64]>,
+    changes: Vec<Vec<Row<'r>>>,
+    moments: Vec<Vec<Moment<'r>>>,
+}
+
+/// The call before which it was, the message, what was done, tokens before and after, and the tool.
+type Row<'r> = (usize, usize, Outcome, u64, u64, &'r str);
+
+/// A call at which something that it used was no longer shown.
+#[derive(Serialize)]
+struct Moment<'r> {
+    call: usize,
+    missed: usize,
+    uses: Vec<Missed<'r>>,
+}
+
+#[derive(Serialize)]
+struct Missed<'r> {
+    text: &'r str,
+    is_quote: bool,
+    is_reachable: bool,
+    result: usize,
+    tool: &'r str,
+    /// What had become of the result, in words.
+    fate: String,
+    /// What stands before and behind it, in the result and where the model used it.
+    around: (String, String),
+    used: (String, String),
+}
+
+/// Makes the page.
+pub(crate) fn html(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> Result<String, Failure> {
+    let page = Page {
+        card,
+        policies: names,
+        totals: names.iter().zip(totals).map(|(name, total)| total.summary(name, card)).collect(),
+        traces: replayed.iter().map(|one| trace(one, names, card)).collect(),
+    };
+    let data = serde_json::to_string(&page).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+    // What a transcript says must not end the element that holds it.
+    let data = data.replace('<', "\\u003c");
+    Ok(include_str!("report/page.html")
+        .replace("{{style}}", include_str!("report/page.css"))
+        .replace("{{script}}", include_str!("report/page.js"))
+        // Last: what it holds is no template.
+        .replace("{{data}}", &data))
+}
+
+fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
+    let read = Read::of(&replayed.messages);
+    let calls: Vec<usize> = (0..replayed.messages.len()).filter(|at| is_call(&replayed.messages[*at])).collect();
+    let row = |change: &Change| -> Row<'r> {
+        let tool = tool_of(&replayed.messages[change.message]);
+        (change.call, change.message, change.outcome, change.before, change.after, tool)
+    };
+    Trace {
+        name: &replayed.name,
+        rows: names.iter().zip(&replayed.replays).map(|(name, replay)| replay.figures.summary(name, card)).collect(),
+        contexts: replayed.replays.iter().map(|replay| &replay.contexts[..]).collect(),
+        changes: replayed.replays.iter().map(|replay| replay.changes.iter().map(row).collect()).collect(),
+        moments: replayed
+            .replays
+            .iter()
+            .map(|replay| moments(&replay.misses, &replay.changes, &replayed.messages, &read, &calls))
+            .collect(),
+    }
+}
+
+/// The calls that missed most.
+fn moments<'r>(
+    misses: &'r [Miss],
+    changes: &[Change],
+    messages: &'r [Message],
+    read: &Read,
+    calls: &[usize],
+) -> Vec<Moment<'r>> {
+    let mut by_call: BTreeMap<usize, Vec<&Miss>> = BTreeMap::new();
+    for miss in misses {
+        by_call.entry(miss.call).or_default().push(miss);
+    }
+    let mut worst: Vec<_> = by_call.into_iter().collect();
+    worst.sort_by_key(|(call, missed)| (std::cmp::Reverse(missed.len()), *call));
+    let use_of = |miss: &&'r Miss| Missed {
+        text: &miss.text,
+        is_quote: miss.is_quote,
+        is_reachable: miss.is_reachable,
+        result: miss.result,
+        tool: tool_of(&messages[miss.result]),
+        fate: fate(miss, changes),
+        around: read.around(miss.result, &miss.text, AROUND),
+        used: calls.get(miss.call).map(|at| read.around(*at, &miss.text, AROUND)).unwrap_or_default(),
+    };
+    let moment = |(call, missed): (usize, Vec<&'r Miss>)| Moment {
+        call,
+        missed: missed.len(),
+        uses: missed.iter().take(USES).map(use_of).collect(),
+    };
+    worst.into_iter().take(MOMENTS).map(moment).collect()
+}
+
+fn fate(miss: &Miss, changes: &[Change]) -> String {
+    let last = changes.iter().rfind(|change| change.message == miss.result && change.call <= miss.call);
+    match last {
+        Some(change) if change.outcome == Outcome::Truncated => "truncated when it came".to_owned(),
+        Some(change) if change.outcome == Outcome::Lost => format!("lost before call {}", change.call + 1),
+        Some(change) => format!("cleared before call {}", change.call + 1),
+        None => "changed".to_owned(),
+    }
+}
+
+fn is_call(message: &Message) -> bool {
+    matches!(message, Message::Assistant { .. })
+}
+
+/// The tool that a message is about.
+fn tool_of(message: &Message) -> &str {
+    match message {
+        Message::Tool { name, .. } => name,
+        Message::Assistant { calls, .. } => calls.first().map_or("", |call| &call.name),
+        Message::System { .. } | Message::User { .. } => "",
+    }
+}

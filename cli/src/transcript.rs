@@ -1,0 +1,131 @@
+//! Transcripts: what an agent and its tools said, whatever wrote it down.
+
+mod log;
+mod messages;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use offcut::format::Message;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Where a transcript is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+/// The files that `paths` name: files, folders with all that is in them and ends in `.json` or `.jsonl`, `-` for stdin. In order,
+/// each once.
+pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            found.push(Source::Stdin);
+        } else if path.is_dir() {
+            collect(path, &mut found)?;
+        } else {
+            found.push(Source::File(path.clone()));
+        }
+    }
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        return Err(Failure::usage(
+            "there are no transcripts in what was named",
+            "name files, or folders with files that end in .json or .jsonl, or - for stdin",
+        ));
+    }
+    Ok(found)
+}
+
+fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
+    let unreadable = |error| Failure::new(format!("the folder {} can't be read: {error}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
+        if kind.is_dir() {
+            // Not through links: they may lead round in a circle.
+            collect(&path, into)?;
+        } else if path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl") {
+            into.push(Source::File(path));
+        }
+    }
+    Ok(())
+}
+
+impl Source {
+    /// What it is called in tables and reports.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdin => "stdin".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// How much there is to do, for the order in which it is done.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Stdin => u64::MAX,
+            Self::File(path) => path.metadata().map_or(0, |metadata| metadata.len()),
+        }
+    }
+
+    /// Reads what it holds: one transcript, or several where a session was compacted or the lines of a file are transcripts. The
+    /// error says what is wrong with it.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
+        let mut bytes = Vec::new();
+        let read = match self {
+            Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
+            Self::File(path) => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+        };
+        read.map_err(|error| error.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
+        parse(&text)
+    }
+}
+
+/// Reads transcripts of any kind, as the messages of each.
+fn parse(text: &str) -> Result<Vec<Vec<Message>>, String> {
+    let transcripts = match serde_json::from_str::<Value>(text) {
+        Ok(document) => match messages::of_document(&document) {
+            Some(messages) => vec![messages],
+            None => log::read(&[document]),
+        },
+        // A log has a document on each line.
+        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::read(&log::lines(text)?),
+        Err(error) => return Err(format!("it is no JSON: {error}")),
+    };
+    let is_assistant = |message: &Message| matches!(message, Message::Assistant { .. });
+    let called: Vec<_> = transcripts.into_iter().filter(|messages| messages.iter().any(is_assistant)).collect();
+    if called.is_empty() {
+        return Err("it holds no turn of an assistant in a format that is known here".to_owned());
+    }
+    Ok(called)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_transcript_is_said_to_be_none() {
+        for (text, why) in [
+            ("", "no JSON"),
+            ("hello", "no JSON"),
+            ("{\"messages\": [", "no JSON"),
+            ("{}\n{]\n{}", "line 2"),
+            ("[]", "no turn"),
+            ("{\"a\": 1}", "no turn"),
+            ("{\"a\": 1}\n{\"a\": 2}\n", "no turn"),
+            ("[{\"role\": \"user\", \"content\": \"hi\"}]", "no turn"),
+            ("7", "no turn"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Session logs: files with a JSON document on each line, as Claude Code and Codex write them.
+
+use std::collections::HashMap;
+
+use offcut::format::{Message, WireFormat};
+use serde_json::{Value, json};
+
+use super::messages;
+
+/// The documents of a file that has one on each line. The last may be incomplete: a session may be writing to it.
+pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
+    let mut documents = Vec::new();
+    let mut rest = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    while let Some((index, line)) = rest.next() {
+        match serde_json::from_str(line) {
+            Ok(document) => documents.push(document),
+            Err(error) if error.is_eof() && rest.peek().is_none() && !documents.is_empty() => {}
+            Err(error) => return Err(format!("it is no JSON, and line {} alone is none either: {error}", index + 1)),
+        }
+    }
+    Ok(documents)
+}
+
+/// The transcripts in a log, as the messages of each. Where the context was compacted, another one begins.
+pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
+    if lines.iter().any(|line| line.get("payload").is_some_and(Value::is_object)) {
+        return codex(lines).iter().map(|items| messages::read(WireFormat::Responses, items)).collect();
+    }
+    if lines.iter().any(|line| line.pointer("/message/role").is_some()) {
+        return claude_code(lines).iter().map(|raw| messages::read(WireFormat::Anthropic, raw)).collect();
+    }
+    let documents: Vec<_> = lines.iter().filter_map(messages::of_document).collect();
+    if !documents.is_empty() {
+        return documents;
+    }
+    // The messages themselves, perhaps below a head that is none.
+    let is_message = |line: &&Value| line.get("role").is_some() || line.get("type").is_some();
+    let all = Value::Array(lines.iter().filter(is_message).cloned().collect());
+    messages::of_document(&all).into_iter().collect()
+}
+
+/// The items of a Codex log. What it notes for its own screen repeats them.
+fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
+    let mut transcripts = vec![Vec::new()];
+    for line in lines {
+        let Some(payload) = line.get("payload") else { continue };
+        match line.get("type").and_then(Value::as_str) {
+            Some("response_item") if is_said(payload) => {
+                if let Some(items) = transcripts.last_mut() {
+                    items.push(payload.clone());
+                }
+            }
+            Some("compacted") => {
+                let replaced = payload.get("replacement_history").and_then(Value::as_array).cloned();
+                transcripts.push(replaced.unwrap_or_else(|| {
+                    payload.get("message").map(|said| json!({"role": "user", "content": said})).into_iter().collect()
+                }));
+            }
+            _ => {}
+        }
+    }
+    transcripts
+}
+
+/// Whether an item is part of what is sent: the log has others, such as snapshots of the working tree.
+fn is_said(item: &Value) -> bool {
+    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
+}
+
+/// The messages of a Claude Code log, without those of its subagents, which are conversations of their own, and without thinking,
+/// which the API leaves out of earlier turns.
+fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
+    let is_true = |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
+    let mut transcripts = vec![Vec::new()];
+    // Where in the last transcript each message of the assistant is: the log has a line for each of its blocks.
+    let mut by_id = HashMap::new();
+    for line in lines {
+        if line.get("subtype").and_then(Value::as_str) == Some("compact_boundary") {
+            transcripts.push(Vec::new());
+            by_id.clear();
+        }
+        let Some(message) = line.get("message").filter(|message| message.get("role").is_some()) else { continue };
+        let is_made_up = message.get("model").and_then(Value::as_str) == Some("<synthetic>");
+        let Some(transcript) = transcripts.last_mut() else { continue };
+        if is_true(line, "isSidechain") || is_made_up {
+            continue;
+        }
+        let message = json!({"role": message["role"], "id": message.get("id"), "content": without_thinking(message)});
+        let known = message["id"].as_str().and_then(|id| by_id.get(id).copied());
+        match known.and_then(|at: usize| transcript.get_mut(at)).and_then(|first: &mut Value| first.get_mut("content"))
+        {
+            Some(Value::Array(blocks)) => blocks.extend(message["content"].as_array().cloned().unwrap_or_default()),
+            _ => {
+                if let Some(id) = message["id"].as_str() {
+                    by_id.insert(id.to_owned(), transcript.len());
+                }
+                transcript.push(message);
+            }
+        }
+    }
+    transcripts
+}
+
+fn without_thinking(message: &Value) -> Value {
+    let is_thinking =
+        |block: &&Value| matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"));
+    match &message["content"] {
+        Value::Array(blocks) => blocks.iter().filter(|block| !is_thinking(block)).cloned().collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who speaks, in short: `u`, `a` with the number of calls, `t` with the tool's name.
+    fn outline(transcripts: &[Vec<Message>]) -> Vec<String> {
+        let short = |message: &Message| match message {
+            Message::System { .. } => "s".to_owned(),
+            Message::User { .. } => "u".to_owned(),
+            Message::Assistant { calls, .. } => format!("a{}", calls.len()),
+            Message::Tool { name, is_error, .. } => format!("t:{name}{}", if *is_error { "!" } else { "" }),
+        };
+        transcripts.iter().map(|messages| messages.iter().map(short).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn codex_logs_are_responses_items() {
+        let item = |payload: Value| json!({"timestamp": "t", "type": "response_item", "payload": payload});
+        let call = |id: &str| item(json!({"type": "function_call", "name": "shell", "call_id": id, "arguments": "{}"}));
+        let output = |id: &str| item(json!({"type": "function_call_output", "call_id": id, "output": "text"}));
+        let log = [
+            json!({"type": "session_meta", "payload": {"id": "x", "instructions": null}}),
+            item(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]})),
+            json!({"type": "event_msg", "payload": {"type": "user_message", "message": "go"}}),
+            item(json!({"type": "reasoning", "summary": [], "encrypted_content": "gAAA"})),
+            call("1"),
+            item(json!({"type": "ghost_snapshot", "ghost_commit": {"id": "x"}})),
+            call("2"),
+            output("1"),
+            output("2"),
+            item(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]})),
+            json!({"type": "compacted", "payload": {"message": "what was said so far"}}),
+            call("3"),
+        ];
+        assert_eq!(outline(&read(&log)), ["u a2 t:shell t:shell a0", "u a1"]);
+    }
+
+    #[test]
+    fn claude_code_logs_are_messages_of_anthropic() {
+        let assistant = |id: &str, block: Value| json!({"type": "assistant", "isSidechain": false, "message": {"role": "assistant", "id": id, "content": [block]}});
+        let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+        let result = |id: &str| {
+            let block = json!({"type": "tool_result", "tool_use_id": id, "content": "text", "is_error": id == "2"});
+            json!({"type": "user", "toolUseResult": {}, "message": {"role": "user", "content": [block]}})
+        };
+        let aside =
+            json!({"type": "user", "isSidechain": true, "message": {"role": "user", "content": "a subagent's task"}});
+        let log = [
+            json!({"type": "summary", "summary": "…"}),
+            json!({"type": "user", "message": {"role": "user", "content": "go"}}),
+            assistant("m1", json!({"type": "thinking", "thinking": "…", "signature": "…"})),
+            assistant("m1", json!({"type": "text", "text": "Looking."})),
+            assistant("m1", call("1")),
+            result("1"),
+            // The same turn: the log has its blocks as they came, and results in between.
+            assistant("m1", call("2")),
+            result("2"),
+            aside,
+            json!({"type": "assistant", "message": {"role": "assistant", "model": "<synthetic>", "content": "API error"}}),
+            assistant("m2", json!({"type": "text", "text": "Done."})),
+            json!({"type": "system", "subtype": "compact_boundary"}),
+            json!({"type": "user", "isCompactSummary": true, "message": {"role": "user", "content": "so far"}}),
+            assistant("m3", json!({"type": "text", "text": "On."})),
+        ];
+        assert_eq!(outline(&read(&log)), ["u a2 t:Read t:Read! a0", "u a0"]);
+    }
+
+    #[test]
+    fn lines_may_be_transcripts_or_messages() {
+        let (user, assistant) =
+            (json!({"role": "user", "content": "go"}), json!({"role": "assistant", "content": "done"}));
+        let transcript = json!({"messages": [user, assistant]});
+        assert_eq!(outline(&read(&[transcript.clone(), transcript])), ["u a0", "u a0"]);
+        assert_eq!(outline(&read(&[user, assistant])), ["u a0"]);
+        let items = [
+            json!({"id": "x", "timestamp": "t"}),
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}),
+            json!({"type": "function_call", "name": "f", "call_id": "1", "arguments": "{}"}),
+            json!({"type": "function_call_output", "call_id": "1", "output": "x"}),
+        ];
+        assert_eq!(outline(&read(&items)), ["u a1 t:f"]);
+    }
+
+    #[test]
+    fn a_line_that_is_still_being_written_is_left_out() {
+        assert_eq!(lines("{\"a\":1}\n\n{\"b\":").unwrap(), [json!({"a": 1})]);
+        assert!(lines("{\"a\":\n{\"b\":1}").unwrap_err().contains("line 1"));
+    }
+}

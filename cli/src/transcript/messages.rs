@@ -1,0 +1,111 @@
+//! Messages of any format as this program's own.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use offcut::format::{Arguments, Data, Format, Message, PartRef, Piece, Role, WireFormat};
+use offcut::{Part, ToolCall};
+use serde_json::Value;
+
+/// What a document holds: a list of messages in any wire format, or an object with one. `None` is no conversation.
+pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
+    let format = WireFormat::detect(document)?;
+    let mut messages: Vec<Message> = instructions(document).map(Message::system).into_iter().collect();
+    messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
+    Some(messages)
+}
+
+/// What stands beside the messages and is sent with them.
+fn instructions(document: &Value) -> Option<String> {
+    let field = ["system", "instructions", "system_instruction", "systemInstruction"];
+    let value = field.iter().find_map(|field| document.get(*field))?;
+    let text_of = |value: &Value| value.as_str().or_else(|| value.get("text")?.as_str()).map(str::to_owned);
+    let blocks = value.get("parts").unwrap_or(value).as_array();
+    text_of(value).or_else(|| Some(blocks?.iter().filter_map(text_of).collect::<Vec<_>>().join("\n")))
+}
+
+/// What `raw` holds, message by message, as `format` sees it.
+pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
+    // A turn of these is several items: what the model thinks, says and asks.
+    let is_in_items = format == WireFormat::Responses;
+    let mut messages = Vec::new();
+    for message in raw {
+        format.visit(message, &mut |piece| {
+            let goes_on = is_in_items && matches!(messages.last(), Some(Message::Assistant { .. }));
+            if !(goes_on && matches!(piece, Piece::Role(Role::Assistant))) {
+                take(piece, &mut messages);
+            }
+        });
+    }
+    name_results(&mut messages);
+    messages
+}
+
+fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
+    match piece {
+        Piece::Role(Role::System) => messages.push(Message::System { content: Vec::new() }),
+        Piece::Role(Role::User) => messages.push(Message::User { content: Vec::new() }),
+        Piece::Role(Role::Assistant) => messages.push(Message::Assistant { content: Vec::new(), calls: Vec::new() }),
+        // Its results are the messages.
+        Piece::Role(Role::Tool) => {}
+        Piece::Result(head) => messages.push(Message::Tool {
+            call_id: head.id.to_owned(),
+            name: head.name.unwrap_or_default().to_owned(),
+            content: Vec::new(),
+            is_error: head.is_error,
+        }),
+        Piece::Call(call) => {
+            if let Some(Message::Assistant { calls, .. }) = messages.last_mut() {
+                let arguments = match call.arguments {
+                    Arguments::Text(text) => text.to_owned(),
+                    Arguments::Json(value) => value.to_string(),
+                };
+                calls.push(ToolCall::new(call.id, call.name, arguments));
+            }
+        }
+        Piece::Content(part) => {
+            if let Some(
+                Message::System { content }
+                | Message::User { content }
+                | Message::Assistant { content, .. }
+                | Message::Tool { content, .. },
+            ) = messages.last_mut()
+            {
+                content.push(owned(part));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn owned(part: PartRef<'_>) -> Part {
+    match part {
+        PartRef::Text(text) => Part::Text(text.to_owned()),
+        PartRef::Json(value) => Part::Json(value.clone()),
+        PartRef::Media { mime, data: Data::Bytes(data) } => Part::Media { mime: mime.to_owned(), data: data.clone() },
+        PartRef::Media { mime, data: Data::Base64(text) } => match STANDARD.decode(text) {
+            Ok(data) => Part::Media { mime: mime.to_owned(), data: data.into() },
+            Err(_) => Part::Text(text.to_owned()),
+        },
+        PartRef::Link { mime, url } => Part::Link { mime: mime.map(str::to_owned), url: url.to_owned() },
+        PartRef::Opaque(value) => Part::Opaque(value.clone()),
+    }
+}
+
+/// Results that don't say whose they are have the name that their call has.
+fn name_results(messages: &mut [Message]) {
+    let mut open: Vec<ToolCall> = Vec::new();
+    for message in messages {
+        match message {
+            Message::Assistant { calls, .. } => open.extend(calls.iter().cloned()),
+            Message::Tool { call_id, name, .. } => {
+                if let Some(at) = open.iter().rposition(|call| call.id == *call_id) {
+                    let call = open.remove(at);
+                    if name.is_empty() {
+                        *name = call.name;
+                    }
+                }
+            }
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+}

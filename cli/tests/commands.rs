@@ -1,0 +1,257 @@
+//! The library's parts as another program uses them: something in, something out, errors on stderr with a hint what to do.
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod support;
+
+use std::io::{Read, Write};
+
+use serde_json::{Value, json};
+use support::{command, fail, run, succeed, text};
+use tempfile::tempdir;
+
+fn lines(count: usize) -> String {
+    (1..=count).map(|n| format!("line {n}\n")).collect()
+}
+
+#[test]
+fn a_short_result_is_shown_byte_for_byte() {
+    let folder = tempdir().unwrap();
+    let store = text(folder.path());
+    for short in ["", "no line feed", "ünïcode\r\n", "{\"json\": 1.10}"] {
+        let args = ["truncate", "--config", "eino", "--backend", store, "--tool", "cat"];
+        assert_eq!(succeed(&args, short), short);
+    }
+}
+
+#[test]
+fn a_long_result_is_stored_and_read_back() {
+    let folder = tempdir().unwrap();
+    let store = text(folder.path());
+    let long = lines(20_000);
+    let from = ["--config", "eino", "--backend", store];
+    let shown = succeed(&[&["truncate", "--tool", "build", "--call-id", "call_1"], &from[..]].concat(), &long);
+    let location = format!("{store}/trunc/call_1");
+    assert!(shown.starts_with("[offcut/1 truncated ") && shown.contains(&location), "{shown:.200}");
+    assert!(shown.len() < 8_500 && shown.ends_with("line 20000\n"), "{}", shown.len());
+    assert_eq!(std::fs::read_to_string(&location).unwrap(), long);
+
+    let read = |more: &[&str]| succeed(&[&["read", &location], &from[..], more].concat(), "");
+    assert!(read(&["--offset", "-2"]).contains("line 19999\nline 20000\n"));
+    assert!(read(&["--offset", "7", "--limit", "1"]).contains("line 7\n"));
+    assert!(read(&["--pattern", "line 1999[89]"]).contains("19998"));
+    let json: Value = serde_json::from_str(&read(&["--limit", "1", "--json"])).unwrap();
+    assert!(json["text"].as_str().unwrap().ends_with("line 1\n"), "{json}");
+}
+
+#[test]
+fn a_session_has_a_place_of_its_own() {
+    let folder = tempdir().unwrap();
+    let store = text(folder.path());
+    let from = ["--config", "eino", "--backend", store, "--session", "chat-42"];
+    let shown = succeed(&[&["truncate", "--tool", "build", "--call-id", "a"], &from[..]].concat(), &lines(9_000));
+    let location = format!("{store}/chat-42/trunc/a");
+    assert!(shown.contains(&location), "{shown:.200}");
+    succeed(&[&["read", &location], &from[..]].concat(), "");
+    fail(&[&["read", &location], &from[..4]].concat(), "", 1);
+}
+
+#[test]
+fn truncation_as_json_has_the_report() {
+    let folder = tempdir().unwrap();
+    let args = ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "cat", "--json"];
+    let json: Value = serde_json::from_str(&succeed(&args, &lines(9_000))).unwrap();
+    assert_eq!(json["parts"][0]["value"], json["text"]);
+    assert_eq!(json["report"]["phase"], "truncate");
+    let decision = &json["report"]["decisions"][0];
+    assert_eq!((&decision["outcome"], &decision["tool"]), (&json!("truncated"), &json!("cat")));
+    assert_eq!(decision["bytes"]["before"], lines(9_000).len());
+}
+
+#[test]
+fn a_result_of_several_parts_is_json_in_and_json_out() {
+    let folder = tempdir().unwrap();
+    let args =
+        ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--call-id", "a", "--parts"];
+    let image = json!({"type": "media", "value": {"mime": "image/png", "data": "iVBORw0KGgo="}});
+    let parts = json!([{"type": "text", "value": "short"}, image, {"type": "text", "value": lines(9_000)}]);
+    let json: Value = serde_json::from_str(&succeed(&args, &parts.to_string())).unwrap();
+    let shown = json["parts"].as_array().unwrap();
+    assert_eq!((&shown[0], &shown[1], shown.len()), (&parts[0], &parts[1], 3));
+    assert!(shown[2]["value"].as_str().unwrap().starts_with("[offcut/1 truncated "), "{json}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(), lines(9_000));
+    fail(&args, "plain text", 2);
+}
+
+/// The same conversation in each format: three rounds, of which the first two are old.
+fn conversations() -> [(&'static str, Value); 4] {
+    let long = |n: u32| format!("result {n}\n").repeat(6_000);
+    let chat = |n: u32| {
+        [
+            json!({"content": null, "role": "assistant", "tool_calls": [{"type": "function", "id": format!("c{n}"), "function": {"name": "f", "arguments": "{}"}}]}),
+            json!({"tool_call_id": format!("c{n}"), "role": "tool", "content": long(n), "x-own": n}),
+        ]
+    };
+    let responses = |n: u32| {
+        [
+            json!({"type": "function_call", "name": "f", "call_id": format!("c{n}"), "arguments": "{}"}),
+            json!({"type": "function_call_output", "output": long(n), "call_id": format!("c{n}")}),
+        ]
+    };
+    let anthropic = |n: u32| {
+        [
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": format!("c{n}"), "name": "f", "input": {}}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("c{n}"), "content": long(n)}]}),
+        ]
+    };
+    let gemini = |n: u32| {
+        [
+            json!({"role": "model", "parts": [{"functionCall": {"name": "f", "id": format!("c{n}"), "args": {}}}]}),
+            json!({"role": "user", "parts": [{"functionResponse": {"name": "f", "id": format!("c{n}"), "response": {"output": long(n)}}}]}),
+        ]
+    };
+    let say = |text: &str| json!({"role": "user", "content": text});
+    let join = |first: Value, rounds: [[Value; 2]; 3]| {
+        Value::Array(std::iter::once(first).chain(rounds.into_iter().flatten()).collect())
+    };
+    [
+        ("openai-chat", json!({"model": "m", "messages": join(say("go"), [1, 2, 3].map(chat)), "temperature": 0.5})),
+        ("openai-responses", json!({"input": join(say("go"), [1, 2, 3].map(responses))})),
+        ("anthropic", json!({"system": "s", "messages": join(say("go"), [1, 2, 3].map(anthropic))})),
+        (
+            "gemini",
+            json!({"contents": join(json!({"role": "user", "parts": [{"text": "go"}]}), [1, 2, 3].map(gemini))}),
+        ),
+    ]
+}
+
+/// Replaces each hint in `value` by what it leads to, and says where that was.
+fn put_back(value: &mut Value) -> Vec<String> {
+    match value {
+        Value::String(text) if text.starts_with("[offcut/1 cleared") => {
+            let location = text.split('"').nth(1).unwrap().to_owned();
+            *text = std::fs::read_to_string(&location).unwrap();
+            vec![location]
+        }
+        Value::Array(values) => values.iter_mut().flat_map(put_back).collect(),
+        Value::Object(fields) => fields.values_mut().flat_map(put_back).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
+    for (format, body) in conversations() {
+        let folder = tempdir().unwrap();
+        let report_file = folder.path().join("report.json");
+        let store = folder.path().join("store");
+        let (store, report_file) = (text(&store), text(&report_file));
+        let args = ["clear", "--config", "eino", "--backend", store, "--report", report_file];
+        let cleared = succeed(&args, &body.to_string());
+        assert_eq!(succeed(&[&args[..], &["--format", format]].concat(), &body.to_string()), cleared, "{format}");
+
+        // Put back what was taken away: byte for byte the body that came.
+        let mut after: Value = serde_json::from_str(&cleared).unwrap();
+        assert_eq!(put_back(&mut after), ["c1", "c2"].map(|id| format!("{store}/clear/{id}")), "{format}");
+        assert_eq!(after.to_string(), body.to_string(), "{format}");
+
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(report_file).unwrap()).unwrap();
+        let outcomes: Vec<_> =
+            report["decisions"].as_array().unwrap().iter().map(|decision| &decision["outcome"]).collect();
+        assert_eq!(outcomes[..2], [&json!("cleared"), &json!("cleared")], "{format}");
+        // A second pass, in another process, changes nothing: not a byte.
+        assert_eq!(succeed(&args[..5], &cleared), cleared, "{format}");
+    }
+}
+
+#[test]
+fn what_is_not_cleared_leaves_as_it_came() {
+    let folder = tempdir().unwrap();
+    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    let spelled = "[ {\"role\": \"user\",\n \"content\": \"h\\u0069\", \"n\": 1.10, \"big\": 123456789012345678901234567890} ]\n\n";
+    assert_eq!(succeed(&args, spelled), spelled);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let folder = tempdir().unwrap();
+    let store = text(folder.path());
+    let clear = ["clear", "--config", "eino", "--backend", store];
+    let (wrong, file) = (folder.path().join("wrong.toml"), folder.path().join("a-file"));
+    std::fs::write(&wrong, "preview_lenght = 5\n").unwrap();
+    std::fs::write(&file, "").unwrap();
+    let (wrong, file) = (text(&wrong), text(&file));
+
+    fail(&clear, "{\"messages\": ", 2);
+    fail(&clear, "{\"no\": 1}", 2);
+    fail(&["truncate", "--config", "eino", "--tool", "f"], "x", 2);
+    fail(&["truncate", "--config", "eino", "--backend", file, "--tool", "f"], "x", 2);
+    fail(&["read", "--config", "eino", "--backend", store, "/etc/passwd"], "", 1);
+    fail(&["config", "check", "no-such-file.toml"], "", 2);
+    fail(&["replay", store], "", 2);
+    fail(&["replay", store, "--prices", wrong], "", 2);
+    let said = fail(&["config", "check", wrong], "", 2);
+    assert!(said.contains("line 1") && said.contains("did you mean `preview_length`?"), "{said}");
+    let unknown = run(&["clear", "--config", "eino", "--format", "morse"], "[]");
+    assert!(unknown.code == 2 && unknown.err.contains("openai-responses"), "{unknown:?}");
+}
+
+#[test]
+fn a_pipe_that_breaks_loses_nothing() {
+    let folder = tempdir().unwrap();
+    let long = lines(20_000);
+    let args = ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--call-id", "a"];
+    let mut child = command(&args).spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(long.as_bytes()).unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.contains("stdout was closed") && said.contains("\nhint: ") && !said.contains("panicked"), "{said}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(), long);
+}
+
+#[test]
+fn updates_are_merged_into_a_state() {
+    let folder = tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        text(&path).to_owned()
+    };
+    let schema = file(
+        "s.yaml",
+        "dialect: openarmature\nfields:\n  - {name: seen, type: list, reducer: append}\n  - {name: last}\n",
+    );
+    let state = file("state.json", r#"{"seen": [1], "last": "a"}"#);
+    let (one, two) = (file("1.json", r#"{"seen": [2], "last": "b"}"#), file("2.json", r#"{"seen": [3]}"#));
+    let args = ["state", "apply", "--schema", &schema, "--state", &state, &one, &two];
+    let after: Value = serde_json::from_str(&succeed(&args, "")).unwrap();
+    assert_eq!(after, json!({"seen": [1, 2, 3], "last": "b"}));
+    let after: Value =
+        serde_json::from_str(&succeed(&["state", "apply", "--schema", &schema, "-"], r#"{"last": 7}"#)).unwrap();
+    assert_eq!(after, json!({"last": 7}));
+
+    let bad = file("bad.json", r#"{"sean": [4]}"#);
+    let said = fail(&["state", "apply", "--schema", &schema, "--state", &state, &one, &bad], "", 2);
+    assert!(said.contains("`sean`") && said.contains("bad.json"), "{said}");
+    let broken = file("broken.yaml", "fields:\n  - {name: seen, reducer: glue}\n");
+    fail(&["state", "apply", "--schema", &broken, &one], "", 2);
+}
+
+#[test]
+fn the_ready_policies_and_the_defaults_are_fine() {
+    for ready in ["eino", "anthropic", "aggressive", "gentle", "cache-friendly"] {
+        succeed(&["config", "check", ready], "");
+        let file = format!("{}/policies/{ready}.toml", env!("CARGO_MANIFEST_DIR"));
+        let json: Value = serde_json::from_str(&succeed(&["config", "check", &file, "--json"], "")).unwrap();
+        assert_eq!(json["ok"], true);
+        assert!(std::fs::read_to_string(file).unwrap().contains("When to use it: "));
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("offcut.toml");
+    std::fs::write(&file, succeed(&["config", "default"], "")).unwrap();
+    succeed(&["config", "check", text(&file)], "");
+    let defaults: Value = serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
+    assert_eq!(defaults["max_length_for_trunc"], 50_000);
+}

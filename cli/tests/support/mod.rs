@@ -1,0 +1,58 @@
+//! Runs the program as another program would.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a run left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// The program, with `args` and nothing of this environment that could change what it does.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_offcut"));
+    command.args(args).env("NO_COLOR", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program over `stdin`.
+pub fn run(args: &[&str], stdin: &str) -> Ran {
+    let mut child = command(args).spawn().expect("the program");
+    let mut to = child.stdin.take().expect("piped");
+    let input = stdin.to_owned();
+    // On a thread of its own: the program may write before it has read everything, or leave without reading.
+    let writer = std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
+    let output = child.wait_with_output().expect("an end");
+    writer.join().expect("no panic");
+    Ran {
+        code: output.status.code().expect("an exit code"),
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Runs the program and expects that it succeeds.
+#[track_caller]
+pub fn succeed(args: &[&str], stdin: &str) -> String {
+    let ran = run(args, stdin);
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+    ran.out
+}
+
+#[allow(dead_code, reason = "not every test has something that fails")]
+/// Runs the program and expects that it fails with this exit code, an error on stderr that says what to do, and nothing on stdout.
+#[track_caller]
+pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {
+    let ran = run(args, stdin);
+    assert_eq!((ran.code, ran.out.as_str()), (code, ""), "{args:?}: {}", ran.err);
+    assert!(ran.err.contains("error: ") && ran.err.contains("\nhint: "), "{args:?}: {}", ran.err);
+    ran.err
+}
+
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

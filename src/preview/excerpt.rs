@@ -218,7 +218,8 @@ impl<'p> Reader<'p> {
             while self.names.get(first_name).is_some_and(|(line, _)| *line < unit.place.line) {
                 first_name += 1;
             }
-            let named = first_name..first_name + self.names[first_name..].partition_point(|(line, _)| *line <= unit.place.line);
+            let named =
+                first_name..first_name + self.names[first_name..].partition_point(|(line, _)| *line <= unit.place.line);
             if !named.is_empty() {
                 each_name(unit.text, |name| {
                     for at in named.clone().filter(|at| self.names[*at].1 == name.text) {
@@ -229,8 +230,10 @@ impl<'p> Reader<'p> {
         };
         cutter.push(text, &mut see);
         cutter.end(&mut see);
-        let is_all = self.at == self.lines.len() || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;
-        (is_all && self.is_found.iter().all(|is_found| *is_found)).then_some(OwnedExcerpt { units: self.units, names: self.names })
+        let is_all =
+            self.at == self.lines.len() || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;
+        (is_all && self.is_found.iter().all(|is_found| *is_found))
+            .then_some(OwnedExcerpt { units: self.units, names: self.names })
     }
 
     fn look_for_line(&mut self, unit: &Unit<'_>) {

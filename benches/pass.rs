@@ -308,8 +308,16 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
     let everything = ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
     let cases = [
         ("everything counted, nothing cleared", Results::Whole, everything.max_tokens_for_clear(u64::MAX)),
-        ("recommended", Results::Truncated, ToolReduction::builder().settings(Settings::recommended())),
-        ("recommended, results whole", Results::Whole, ToolReduction::builder().settings(Settings::recommended())),
+        (
+            "recommended",
+            Results::Truncated,
+            ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open),
+        ),
+        (
+            "recommended, results whole",
+            Results::Whole,
+            ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open),
+        ),
         ("default, results whole", Results::Whole, ToolReduction::builder()),
     ];
     let replays = cases.map(|(name, results, builder)| {

@@ -5,6 +5,7 @@ mod key;
 #[cfg(feature = "fs")]
 mod fs;
 mod memory;
+mod url;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,6 +21,7 @@ pub use fs::Fs;
 pub use key::{Key, KeyError};
 pub(crate) use key::{digest, hex, is_safe_segment};
 pub use memory::Memory;
+pub use url::open;
 
 /// A store for what leaves a conversation.
 ///

@@ -4,10 +4,12 @@
 //! messages and cannot fail.
 
 mod commit;
+mod given;
 mod known;
 mod ledger;
 mod lines;
 mod plan;
+mod rewrite;
 mod survey;
 
 use std::fmt;
@@ -18,15 +20,17 @@ use serde_json::Value;
 
 use crate::backend::{Backend, Location};
 use crate::config::Settings;
+use crate::handler::Replacement;
 use crate::hint::{Facts, Hint};
 use crate::preview::Preview;
 use crate::report::{Decision, Report};
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::Target;
-use ledger::{Anchor, Origin, Replacement};
+use ledger::{Anchor, Origin, Put};
 
 pub(crate) use ledger::Ledger;
+pub(crate) use rewrite::pass;
 
 /// What a loop knows of the model call beside its messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,9 +112,31 @@ enum Place {
 #[derive(Debug)]
 enum Action {
     /// Put there what was put there before.
-    Repeat(Arc<Replacement>),
+    Repeat(Arc<Put>),
     /// Put there one line for each part, if this is one of the oldest that are enough.
     Hints(Decision, Vec<Line>),
+    /// The same, but what a handler wants.
+    Given(Decision, Box<Given>),
+}
+
+/// What a handler wants to be put in the place of a result.
+#[derive(Debug)]
+struct Given {
+    replacement: Replacement,
+    /// Where its content is going to be stored.
+    store: Option<(Arc<dyn Backend>, Target)>,
+    /// The call whose arguments are replaced with it.
+    arguments: Option<Box<GivenArguments>>,
+}
+
+#[derive(Debug)]
+struct GivenArguments {
+    /// Its index among the report's decisions.
+    index: usize,
+    decision: Decision,
+    place: Place,
+    original: Origin,
+    text: String,
 }
 
 /// What one part of a result becomes.
@@ -164,7 +190,7 @@ impl Draft {
             is_arguments: self.is_arguments,
             ..Facts::default()
         };
-        hint.prose = session.language().prose().of_hint(&hint, facts);
+        hint.prose = session.prose().of_hint(&hint, facts);
         hint.render()
     }
 }
@@ -175,7 +201,7 @@ struct Ready {
     decision: usize,
     place: Place,
     original: Origin,
-    replacement: Arc<Replacement>,
+    replacement: Arc<Put>,
     /// Whether the ledger has it already.
     is_repeat: bool,
 }

@@ -1,22 +1,28 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
 mod error;
+mod file;
+mod policy;
+mod values;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Backend;
-use crate::hint::Language;
+use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
 pub use error::BuildError;
+pub use file::SettingsError;
+pub use policy::ToolPolicy;
+pub(crate) use policy::{Hooks, Policy};
+pub use values::{Limit, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
 /// # Default
 ///
+/// - `backend`: none
 /// - `root_dir`: empty
 /// - `skip_truncation`, `skip_clear`: false
 /// - `read_file_tool_name`: `read_file`
@@ -34,11 +40,15 @@ pub use error::BuildError;
 /// - `keep_errors`: true
 /// - `on_offload_error`: keep the original
 /// - `language`: English
+/// - `templates`: empty
 /// - `tool_config`: empty
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
+    /// Where content is stored, as a URL; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens it.
+    #[serde(rename = "backend")]
+    pub backend_url: Option<String>,
     /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`. Up to 8 safe segments, see
     /// [`Key`](crate::backend::Key).
     pub root_dir: String,
@@ -46,7 +56,8 @@ pub struct Settings {
     pub skip_truncation: bool,
     /// The clear pass does nothing.
     pub skip_clear: bool,
-    /// The reader that hints name. `None` names no tool.
+    /// The reader that hints name. `None` names no tool; in files that is `false`.
+    #[serde(with = "values::name_or_false")]
     pub read_file_tool_name: Option<String>,
     /// A result is truncated when the bytes of its texts, all together, are strictly more.
     pub max_length_for_trunc: Limit,
@@ -79,6 +90,8 @@ pub struct Settings {
     pub on_offload_error: OnOffloadError,
     /// The language of the sentences in hints.
     pub language: Language,
+    /// What hints say in place of their own sentences, by language. The header and the preview of a hint are not part of them.
+    pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
     /// What is different for single tools, by name.
     pub tool_config: BTreeMap<String, ToolPolicy>,
 }
@@ -86,6 +99,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            backend_url: None,
             root_dir: String::new(),
             skip_truncation: false,
             skip_clear: false,
@@ -105,6 +119,7 @@ impl Default for Settings {
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
             language: Language::English,
+            templates: BTreeMap::new(),
             tool_config: BTreeMap::new(),
         }
     }
@@ -115,6 +130,20 @@ impl Settings {
     #[must_use]
     pub fn eino() -> Self {
         Self { token_counter: TokenCounter::Estimate, ..Self::default() }
+    }
+
+    /// Anthropic's documented defaults for clearing tool uses, as near as rounds allow: above 100 000 tokens all results go but
+    /// those of the newest three rounds. Nothing is truncated.
+    ///
+    /// Anthropic keeps the newest three *results* and stores nothing: with a backend, these are stored.
+    #[must_use]
+    pub fn anthropic() -> Self {
+        Self {
+            skip_truncation: true,
+            max_tokens_for_clear: 100_000,
+            clear_retention_suffix_limit: 3,
+            ..Self::default()
+        }
     }
 
     /// What the measurements say: results over 8 000 bytes are cut to 2 000, and what is old is cleared above 60 000 tokens.
@@ -128,222 +157,6 @@ impl Settings {
             preview_length: 2_000,
             max_tokens_for_clear: 60_000,
             ..Self::default()
-        }
-    }
-}
-
-/// A length that must not be exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum Limit {
-    /// Bytes of UTF-8.
-    Bytes(usize),
-    /// Tokens, by the configured counter.
-    Tokens {
-        /// How many.
-        tokens: u64,
-    },
-}
-
-impl From<usize> for Limit {
-    fn from(bytes: usize) -> Self {
-        Self::Bytes(bytes)
-    }
-}
-
-impl Limit {
-    /// A limit in tokens.
-    #[must_use]
-    pub fn tokens(tokens: u64) -> Self {
-        Self::Tokens { tokens }
-    }
-
-    /// So many bytes are never over the limit: a token is at least a byte.
-    pub(crate) fn safe_bytes(self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
-        }
-    }
-}
-
-/// What counts tokens, by name. A counter of your own is set with [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TokenCounter {
-    /// GPT-4o's encoding and later. Needs the feature `tiktoken`.
-    #[cfg_attr(feature = "tiktoken", default)]
-    O200kBase,
-    /// GPT-4's encoding. Needs the feature `tiktoken`.
-    Cl100kBase,
-    /// A quarter of the bytes, rounded up.
-    #[cfg_attr(not(feature = "tiktoken"), default)]
-    Estimate,
-}
-
-/// What to do when the store fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum OnOffloadError {
-    /// The result stays as it is; report and log say so. Of a stream that has left memory already, up to 16 MiB are read back from
-    /// the writer and shown; a longer one is lost but for its preview, and the hint says so.
-    #[default]
-    KeepOriginal,
-    /// The result is replaced by a preview that says it was not saved. What is not shown is lost.
-    PreviewOnly,
-    /// The truncation or the pass fails, and nothing is changed.
-    Fail,
-}
-
-/// What is different for one tool. What is `None` is inherited from the [`Settings`], field by field.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ToolPolicy {
-    /// Where this tool's results are stored.
-    #[serde(skip)]
-    pub backend: Option<Arc<dyn Backend>>,
-    /// See [`Settings::skip_truncation`].
-    pub skip_truncation: Option<bool>,
-    /// See [`Settings::skip_clear`].
-    pub skip_clear: Option<bool>,
-    /// See [`Settings::max_length_for_trunc`].
-    pub max_length_for_trunc: Option<Limit>,
-    /// See [`Settings::preview`].
-    pub preview: Option<Preview>,
-    /// See [`Settings::preview_length`].
-    pub preview_length: Option<usize>,
-    /// See [`Settings::stub_length`].
-    pub stub_length: Option<usize>,
-    /// See [`Settings::keep_errors`].
-    pub keep_errors: Option<bool>,
-}
-
-/// Two policies are equal when they say the same and name the same backend.
-impl PartialEq for ToolPolicy {
-    fn eq(&self, other: &Self) -> bool {
-        // Exhaustive, so that a new field does not compile until somebody decides about it.
-        let Self {
-            backend,
-            skip_truncation,
-            skip_clear,
-            max_length_for_trunc,
-            preview,
-            preview_length,
-            stub_length,
-            keep_errors,
-        } = self;
-        let same_backend = match (backend, &other.backend) {
-            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
-            (None, None) => true,
-            _ => false,
-        };
-        same_backend
-            && *skip_truncation == other.skip_truncation
-            && *skip_clear == other.skip_clear
-            && *max_length_for_trunc == other.max_length_for_trunc
-            && *preview == other.preview
-            && *preview_length == other.preview_length
-            && *stub_length == other.stub_length
-            && *keep_errors == other.keep_errors
-    }
-}
-
-impl ToolPolicy {
-    /// A policy that inherits everything.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Where this tool's results are stored.
-    #[must_use]
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
-        self
-    }
-
-    /// See [`Settings::skip_truncation`].
-    #[must_use]
-    pub fn skip_truncation(mut self, skip: bool) -> Self {
-        self.skip_truncation = Some(skip);
-        self
-    }
-
-    /// See [`Settings::skip_clear`].
-    #[must_use]
-    pub fn skip_clear(mut self, skip: bool) -> Self {
-        self.skip_clear = Some(skip);
-        self
-    }
-
-    /// See [`Settings::max_length_for_trunc`].
-    #[must_use]
-    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
-        self.max_length_for_trunc = Some(limit.into());
-        self
-    }
-
-    /// See [`Settings::preview`].
-    #[must_use]
-    pub fn preview(mut self, preview: Preview) -> Self {
-        self.preview = Some(preview);
-        self
-    }
-
-    /// See [`Settings::preview_length`].
-    #[must_use]
-    pub fn preview_length(mut self, bytes: usize) -> Self {
-        self.preview_length = Some(bytes);
-        self
-    }
-
-    /// See [`Settings::stub_length`].
-    #[must_use]
-    pub fn stub_length(mut self, bytes: usize) -> Self {
-        self.stub_length = Some(bytes);
-        self
-    }
-
-    /// See [`Settings::keep_errors`].
-    #[must_use]
-    pub fn keep_errors(mut self, keep: bool) -> Self {
-        self.keep_errors = Some(keep);
-        self
-    }
-}
-
-/// What holds for one tool, with everything inherited.
-#[derive(Clone, Debug)]
-pub(crate) struct Policy {
-    pub(crate) backend: Option<Arc<dyn Backend>>,
-    pub(crate) truncates: bool,
-    pub(crate) clears: bool,
-    pub(crate) limit: Limit,
-    pub(crate) preview: Preview,
-    pub(crate) preview_length: usize,
-    pub(crate) stub_length: usize,
-    pub(crate) keep_errors: bool,
-}
-
-impl Policy {
-    /// The policy for the tool `name`; `None` for a tool that nothing is said about.
-    pub(crate) fn resolve(settings: &Settings, global: Option<&Arc<dyn Backend>>, name: Option<&str>) -> Self {
-        let nothing = ToolPolicy::default();
-        let own = name.and_then(|name| settings.tool_config.get(name)).unwrap_or(&nothing);
-        let is_in = |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
-        Self {
-            backend: own.backend.as_ref().or(global).cloned(),
-            truncates: !own.skip_truncation.unwrap_or(settings.skip_truncation)
-                && !is_in(&settings.trunc_exclude_tools),
-            clears: !own.skip_clear.unwrap_or(settings.skip_clear) && !is_in(&settings.clear_exclude_tools),
-            limit: own.max_length_for_trunc.unwrap_or(settings.max_length_for_trunc),
-            preview: own.preview.unwrap_or(settings.preview),
-            preview_length: own.preview_length.unwrap_or(settings.preview_length),
-            stub_length: own.stub_length.unwrap_or(settings.stub_length),
-            keep_errors: own.keep_errors.unwrap_or(settings.keep_errors),
         }
     }
 }

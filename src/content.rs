@@ -188,6 +188,7 @@ pub(crate) struct Parts {
     whole: Vec<Part>,
     /// The text that may go on.
     bytes: Vec<u8>,
+    is_lossy: bool,
 }
 
 impl Parts {
@@ -201,17 +202,24 @@ impl Parts {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Vec<Part> {
+    pub(crate) fn finish(self) -> Vec<Part> {
+        self.finish_telling().0
+    }
+
+    /// The parts, and whether one of them has replacement characters for bytes that are no UTF-8.
+    pub(crate) fn finish_telling(mut self) -> (Vec<Part>, bool) {
         self.end_text();
-        self.whole
+        (self.whole, self.is_lossy)
     }
 
     fn end_text(&mut self) {
         if !self.bytes.is_empty() {
             let bytes = std::mem::take(&mut self.bytes);
-            let text = String::from_utf8(bytes);
-            self.whole
-                .push(Part::Text(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())));
+            let text = String::from_utf8(bytes).unwrap_or_else(|error| {
+                self.is_lossy = true;
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            });
+            self.whole.push(Part::Text(text));
         }
     }
 }

@@ -1,19 +1,33 @@
 //! How the messages of a loop are seen: read by a visitor, changed in two places, never converted.
 //!
 //! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
-//! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], [`OpenAiChat`]
-//! for chat-completions JSON.
+//! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], and the wire JSON
+//! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind, and
+//! says whether a provider would take a list of messages.
 
+mod anthropic;
+mod blocks;
+mod gemini;
 mod openai_chat;
 mod plain;
+mod responses;
+mod rewriter;
+mod validate;
+mod wire;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::content::Part;
+use crate::content::{Part, ToolCall};
 
+pub use anthropic::Anthropic;
+pub use gemini::Gemini;
 pub use openai_chat::OpenAiChat;
 pub use plain::{Message, Plain};
+pub use responses::Responses;
+pub use rewriter::{Rewrite, Rewriting};
+pub use validate::InvalidMessage;
+pub use wire::{UnknownWireFormat, WireFormat};
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,6 +181,11 @@ pub trait Conversation: Send + Sync {
 
     /// Replaces the arguments of a call. What is not there is left alone.
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+
+    /// A copy whose rounds are rewritten, if somebody wants them to be: see [`Rewriting`].
+    fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
+        None
+    }
 }
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
@@ -197,22 +216,31 @@ impl<F: Format> Conversation for Messages<'_, F> {
     }
 
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        if let Some(message) = self.messages.get(message) {
-            self.format.visit(message, see);
-        }
+        rewriter::visit(self.format, self.messages, message, see);
     }
 
     fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_result(message, slot, parts);
-        }
+        rewriter::replace_result(self.format, self.messages, message, slot, parts);
     }
 
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_arguments(message, call, arguments);
-        }
+        rewriter::replace_arguments(self.format, self.messages, message, call, arguments);
     }
+}
+
+/// The calls of a message, with their arguments as text.
+fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
+    let mut calls = Vec::new();
+    format.visit(message, &mut |piece| {
+        if let Piece::Call(call) = piece {
+            let arguments = match call.arguments {
+                Arguments::Text(text) => text.to_owned(),
+                Arguments::Json(value) => value.to_string(),
+            };
+            calls.push(ToolCall::new(call.id, call.name, arguments));
+        }
+    });
+    calls
 }
 
 impl Data<'_> {

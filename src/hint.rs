@@ -16,18 +16,18 @@
 mod en;
 mod envelope;
 mod prose;
+mod sentence;
 mod zh;
 
 use std::fmt;
 
 use crate::backend::Location;
 
-use prose::Prose;
-
-pub(crate) use prose::Facts;
+pub(crate) use prose::{Facts, MAX_TOOL, Prose, WrongTemplate};
+pub use sentence::Sentence;
 
 /// The language of the sentences in hints. Chosen for each instance, never for the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Language {
@@ -43,10 +43,21 @@ pub enum Language {
 impl Language {
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Chinese];
 
-    pub(crate) fn prose(self) -> &'static Prose {
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Self::English => &en::ENGLISH,
-            Self::Chinese => &zh::CHINESE,
+            Self::English => "english",
+            Self::Chinese => "chinese",
+        }
+    }
+
+    /// The sentence in this language, as it is.
+    #[must_use]
+    pub fn sentence(self, sentence: Sentence) -> &'static str {
+        match self {
+            Self::English => en::english(sentence),
+            Self::Chinese => zh::chinese(sentence),
         }
     }
 }

@@ -45,6 +45,7 @@ mod content;
 mod error;
 mod fingerprint;
 pub mod format;
+pub mod handler;
 pub mod hint;
 mod middleware;
 pub mod preview;
@@ -55,13 +56,14 @@ mod rounds;
 mod session;
 pub mod state;
 mod store;
+mod template;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tokens;
 mod tool;
 mod truncate;
 
-pub use config::{BuildError, Limit, OnOffloadError, Settings, TokenCounter, ToolPolicy};
+pub use config::{BuildError, Limit, OnOffloadError, Settings, SettingsError, TokenCounter, ToolPolicy};
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::Error;
 pub use hint::Language;

@@ -5,8 +5,9 @@ mod other_reader;
 mod page;
 mod tool;
 
-use crate::backend::BackendError;
-use crate::hint::{Hint, Kind, Language, Position};
+use crate::backend::{BackendError, Location};
+use crate::hint::{Facts, Hint, Kind, Position, Prose, count_lines};
+use crate::preview::holds_only;
 use crate::store::Stored;
 
 pub(crate) use other_reader::{named_in, shown_by_another_reader};
@@ -17,19 +18,46 @@ pub(crate) const MIN_PAGE: usize = 200;
 /// The lines of longer content are not counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;
 
-/// Whether `hint` is a page or a list of matches that the reader makes of `content`, to the byte. A text that merely looks like
-/// one must not be thrown away: what it holds is nowhere else.
-pub(crate) fn is_genuine(hint: &Hint, content: &[u8]) -> bool {
-    match hint.kind {
-        Kind::Page { from } => page::is_genuine(hint, from, content),
-        Kind::Matches => matches::is_genuine(hint, content),
-        Kind::Truncated | Kind::Cleared | Kind::Link => false,
+/// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and nothing is lost by it. Anybody can
+/// write a text that looks like a hint.
+pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
+    match shown.kind {
+        Kind::Truncated => is_preview(shown, content, said),
+        Kind::Page { from } => page::is_genuine(shown, from, content, said.prose),
+        Kind::Matches => matches::is_genuine(shown, content, said.prose),
+        Kind::Cleared | Kind::Link => false,
     }
 }
 
-/// A hint's text must be in one of our languages to be ours.
-fn is_said(prose: &str, say: impl Fn(Language) -> String) -> bool {
-    Language::ALL.into_iter().any(|language| say(language) == prose)
+/// What the sentences of a hint may be made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'s> {
+    pub(crate) prose: &'s Prose,
+    pub(crate) tool: &'s str,
+    /// The reader that hints name now, if they do. They may have named none before.
+    pub(crate) reader: Option<&'s str>,
+}
+
+fn is_preview(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
+    let Some((parts, text)) = texts_in(shown, content) else { return false };
+    let is_said = [said.reader, None].into_iter().any(|reader| {
+        let facts = Facts { tool: said.tool, reader, parts, ..Facts::default() };
+        said.prose.is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
+    });
+    is_said
+        && shown.bytes == content.len() as u64
+        && shown.lines.is_none_or(|lines| lines == count_lines(content))
+        && holds_only(&shown.preview, &String::from_utf8_lossy(text))
+}
+
+/// What can be shown of stored content, and how many texts it is if they were joined.
+pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
+    if !hint.notes.joined {
+        return Some((0, content));
+    }
+    let feed = content.iter().position(|byte| *byte == b'\n')?;
+    let manifest: serde_json::Value = serde_json::from_slice(&content[..feed]).ok()?;
+    Some((manifest.get("offcut_parts")?.as_array()?.len(), &content[feed + 1..]))
 }
 
 /// A page of `stored` from `from` on, as one text of at most `room` bytes.
@@ -38,25 +66,28 @@ pub(crate) async fn page(
     from: Position,
     max_lines: Option<u64>,
     room: usize,
-    language: Language,
+    prose: &Prose,
 ) -> Result<String, BackendError> {
-    let room = room.saturating_sub(overhead(stored)).max(MIN_PAGE);
+    let room = room.saturating_sub(overhead(&stored.location, prose)).max(MIN_PAGE);
     let mut cutter = page::Cutter::new(from, max_lines, room);
     let total = stored.scan(|bytes, total| cutter.push(bytes) || total <= MAX_COUNTED).await?;
-    Ok(cutter.finish(total).hint(stored.location.clone(), language).render())
+    Ok(cutter.finish(total).hint(stored.location.clone(), prose).render())
 }
 
 /// What of a page's text is not its content, at most.
-fn overhead(stored: &Stored) -> usize {
+pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     const LARGE: u64 = 999_999_999_999;
     let position = Position { line: LARGE, byte: LARGE };
     let mut hint = Hint::new(Kind::Page { from: position }, LARGE);
     hint.lines = Some(LARGE);
-    hint.location = Some(stored.location.clone());
-    let prose = |language: Language| {
-        let prose = language.prose();
-        [prose.of_page(position, LARGE, Some(position), false), prose.of_matches(LARGE, Some(position))]
-    };
-    hint.prose = Language::ALL.into_iter().flat_map(prose).max_by_key(String::len).unwrap_or_default();
+    hint.location = Some(location.clone());
+    // Whole lines, a piece of one, one alone, and none.
+    let pages =
+        [(LARGE - 1, LARGE, 0, false), (LARGE, LARGE, 1, false), (LARGE, LARGE, 0, false), (LARGE, LARGE, 0, true)];
+    let pages = pages.map(|(line, last, byte, is_empty)| {
+        prose.of_page(Position { line, byte }, last, Some(Position { line: LARGE + 1, byte: LARGE }), is_empty)
+    });
+    let said = pages.into_iter().chain([prose.of_matches(LARGE, Some(position))]);
+    hint.prose = said.max_by_key(String::len).unwrap_or_default();
     hint.render().len() + "+99999\n".len()
 }

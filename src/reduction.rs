@@ -8,11 +8,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::backend::{Backend, BackendError, Location};
-use crate::clear::{Ledger, Plan, Request};
+use crate::clear::{Ledger, Plan, Request, pass};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Conversation, Format, Messages};
+use crate::handler::guard_future;
 use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
@@ -55,7 +56,7 @@ impl ToolReduction {
 
     /// A builder with what the measurements say, see [`Settings::recommended`].
     pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default().settings(Settings::recommended()).backend(backend)
+        Builder::default().settings(Settings::recommended(), crate::backend::open).backend(backend)
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
@@ -130,8 +131,14 @@ impl ToolReduction {
     /// As [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
         let request = Request { tools: turn.tools, last_usage: turn.last_usage };
-        let plan = Plan::counted_elsewhere(&self.session, &self.ledger, turn.conversation, request).await;
-        Ok(plan.commit().await?.apply(turn.conversation))
+        let mut report = pass(&self.session, &self.ledger, turn.conversation, request).await?;
+        if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
+            let call = async { callback(turn.conversation, &report).await };
+            let problem = guard_future("clear_post_process", call).await.err();
+            report.post_process_error = problem.map(|error| error.to_string());
+        }
+        self.session.observe(&report);
+        Ok(report)
     }
 
     /// Decides what a clear pass would do. Nothing is stored and nothing is changed.

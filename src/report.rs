@@ -16,6 +16,8 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// What the clear pass counted; `None` in a truncation.
     pub tokens: Option<TokenCount>,
+    /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
+    pub post_process_error: Option<String>,
 }
 
 /// The moment that a report is about.
@@ -81,7 +83,7 @@ pub struct Decision {
     pub tokens: Option<Change>,
     /// Where the original is, one location for each stored part.
     pub locations: Vec<Location>,
-    /// What the store said, if it failed.
+    /// What the store said, or a handler or callback, if it failed.
     pub error: Option<String>,
 }
 
@@ -115,6 +117,8 @@ pub enum Subject {
     Result,
     /// The arguments of a call.
     Arguments,
+    /// All messages of a round; tool and id are those of its first call.
+    Round,
 }
 
 /// What was done.
@@ -132,7 +136,11 @@ pub enum Outcome {
     Shortened,
     /// It was replaced before, and the loop handed in the original again: replaced by the same bytes.
     Repeated,
-    /// It was replaced, and could not be stored: what is not shown is lost.
+    /// The rewriter replaced it, and it is stored as a whole.
+    Rewritten,
+    /// A handler replaced it, and what it gave to be stored is stored.
+    Replaced,
+    /// It was replaced, and could not be stored or a handler stored nothing: what is not shown is lost.
     Lost,
     /// Nothing.
     Kept(Reason),
@@ -153,8 +161,10 @@ pub enum Reason {
     Excluded,
     /// It is an error, and short enough to stay.
     ShortError,
-    /// It is a hint already.
+    /// It is a hint already, or what a handler put there.
     AlreadyHint,
+    /// A handler keeps it.
+    Handler,
     /// A hint would not be shorter.
     NoGain,
     /// The pass reached its target before its turn came.
@@ -186,16 +196,16 @@ impl Report {
         self.decisions.iter().filter(|d| d.subject == Subject::Result && d.outcome.is_change()).count()
     }
 
-    /// How many tokens the conversation is shorter now.
+    /// How many tokens the conversation is shorter now; 0 if handlers made it longer.
     #[must_use]
     pub fn cleared_input_tokens(&self) -> u64 {
-        self.decisions.iter().filter_map(|decision| decision.tokens).map(Change::saved).sum()
+        saved(self.decisions.iter().filter_map(|decision| decision.tokens))
     }
 
-    /// How many bytes of content the conversation is shorter now.
+    /// How many bytes of content the conversation is shorter now; 0 if handlers made it longer.
     #[must_use]
     pub fn saved_bytes(&self) -> u64 {
-        self.decisions.iter().map(|decision| decision.bytes.saved()).sum()
+        saved(self.decisions.iter().map(|decision| decision.bytes))
     }
 
     /// Whether anything was changed.
@@ -209,7 +219,17 @@ impl Report {
         for decision in &self.decisions {
             decision.trace();
         }
+        if let Some(error) = &self.post_process_error {
+            tracing::warn!(error, "clear_post_process failed");
+        }
     }
+}
+
+/// What handlers put there may be longer: that counts too.
+fn saved(changes: impl Iterator<Item = Change>) -> u64 {
+    let (before, after) =
+        changes.fold((0, 0), |(before, after), change| (before + change.before, after + change.after));
+    u64::saturating_sub(before, after)
 }
 
 impl Decision {
@@ -234,7 +254,7 @@ impl Decision {
         }
         match self.outcome {
             Outcome::Lost => event!(warn, "tool result lost"),
-            _ if self.error.is_some() => event!(warn, "tool result not stored"),
+            _ if self.error.is_some() => event!(warn, "tool result not treated as configured"),
             Outcome::Kept(_) => event!(debug, "tool result kept"),
             _ => event!(info, "tool result reduced"),
         }

@@ -1,6 +1,6 @@
 //! What a round is: which call a result answers, and how old it is. The clear pass and the reducers of messages share it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::format::{Call, Conversation, PartRef, Piece, ResultHead, Role};
 
@@ -109,6 +109,45 @@ impl<'c> Outline<'c> {
         let by_call = || slot.call.map(|call| self.calls[call].is.name);
         slot.head.name.or_else(by_call).unwrap_or_default()
     }
+}
+
+/// The messages of each round that holds one of `slots`, given as message and slot: those of its turn, and those of the results of
+/// its calls. A round that shares a message with a person or with another round is not among them.
+pub(crate) fn rounds_of(conversation: &dyn Conversation, slots: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let outline = Outline::of(conversation);
+    let wanted: BTreeSet<usize> = outline
+        .slots
+        .iter()
+        .filter(|slot| slot.call.is_some() && slots.contains(&(slot.message, slot.slot)))
+        .map(|slot| slot.round)
+        .collect();
+    let rounds: HashMap<usize, usize> = outline.calls.iter().map(|call| (call.turn, call.round)).collect();
+    // Which rounds a message is part of; `None` is somebody else.
+    let mut parts: Vec<BTreeSet<Option<usize>>> = vec![BTreeSet::new(); conversation.len()];
+    for slot in &outline.slots {
+        parts[slot.message].insert(slot.call.map(|_| slot.round));
+    }
+    let mut turns = Turns::default();
+    for (message, of) in parts.iter_mut().enumerate() {
+        let (mut role, mut is_result) = (Role::User, false);
+        conversation.visit(message, &mut |piece| {
+            turns.see(message, piece);
+            match piece {
+                Piece::Role(new) => (role, is_result) = (new, false),
+                Piece::Result(_) => is_result = true,
+                Piece::Call(_) | Piece::Content(_) if is_result => {}
+                Piece::Call(_) | Piece::Content(_) => {
+                    let is_turn = role == Role::Assistant || matches!(piece, Piece::Call(_));
+                    of.insert(rounds.get(&turns.begun).copied().filter(|_| is_turn));
+                }
+            }
+        });
+    }
+    let members = |round: &usize| {
+        let messages: Vec<usize> = (0..parts.len()).filter(|message| parts[*message].contains(&Some(*round))).collect();
+        messages.iter().all(|message| parts[*message].len() == 1).then_some(messages)
+    };
+    wanted.iter().filter_map(members).collect()
 }
 
 #[derive(Default)]

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::config::{Policy, Settings};
-use crate::hint::Language;
+use crate::content::ToolCall;
+use crate::handler::{GenId, PostProcess, guard};
+use crate::hint::{Language, Prose};
 use crate::report::Report;
-use crate::store::{Roots, Stored, session_segment};
+use crate::store::{Id, Phase, Roots, Stored, session_segment};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
@@ -27,8 +29,12 @@ pub(crate) struct Session {
 /// What all sessions share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    pub(crate) prose: Prose,
     pub(crate) default: Policy,
     pub(crate) policies: HashMap<String, Policy>,
+    /// What names the ids of stored content, by phase.
+    pub(crate) gen_ids: [Option<GenId>; 2],
+    pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
 }
 
@@ -36,7 +42,7 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("settings", &self.shared.settings)
-            .field("backend", &self.shared.default.backend)
+            .field("hooks", &self.shared.default.hooks)
             .field("roots", &self.roots)
             .finish_non_exhaustive()
     }
@@ -61,7 +67,7 @@ impl Session {
             let location = backend.locate(&key);
             Some(Stored { backend: backend.clone(), key, location })
         };
-        let mut backends = policies.filter_map(|policy| policy.backend.as_ref());
+        let mut backends = policies.filter_map(|policy| policy.backend());
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
     }
 
@@ -74,6 +80,15 @@ impl Session {
         self.shared.default.clears || self.shared.policies.values().any(|policy| policy.clears)
     }
 
+    /// What the call's result is stored under in `phase`, and what a callback did wrong that was to say so.
+    pub(crate) fn id_of(&self, phase: Phase, id: &str, call: impl FnOnce() -> ToolCall) -> (Id, Option<String>) {
+        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (Id::of_call(id), None) };
+        match guard("the callback that names ids", || generate(&call())) {
+            Ok(given) => Id::given_or(&given, id),
+            Err(error) => (Id::of_call(id), Some(error.to_string())),
+        }
+    }
+
     pub(crate) fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -84,6 +99,11 @@ impl Session {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// The sentences of hints.
+    pub(crate) fn prose(&self) -> &Prose {
+        &self.shared.prose
     }
 
     pub(crate) fn language(&self) -> Language {
@@ -103,6 +123,11 @@ impl Session {
     pub(crate) fn page_room(&self, tool: &str) -> usize {
         let policy = self.policy(tool);
         if policy.truncates { policy.limit.safe_bytes().min(MAX_PAGE) } else { MAX_PAGE }
+    }
+
+    /// What runs after a pass that changed something.
+    pub(crate) fn post_process(&self) -> Option<&PostProcess> {
+        self.shared.post_process.as_ref()
     }
 
     pub(crate) fn observe(&self, report: &Report) {

@@ -18,6 +18,52 @@ pub(crate) const BLOCK: u64 = 1 << 20;
 /// As long as any digest in a name.
 pub(crate) const DIGEST_EXAMPLE: &str = "0123456789abcdef";
 
+/// The longest id, in bytes, that a callback or a handler gives.
+const MAX_GIVEN: usize = 200;
+
+/// What a result is stored under: the id of its call, or one that a user's code gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Id {
+    text: String,
+    is_given: bool,
+}
+
+impl Id {
+    /// A model wrote it.
+    pub(crate) fn of_call(id: &str) -> Self {
+        Self { text: id.to_owned(), is_given: false }
+    }
+
+    /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
+    pub(crate) fn given_or(given: &str, call: &str) -> (Self, Option<String>) {
+        if given.len() <= MAX_GIVEN && is_safe_segment(given) {
+            return (Self { text: given.to_owned(), is_given: true }, None);
+        }
+        let problem = format!(
+            "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-'; the call's was used",
+            serde_json::Value::from(given.get(..given.floor_char_boundary(MAX_ID)).unwrap_or_default())
+        );
+        (Self::of_call(call), Some(problem))
+    }
+
+    /// Whether user's code gave it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given
+    }
+
+    /// The name that it gives to any content, if it is a safe one.
+    pub(crate) fn name(&self) -> Option<Name> {
+        let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
+        let is_safe = self.text.len() <= most && is_safe_segment(&self.text);
+        is_safe.then(|| Name { stem: self.text.clone(), ending: "", is_digest: false })
+    }
+
+    /// The name of `content`: a digest of it where the id is no safe name.
+    pub(crate) fn name_of(&self, content: &[u8]) -> Name {
+        self.name().unwrap_or_else(|| Name::of_digest(digest(content)))
+    }
+}
+
 /// Why content is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -69,17 +115,6 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// `id` was written by a model: only a safe one becomes a name, as it is.
-    pub(crate) fn of(id: &str, content: &[u8]) -> Self {
-        Self::of_id(id).unwrap_or_else(|| Self::of_digest(digest(content)))
-    }
-
-    /// The name that `id` gives to any content, if it is a safe one.
-    pub(crate) fn of_id(id: &str) -> Option<Self> {
-        let is_safe = id.len() <= MAX_ID && is_safe_segment(id);
-        is_safe.then(|| Self { stem: id.to_owned(), ending: "", is_digest: false })
-    }
-
     /// The name of content that has this digest, and no name of its own.
     pub(crate) fn of_digest(digest: String) -> Self {
         Self { stem: digest, ending: "", is_digest: true }
@@ -96,6 +131,12 @@ impl Name {
     /// The name of a call's arguments.
     pub(crate) fn arguments(mut self) -> Self {
         self.stem.push_str("-args");
+        self
+    }
+
+    /// The name of all of a round.
+    pub(crate) fn round(mut self) -> Self {
+        self.stem.push_str("-round");
         self
     }
 
@@ -150,8 +191,8 @@ pub(crate) fn longest_session() -> String {
 }
 
 /// As long as a key gets below `roots`.
-pub(crate) fn longest_key(roots: &Roots) -> Key {
-    let stem = "x".repeat(MAX_ID + MAX_SUFFIX);
+pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
+    let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
     key(roots, Phase::Truncate, &Name { stem, ending: "", is_digest: false }.with_digest(DIGEST_EXAMPLE))
 }
 
@@ -285,25 +326,26 @@ impl Stored {
 
 /// A segment for the session `id`: the id where that is safe, else its digest.
 pub(crate) fn session_segment(id: &str) -> String {
-    Name::of(id, id.as_bytes()).file()
+    Id::of_call(id).name_of(id.as_bytes()).file()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn name(id: &str) -> Name {
+        Id::of_call(id).name_of(b"")
+    }
+
     #[test]
     fn l6_hostile_ids_become_digests() {
         let long = "x".repeat(2_000);
         for id in ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", &long] {
-            assert_eq!(Name::of(id, b"content").file(), digest(b"content"), "{id:?}");
+            assert_eq!(Id::of_call(id).name_of(b"content").file(), digest(b"content"), "{id:?}");
         }
-        assert_eq!(Name::of("call_1", b"content").file(), "call_1");
-        assert_eq!(Name::of("call_1", b"").part(2).with_ending("image/png").file(), "call_1-2.png");
-        assert_eq!(
-            Name::of("call_1", b"").arguments().with_digest(&digest(b"")).file(),
-            "call_1-args-e3b0c44298fc1c14"
-        );
+        assert_eq!(name("call_1").file(), "call_1");
+        assert_eq!(name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
+        assert_eq!(name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
     }
 
     #[test]
@@ -325,6 +367,7 @@ mod tests {
     #[test]
     fn the_longest_name_fits_a_key() {
         let roots = Roots::default().below(&"x".repeat(200)).below(&"x".repeat(199)).below(&longest_session());
-        assert!(longest_key(&roots).as_str().len() > 400 + 2 * MAX_ID);
+        assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * MAX_ID);
+        assert!(longest_key(&roots, true).as_str().len() > 400 + MAX_ID + MAX_GIVEN);
     }
 }

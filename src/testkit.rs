@@ -1,4 +1,5 @@
-//! What tests of stores, and of code that uses stores, need: the suite of the contract, and a store that fails on cue.
+//! What tests of stores and formats, and of code that uses them, need: the suites of their contracts, and a store that fails on
+//! cue.
 //!
 //! All of it panics where a test should fail. It belongs among your dev-dependencies:
 //!
@@ -12,5 +13,6 @@
 
 pub mod backend;
 mod faulty;
+pub mod format;
 
 pub use faulty::{Fault, Faulty};

@@ -4,16 +4,20 @@
 //! at the end [`cut`] decides what is shown.
 
 mod cut;
+mod handled;
 mod run;
 mod save;
 mod splitter;
 mod stream;
 mod text;
 
+use std::sync::Arc;
+
 use futures_util::StreamExt;
 
 use crate::content::{Body, Chunk, Part, Parts, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
+use crate::handler::{HandlerError, TruncHandler};
 use crate::hint::Placement;
 use crate::report::{self, Report};
 use crate::session::Session;
@@ -75,6 +79,25 @@ impl From<Truncated> for ToolOutput {
 
 /// Reads the result to its end and says what is to be shown of it.
 pub(crate) async fn truncate(session: &Session, call: &ToolCall, output: ToolOutput) -> Result<Truncated, Error> {
+    match handler(session, call) {
+        Some(handler) => handled::truncate(session, call, &*handler, output).await,
+        None => treat(session, call, output, None).await,
+    }
+}
+
+/// Who decides about the tool's results, if a user does.
+fn handler(session: &Session, call: &ToolCall) -> Option<Arc<dyn TruncHandler>> {
+    let policy = session.policy(&call.name);
+    policy.hooks.trunc_handler.clone().filter(|_| policy.truncates)
+}
+
+/// The default treatment. `problem` is why there is no other.
+async fn treat(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+    problem: Option<HandlerError>,
+) -> Result<Truncated, Error> {
     let ToolOutput { body, is_error } = output;
     let Some(mut run) = Run::new(session, call, Placement::First, matches!(body, Body::Stream(_))) else {
         let (parts, interrupted) = ToolOutput { body, is_error }.into_parts().await;
@@ -101,9 +124,9 @@ pub(crate) async fn truncate(session: &Session, call: &ToolCall, output: ToolOut
     }
     let (rest, report) = run.finish(interrupted.is_some()).await?;
     rest.into_iter().for_each(|chunk| parts.push(chunk));
-    Ok(Truncated { parts: parts.finish(), is_error, interrupted, report })
+    Ok(handled::noted(Truncated { parts: parts.finish(), is_error, interrupted, report }, problem))
 }
 
 fn nothing_done() -> Report {
-    Report { phase: report::Phase::Truncate, decisions: Vec::new(), tokens: None }
+    Report { phase: report::Phase::Truncate, ..Report::default() }
 }

@@ -298,7 +298,7 @@ async fn c8_without_a_backend_results_are_gone_and_the_hint_says_so() {
     let mut messages = three_rounds();
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(report.decisions[0].outcome, Outcome::Lost);
-    insta::assert_snapshot!(text(content(&messages[1])), @"[offcut/1 cleared 3492B/400L 75 -] Old result of grep, removed and not stored. Call grep again if you need it.");
+    insta::assert_snapshot!(text(content(&messages[1])), @"[offcut/1 cleared 3492B/400L 73 -] Old result of grep, removed and not stored. Call it again if you need it.");
     let again = messages.clone();
     assert!(!clear(&reduction, &mut messages).await.is_change());
     assert_eq!(messages, again);

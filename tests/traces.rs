@@ -92,8 +92,8 @@ fn tight() -> Builder {
 
 fn configurations() -> [(&'static str, Builder); 3] {
     [
-        ("recommended", ToolReduction::builder().settings(Settings::recommended())),
-        ("eino", ToolReduction::builder().settings(Settings::eino())),
+        ("recommended", ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open)),
+        ("eino", ToolReduction::builder().settings(Settings::eino(), offcut::backend::open)),
         ("tight", tight()),
     ]
 }

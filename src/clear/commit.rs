@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
-use super::ledger::{Origin, Replacement, lock, print_of_call, print_of_result};
-use super::{Action, Choice, Committed, Edit, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
-use crate::backend::{BackendError, ErrorKind, Location};
+use super::given::NotDone;
+use super::ledger::{Origin, Put, lock, print_of_call, print_of_result};
+use super::{Action, Choice, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
+use crate::backend::{ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
-use crate::hint::{Facts, Hint, Kind, Language, count_lines};
-use crate::preview::holds_only;
-use crate::read_back::is_genuine;
+use crate::read_back::{Said, shows_only, texts_in};
 use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::tokens::{Meter, Text};
@@ -52,24 +50,27 @@ impl Plan {
                         }
                         report.decisions[index] = decision;
                     }
-                    Compared::Ready(mut edit, gain) if !choice.takes(gain) => {
-                        edit.decision.keep(Reason::TargetReached);
-                        report.decisions[edit.index] = edit.decision;
-                    }
+                    Compared::Ready(edit, gain) if !choice.takes(gain) => edit.keep(&mut report, Reason::TargetReached),
                     Compared::Ready(edit, _) => compared.push(edit),
                 }
             }
         }
         if choice.is_too_little() {
-            for mut edit in compared.drain(..) {
-                edit.decision.keep(Reason::TooLittle);
-                report.decisions[edit.index] = edit.decision;
+            for edit in compared.drain(..) {
+                edit.keep(&mut report, Reason::TooLittle);
             }
         }
         let stored: Vec<Result<Stored, Error>> =
             stream::iter(compared.into_iter().map(|edit| store_edit(&session, edit))).buffered(AT_ONCE).collect().await;
         for outcome in stored {
-            let Stored { index, decision, ready: stored } = outcome?;
+            let Stored { index, decision, arguments, ready: stored } = outcome?;
+            // What was said of the arguments holds only if they are replaced.
+            if let Some(at) = arguments {
+                match decision.outcome {
+                    Outcome::Kept(reason) => report.decisions[at].keep(reason),
+                    outcome => report.decisions[at].outcome = outcome,
+                }
+            }
             report.decisions[index] = decision;
             ready.extend(stored);
         }
@@ -91,7 +92,26 @@ struct NewEdit {
     decision: Decision,
     place: Place,
     original: Origin,
-    lines: Vec<Line>,
+    content: Content,
+}
+
+/// What is put there.
+enum Content {
+    Lines(Vec<Line>),
+    Given(Box<Given>),
+}
+
+impl NewEdit {
+    /// It is not done.
+    fn keep(mut self, report: &mut Report, reason: Reason) {
+        self.decision.keep(reason);
+        report.decisions[self.index] = self.decision;
+        if let Content::Given(given) = self.content
+            && let Some(arguments) = given.arguments
+        {
+            report.decisions[arguments.index].keep(reason);
+        }
+    }
 }
 
 impl Edit {
@@ -103,17 +123,32 @@ impl Edit {
                 ready.push(Ready { decision: index, place, original, replacement, is_repeat: true });
                 None
             }
-            Action::Hints(decision, lines) => Some(NewEdit { index, decision, place, original, lines }),
+            Action::Hints(decision, lines) => {
+                Some(NewEdit { index, decision, place, original, content: Content::Lines(lines) })
+            }
+            Action::Given(decision, given) => {
+                Some(NewEdit { index, decision, place, original, content: Content::Given(given) })
+            }
         }
     }
 }
 
 async fn compare_edit(session: &Session, edit: NewEdit, is_enough: bool) -> Compared {
-    let NewEdit { index, mut decision, place, original, lines } = edit;
+    let NewEdit { index, mut decision, place, original, content } = edit;
+    let lines = match content {
+        Content::Lines(lines) => lines,
+        Content::Given(given) => {
+            let gain = given.gain(&decision);
+            let content = Content::Given(given);
+            return Compared::Ready(NewEdit { index, decision, place, original, content }, gain);
+        }
+    };
     let outcome =
         if is_enough { Err(Reason::TargetReached) } else { compare_lines(session, place, lines, &mut decision).await };
     match outcome {
-        Ok((lines, gain)) => Compared::Ready(NewEdit { index, decision, place, original, lines }, gain),
+        Ok((lines, gain)) => {
+            Compared::Ready(NewEdit { index, decision, place, original, content: Content::Lines(lines) }, gain)
+        }
         Err(reason) => {
             decision.keep(reason);
             Compared::Kept(index, decision, original)
@@ -147,35 +182,37 @@ async fn compare_lines(
 struct Stored {
     index: usize,
     decision: Decision,
-    /// `None` if the slot stays as it is.
-    ready: Option<Ready>,
+    /// The index of the decision about the arguments that go with it.
+    arguments: Option<usize>,
+    /// Empty if the slot stays as it is.
+    ready: Vec<Ready>,
 }
 
 async fn store_edit(session: &Session, edit: NewEdit) -> Result<Stored, Error> {
-    let NewEdit { index, mut decision, place, original, lines } = edit;
-    let ready = match store_lines(session, place, lines, &mut decision).await {
-        Ok(replacement) => {
+    let NewEdit { index, mut decision, place, original, content } = edit;
+    let mut arguments = None;
+    let ready = match content {
+        Content::Lines(lines) => store_lines(session, place, lines, &mut decision).await.map(|replacement| {
             let replacement = Arc::new(replacement);
-            Some(Ready { decision: index, place, original, replacement, is_repeat: false })
+            vec![Ready { decision: index, place, original, replacement, is_repeat: false }]
+        }),
+        Content::Given(given) => {
+            arguments = given.arguments.as_ref().map(|arguments| arguments.index);
+            given.save(session, index, &mut decision, place, original).await
         }
-        Err(Unsaid::Kept(reason)) => {
+    };
+    let ready = match ready {
+        Ok(ready) => ready,
+        Err(NotDone::Kept(reason)) => {
             decision.keep(reason);
-            None
+            Vec::new()
         }
-        Err(Unsaid::Failed(source)) => {
+        Err(NotDone::Failed(source)) => {
             let Decision { tool, call_id, .. } = decision;
             return Err(Error::Offload { tool, call_id, source });
         }
     };
-    Ok(Stored { index, decision, ready })
-}
-
-/// Why lines can't be said.
-enum Unsaid {
-    /// The slot stays as it is.
-    Kept(Reason),
-    /// The store failed, and that is to fail.
-    Failed(BackendError),
+    Ok(Stored { index, decision, arguments, ready })
 }
 
 async fn store_lines(
@@ -183,40 +220,40 @@ async fn store_lines(
     place: Place,
     lines: Vec<Line>,
     decision: &mut Decision,
-) -> Result<Replacement, Unsaid> {
+) -> Result<Put, NotDone> {
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
         let (text, location) = match line {
             Line::Ready(text, location) => (text, location),
             Line::Store(store) => save(session, *store, decision).await?,
-            Line::Shorten(_) => return Err(Unsaid::Kept(Reason::Unverified)),
+            Line::Shorten(_) => return Err(NotDone::Kept(Reason::Unverified)),
         };
         texts.push(text);
         decision.locations.extend(location);
     }
     let replacement = replacement(place, texts.join("\n"));
     // A text that says "not saved" was not reckoned with before.
-    let (bytes, tokens) = size(session, &replacement, decision).map_err(Unsaid::Kept)?;
+    let (bytes, tokens) = size(session, &replacement, decision).map_err(NotDone::Kept)?;
     decision.bytes.after = bytes;
     decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
     Ok(replacement)
 }
 
-fn replacement(place: Place, text: String) -> Replacement {
+fn replacement(place: Place, text: String) -> Put {
     match place {
-        Place::Result { .. } => Replacement::Parts(vec![Part::Text(text)]),
-        Place::Arguments { .. } => Replacement::Arguments(cleared_arguments(&text)),
+        Place::Result { .. } => Put::Parts(vec![Part::Text(text)]),
+        Place::Arguments { .. } => Put::Arguments(cleared_arguments(&text)),
     }
 }
 
 /// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
-fn size(session: &Session, replacement: &Replacement, decision: &Decision) -> Result<(u64, u64), Reason> {
+fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u64, u64), Reason> {
     let text = match replacement {
-        Replacement::Parts(parts) => match &parts[..] {
+        Put::Parts(parts) => match &parts[..] {
             [Part::Text(text)] => text,
             _ => return Err(Reason::NoGain),
         },
-        Replacement::Arguments(text) => text,
+        Put::Arguments(text) => text,
     };
     let (bytes, tokens) = (text.len() as u64, session.meter().text(text));
     if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before) {
@@ -228,6 +265,7 @@ fn size(session: &Session, replacement: &Replacement, decision: &Decision) -> Re
 /// The short hint, if what is shown is what is stored; else what there is to do otherwise.
 async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Reason> {
     let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = shorten;
+    let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader() };
     let content = match stored.whole().await {
         Ok(content) => content,
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -237,7 +275,7 @@ async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision)
             return Err(Reason::StoreFailed);
         }
     };
-    let Some(content) = content.filter(|content| matches_stored(session, &shown, content)) else {
+    let Some(content) = content.filter(|content| shows_only(&shown, content, said)) else {
         // No genuine page of what is stored is a text like any other.
         decision.outcome = Outcome::Cleared;
         return otherwise.map(|otherwise| *otherwise).ok_or(Reason::Unverified);
@@ -251,7 +289,7 @@ async fn save(
     session: &Session,
     store: ToStore,
     decision: &mut Decision,
-) -> Result<(String, Option<Location>), Unsaid> {
+) -> Result<(String, Option<Location>), NotDone> {
     let ToStore { backend, target, content, draft } = store;
     let error = match target.save(&backend, content).await {
         Ok(location) => return Ok((draft.render(session, Some(location.clone())), Some(location))),
@@ -259,8 +297,8 @@ async fn save(
     };
     decision.error = Some(error.to_string());
     match session.settings().on_offload_error {
-        OnOffloadError::KeepOriginal => Err(Unsaid::Kept(Reason::StoreFailed)),
-        OnOffloadError::Fail => Err(Unsaid::Failed(error)),
+        OnOffloadError::KeepOriginal => Err(NotDone::Kept(Reason::StoreFailed)),
+        OnOffloadError::Fail => Err(NotDone::Failed(error)),
         OnOffloadError::PreviewOnly => {
             decision.outcome = Outcome::Lost;
             Ok((draft.render(session, None), None))
@@ -268,39 +306,18 @@ async fn save(
     }
 }
 
-/// Whether all that a hint shows is what it says is stored, so that the hint can be cut and nothing is lost by it. Anybody can
-/// write a text that looks like a hint.
-fn matches_stored(session: &Session, shown: &Hint, content: &Bytes) -> bool {
-    if shown.kind != Kind::Truncated {
-        return is_genuine(shown, content);
-    }
-    let Some((parts, text)) = texts_in(shown, content) else { return false };
-    let is_said = Language::ALL.into_iter().any(|language| {
-        [session.reader(), None].into_iter().any(|reader| {
-            let facts = Facts { reader, parts, ..Facts::default() };
-            language.prose().of_hint(shown, facts) == shown.prose
-        })
-    });
-    is_said
-        && shown.bytes == content.len() as u64
-        && shown.lines.is_none_or(|lines| lines == count_lines(content))
-        && holds_only(&shown.preview, &String::from_utf8_lossy(text))
-}
-
-/// What can be shown of stored content, and how many texts it is if they were joined.
-fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
-    if !hint.notes.joined {
-        return Some((0, content));
-    }
-    let feed = content.iter().position(|byte| *byte == b'\n')?;
-    let manifest: serde_json::Value = serde_json::from_slice(&content[..feed]).ok()?;
-    Some((manifest.get("offcut_parts")?.as_array()?.len(), &content[feed + 1..]))
-}
-
 impl Committed {
     /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored is left alone and reported as
     /// changed meanwhile.
     pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
+        let session = self.session.clone();
+        let report = self.put(conversation);
+        session.observe(&report);
+        report
+    }
+
+    /// The same, and nobody is shown the report.
+    pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
         let Self { session, ledger, ready, unverified, anchor, mut report } = self;
         let mut ledger = lock(&ledger);
         for Ready { decision, place, original, replacement, is_repeat } in ready {
@@ -309,10 +326,10 @@ impl Committed {
                 continue;
             }
             match (place, &*replacement) {
-                (Place::Result { message, slot }, Replacement::Parts(parts)) => {
+                (Place::Result { message, slot }, Put::Parts(parts)) => {
                     conversation.replace_result(message, slot, parts.clone());
                 }
-                (Place::Arguments { message, call }, Replacement::Arguments(arguments)) => {
+                (Place::Arguments { message, call }, Put::Arguments(arguments)) => {
                     conversation.replace_arguments(message, call, arguments.clone());
                 }
                 _ => continue,
@@ -333,7 +350,6 @@ impl Committed {
         ledger.record_sent(conversation.len(), counted.map(|tokens| tokens.counted.saturating_sub(saved)));
         drop(ledger);
         report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        session.observe(&report);
         report
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprin
 
 /// What takes the place of a result or of a call's arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Replacement {
+pub(super) enum Put {
     Parts(Vec<Part>),
     Arguments(String),
 }
@@ -76,7 +76,7 @@ pub(super) enum Replacement {
 /// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Replacement>>, AsItIs>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Put>>, AsItIs>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
     /// What looks like a hint of ours and is not: it need not be compared again.
@@ -111,9 +111,14 @@ impl Ledger {
         self.replacements.contains_key(&print) && self.originals.get(&print).is_none_or(|original| *original == print)
     }
 
-    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Arc<Replacement>) {
+    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Arc<Put>) {
         self.originals.insert(replaced, original.print);
         self.replacements.entry(original.print).or_default().insert(original.nth, replacement);
+    }
+
+    /// Whether `print` is of what took the place of something.
+    pub(super) fn has_put(&self, print: Fingerprint) -> bool {
+        self.originals.get(&print).is_some_and(|original| *original != print)
     }
 
     pub(super) fn record_unverified(&mut self, print: Fingerprint) {
@@ -166,7 +171,7 @@ pub(super) struct Origin {
     pub(super) print: Fingerprint,
     pub(super) nth: usize,
     /// What it was replaced by before.
-    pub(super) replacement: Option<Arc<Replacement>>,
+    pub(super) replacement: Option<Arc<Put>>,
 }
 
 #[derive(Debug)]
@@ -214,14 +219,14 @@ mod tests {
             print_of_result(&self.meter, head, &[PartRef::Text(text)])
         }
 
-        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Replacement>>> {
+        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Put>>> {
             let mut walk = self.ledger.walk();
             conversation.iter().map(|text| walk.next(self.print(text)).replacement).collect()
         }
     }
 
-    fn replacement(text: &str) -> Arc<Replacement> {
-        Arc::new(Replacement::Parts(vec![text.into()]))
+    fn replacement(text: &str) -> Arc<Put> {
+        Arc::new(Put::Parts(vec![text.into()]))
     }
 
     #[test]

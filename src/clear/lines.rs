@@ -14,7 +14,7 @@ use crate::format::{Data, PartRef};
 use crate::hint::{Hint, Kind, Placement, count_lines};
 use crate::session::Session;
 use crate::store::Stored;
-use crate::store::{Name, Phase, Target};
+use crate::store::{Id, Name, Phase, Target};
 
 /// A longer link is stored like any other content.
 const MAX_LINK: usize = 2048;
@@ -32,7 +32,7 @@ pub(super) struct Liner<'a> {
 /// The result or call that a line is about.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'s> {
-    pub(super) id: &'s str,
+    pub(super) id: &'s Id,
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
 }
@@ -95,17 +95,17 @@ impl<'a> Liner<'a> {
             PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
             PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
         };
-        let name = Name::of(of.id, &content).part(number);
+        let name = of.id.name_of(&content).part(number);
         let name = mime.map_or_else(|| name.clone(), |mime| name.clone().with_ending(mime));
         let draft = draft(of.tool, mime, &content, preview);
-        self.store(of.policy, &name, content, draft)
+        self.store(of, &name, content, draft)
     }
 
     /// What a call's arguments become.
     pub(super) fn arguments(&mut self, of: Source<'_>, content: Bytes) -> Line {
-        let name = Name::of(of.id, &content).arguments();
+        let name = of.id.name_of(&content).arguments();
         let draft = Draft { is_arguments: true, ..draft(of.tool, None, &content, String::new()) };
-        self.store(of.policy, &name, content, draft)
+        self.store(of, &name, content, draft)
     }
 
     /// What a hint becomes that is longer than it needs to be.
@@ -119,22 +119,26 @@ impl<'a> Liner<'a> {
         short.hint.notes = shown.notes;
         let otherwise = matches!(shown.kind, Kind::Page { .. } | Kind::Matches).then(|| {
             let content = Bytes::copy_from_slice(text.as_bytes());
-            let name = Name::of(of.id, &content).part(number);
+            let name = of.id.name_of(&content).part(number);
             let draft = draft(of.tool, None, &content, preview.0.show(text, preview.1));
-            Box::new(self.store(of.policy, &name, content, draft))
+            Box::new(self.store(of, &name, content, draft))
         });
         Line::Shorten(Box::new(ToShorten { shown, stored, draft: short, preview, otherwise }))
     }
 
-    /// A hint at stored content; without a backend one that says the content is gone.
-    fn store(&mut self, policy: &Policy, name: &Name, content: Bytes, draft: Draft) -> Line {
-        let Some(backend) = &policy.backend else { return Line::Ready(draft.render(self.session, None), None) };
-        // A name that other content has in this pass is known to be taken.
-        let digest = digest(&content);
+    /// Where `content` is going to be stored: under a name that no other content has in this pass.
+    pub(super) fn target(&mut self, id: &Id, name: &Name, content: &[u8]) -> Target {
+        let digest = digest(content);
         let is_used = *self.names.entry(name.file()).or_insert_with(|| digest.clone()) != digest;
-        let is_taken = is_used || self.is_repeated_id && !name.is_digest();
+        let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
         let make = if is_taken { Target::taken } else { Target::new };
-        let target = make(self.session.roots(), Phase::Clear, name, &content);
+        make(self.session.roots(), Phase::Clear, name, content)
+    }
+
+    /// A hint at stored content; without a backend one that says the content is gone.
+    fn store(&mut self, of: Source<'_>, name: &Name, content: Bytes, draft: Draft) -> Line {
+        let Some(backend) = of.policy.backend() else { return Line::Ready(draft.render(self.session, None), None) };
+        let target = self.target(of.id, name, &content);
         Line::Store(Box::new(ToStore { backend: Arc::clone(backend), target, content, draft }))
     }
 }
@@ -176,14 +180,14 @@ impl ToStore {
 }
 
 /// The bytes of media. Base64 is decoded only if that loses nothing: encoding them again gives the same text.
-fn decode(data: Data<'_>) -> Option<Bytes> {
+pub(super) fn decode(data: Data<'_>) -> Option<Bytes> {
     match data {
         Data::Bytes(bytes) => Some(bytes.clone()),
         Data::Base64(text) => STANDARD.decode(text).ok().map(Bytes::from),
     }
 }
 
-fn raw(data: Data<'_>) -> Bytes {
+pub(super) fn raw(data: Data<'_>) -> Bytes {
     match data {
         Data::Bytes(bytes) => bytes.clone(),
         Data::Base64(text) => Bytes::copy_from_slice(text.as_bytes()),

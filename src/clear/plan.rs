@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::known::{All, Known, part_bytes};
-use super::ledger::{Ledger, Replacement, lock};
+use super::ledger::{Ledger, Put, lock};
 use super::lines::{Liner, Source};
 use super::survey::{Found, Survey};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
+use crate::content::ToolCall;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
 use crate::hint::Hint;
 use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
 use crate::rounds::{Age, CallSite, Outline, Slot};
 use crate::session::Session;
+use crate::store::Phase;
 use crate::tokens::Text;
 
 impl Plan {
@@ -98,24 +100,24 @@ fn survey<'c>(
     Survey::of(session.meter(), &lock(ledger), conversation, request, threshold)
 }
 
-struct Planner<'a> {
-    session: &'a Session,
-    ledger: &'a Ledger,
+pub(super) struct Planner<'a> {
+    pub(super) session: &'a Session,
+    pub(super) ledger: &'a Ledger,
     /// What is decided, by place in the conversation.
-    report: Report,
+    pub(super) report: Report,
     edits: Vec<Edit>,
     /// What is repeated, and not decided anew.
-    repeated: HashSet<Place>,
-    candidates: Vec<Candidate>,
+    pub(super) repeated: HashSet<Place>,
+    pub(super) candidates: Vec<Candidate>,
     /// What will never be decided otherwise.
     settled: Vec<(Fingerprint, Reason)>,
-    liner: Liner<'a>,
+    pub(super) liner: Liner<'a>,
 }
 
 /// What may go, with what that gains at least.
-struct Candidate {
-    edit: Edit,
-    gain: u64,
+pub(super) struct Candidate {
+    pub(super) edit: Edit,
+    pub(super) gain: u64,
 }
 
 impl Candidate {
@@ -157,14 +159,14 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Arc<Replacement>) {
+    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Arc<Put>) {
         let meter = self.session.meter();
         let (bytes, tokens) = match &*replacement {
-            Replacement::Parts(parts) => {
+            Put::Parts(parts) => {
                 let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
                 sizes.fold((0, 0), |(bytes, tokens), part| (bytes + part.0, tokens + part.1))
             }
-            Replacement::Arguments(arguments) => (arguments.len() as u64, meter.text(arguments)),
+            Put::Arguments(arguments) => (arguments.len() as u64, meter.text(arguments)),
         };
         decision.outcome = Outcome::Repeated;
         decision.bytes.after = bytes;
@@ -179,9 +181,9 @@ impl<'a> Planner<'a> {
     /// Decides about every result, oldest first, until the target is reached.
     fn decide(&mut self, all: &All<'a>, counted: u64) {
         let settings = self.session.settings();
-        for (slot, known) in all.outline.slots.iter().zip(&all.results) {
+        for (at, slot) in all.outline.slots.iter().enumerate() {
             self.liner.begin(slot.head.id);
-            self.decide_result(&all.outline, slot, known);
+            self.decide_result(all, at);
             if settings.clear_tool_inputs {
                 self.decide_arguments(all, slot);
             }
@@ -192,12 +194,12 @@ impl<'a> Planner<'a> {
         for candidate in &self.candidates {
             is_certain &= !candidate.has_to_be_compared();
             if !choice.takes(candidate.gain) {
-                self.report.decisions[candidate.edit.decision].keep(Reason::TargetReached);
+                candidate.edit.keep(&mut self.report, Reason::TargetReached);
             }
         }
         if choice.is_too_little() {
             for candidate in &self.candidates {
-                self.report.decisions[candidate.edit.decision].keep(Reason::TooLittle);
+                candidate.edit.keep(&mut self.report, Reason::TooLittle);
             }
             if is_certain {
                 self.candidates.clear();
@@ -205,7 +207,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn decide_result(&mut self, outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) {
+    fn decide_result(&mut self, all: &All<'a>, at: usize) {
+        let (outline, slot, known) = (&all.outline, &all.outline.slots[at], &all.results[at]);
         let place = Place::Result { message: slot.message, slot: slot.slot };
         if self.repeated.contains(&place) {
             return;
@@ -224,11 +227,19 @@ impl<'a> Planner<'a> {
             self.report.decisions.push(decision);
             return;
         }
-        let of = Source { id: slot.head.id, tool: &decision.tool, policy };
+        if let Some(handler) = policy.hooks.clear_handler.clone() {
+            match self.decide_given(&*handler, all, at, &mut decision) {
+                Ok(()) => return,
+                Err(error) => decision.error = error.map(|error| error.to_string()),
+            }
+        }
+        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
+        decision.error = decision.error.or(error);
+        let of = Source { id: &id, tool: &decision.tool, policy };
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts.map(|(part, number)| self.liner.part(of, *part, number)).collect();
         let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
-        let outcome = match (&policy.backend, shortens) {
+        let outcome = match (policy.backend(), shortens) {
             (None, _) => Outcome::Lost,
             (Some(_), true) => Outcome::Shortened,
             (Some(_), false) => Outcome::Cleared,
@@ -263,9 +274,11 @@ impl<'a> Planner<'a> {
             self.report.decisions.push(decision);
             return;
         }
-        let of = Source { id: call.is.id, tool: &decision.tool, policy };
+        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
+        decision.error = error;
+        let of = Source { id: &id, tool: &decision.tool, policy };
         let line = self.liner.arguments(of, text.into_owned().into());
-        let outcome = if policy.backend.is_some() { Outcome::Cleared } else { Outcome::Lost };
+        let outcome = if policy.backend().is_some() { Outcome::Cleared } else { Outcome::Lost };
         self.propose(decision, outcome, place, known, vec![line], |hint| cleared_arguments(&hint));
     }
 
@@ -326,6 +339,24 @@ impl<'a> Planner<'a> {
     }
 }
 
+impl Edit {
+    /// It is not done.
+    fn keep(&self, report: &mut Report, reason: Reason) {
+        report.decisions[self.decision].keep(reason);
+        if let Action::Given(_, given) = &self.action
+            && let Some(arguments) = &given.arguments
+        {
+            report.decisions[arguments.index].keep(reason);
+        }
+    }
+}
+
+/// The call that a result answers, as far as the conversation has it.
+pub(super) fn call_of(outline: &Outline<'_>, slot: &Slot<'_>) -> ToolCall {
+    let arguments = slot.call.map(|call| Text::of_arguments(outline.calls[call].is.arguments).read());
+    ToolCall::new(slot.head.id, outline.tool(slot), arguments.unwrap_or_default())
+}
+
 fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Decision {
     Decision {
         tool: outline.tool(slot).to_owned(),
@@ -340,7 +371,7 @@ fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Dec
     }
 }
 
-fn call_decision(call: &CallSite<'_>, known: &Known) -> Decision {
+pub(super) fn call_decision(call: &CallSite<'_>, known: &Known) -> Decision {
     Decision {
         tool: call.is.name.to_owned(),
         call_id: call.is.id.to_owned(),

@@ -1,6 +1,9 @@
 //! What is wrong with a configuration, and what to do about it.
 
+use std::sync::Arc;
+
 use crate::backend::KeyError;
+use crate::hint::{Language, Sentence, WrongTemplate};
 
 /// A configuration that does not build.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +14,28 @@ pub enum BuildError {
     NoBackend {
         /// The tool, or `None` for all.
         tool: Option<String>,
+    },
+    /// The settings name a store that can't be opened.
+    #[error("the `backend` of {}, `{url}`, can't be opened", of(.tool))]
+    Open {
+        /// The tool, or `None` for all.
+        tool: Option<String>,
+        /// The store's URL.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A policy names a store by its URL, and nobody opened it.
+    #[error(
+        "the `backend` of the tool `{tool}`, `{url}`, was not opened: make the policy part of the settings that \
+         `Builder::settings` takes, or set it with `ToolPolicy::backend`"
+    )]
+    NotOpened {
+        /// The tool.
+        tool: String,
+        /// The store's URL.
+        url: String,
     },
     /// A limit of zero would cut everything.
     #[error("`{field}`{} is 0: set at least 1, or leave the phase out with `{instead}`", of_one(.tool))]
@@ -79,6 +104,16 @@ pub enum BuildError {
     /// The reader has no name.
     #[error("`read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool")]
     NamelessReader,
+    /// A sentence of hints can't be made from its template.
+    #[error("the template `{}.{}` {problem}", .language.name(), .sentence.name())]
+    Template {
+        /// The language.
+        language: Language,
+        /// The sentence.
+        sentence: Sentence,
+        /// What is wrong with it, and what to write instead.
+        problem: String,
+    },
     /// The counter was left out when the crate was compiled.
     #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
     CounterNotCompiledIn {
@@ -93,4 +128,10 @@ fn of_one(tool: &Option<String>) -> String {
 
 fn of(tool: &Option<String>) -> String {
     tool.as_ref().map_or_else(|| "all tools".to_owned(), |tool| format!("the tool `{tool}`"))
+}
+
+impl From<WrongTemplate> for BuildError {
+    fn from(WrongTemplate { language, sentence, problem }: WrongTemplate) -> Self {
+        Self::Template { language, sentence, problem }
+    }
 }

@@ -2,8 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::blocks::{Blocks, read_url, text_of};
 use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -21,23 +22,13 @@ impl OpenAiChat {
     /// One text becomes a string, which every provider accepts; anything else becomes an array of parts.
     #[must_use]
     pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
-        json!({"role": "tool", "tool_call_id": call.id, "content": content_json(content.into())})
+        json!({"role": "tool", "tool_call_id": call.id, "content": BLOCKS.content(content.into())})
     }
 
     /// The calls of an assistant message.
     #[must_use]
     pub fn tool_calls(message: &Value) -> Vec<ToolCall> {
-        let mut calls = Vec::new();
-        Self.visit(message, &mut |piece| {
-            if let Piece::Call(call) = piece {
-                let arguments = match call.arguments {
-                    Arguments::Text(text) => text.to_owned(),
-                    Arguments::Json(value) => value.to_string(),
-                };
-                calls.push(ToolCall::new(call.id, call.name, arguments));
-            }
-        });
-        calls
+        super::tool_calls(&Self, message)
     }
 }
 
@@ -63,18 +54,9 @@ impl Format for OpenAiChat {
             "user" => see(Piece::Role(Role::User)),
             _ => see(Piece::Role(Role::System)),
         }
-        match fields.content {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
-            Some(Value::Array(parts)) => {
-                // One text's unknown fields stay in the message when the text is replaced; of several texts they could not.
-                let are_kept = parts.iter().filter(|part| has_unknown_fields(part)).count() <= 1;
-                for part in parts {
-                    let is_known = are_kept || !has_unknown_fields(part);
-                    see(Piece::Content(if is_known { read_part(part) } else { PartRef::Opaque(part) }));
-                }
-            }
-            Some(other) => see(Piece::Content(PartRef::Json(other))),
+        match fields.role {
+            "tool" | "function" => BLOCKS.visit_slot(fields.content, see),
+            _ => BLOCKS.visit(fields.content, see),
         }
     }
 
@@ -82,15 +64,15 @@ impl Format for OpenAiChat {
         if slot != 0 || !matches!(text_of(message, "role"), "tool" | "function") {
             return;
         }
-        let Value::Object(fields) = message else { return };
-        let content = match fields.get_mut("content").map(Value::take) {
-            Some(Value::Array(old)) => keep_marks(old, parts),
-            _ => content_json(parts),
-        };
-        fields.insert("content".into(), content);
+        if let Value::Object(fields) = message {
+            BLOCKS.replace(fields, "content", parts);
+        }
     }
 
     fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+        if text_of(message, "role") != "assistant" {
+            return;
+        }
         let raw = match message.get_mut("tool_calls").and_then(Value::as_array_mut) {
             Some(calls) if !calls.is_empty() => calls.get_mut(call),
             _ if call == 0 => message.get_mut("function_call"),
@@ -111,9 +93,7 @@ impl Format for OpenAiChat {
     }
 }
 
-fn text_of<'m>(value: &'m Value, field: &str) -> &'m str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
-}
+const BLOCKS: Blocks = Blocks { is_text: |kind| kind == "text", read: read_part, write: write_part };
 
 /// The fields of a message that matter, found in one go: a pass looks at every message, and looking each field up by itself
 /// would take most of its time.
@@ -186,21 +166,8 @@ fn read_call(raw: &Value) -> Call<'_> {
     Call { id, name: tool, arguments, is_signed }
 }
 
-/// Whether a text part has fields that are neither its text nor a cache mark.
-fn has_unknown_fields(part: &Value) -> bool {
-    let is_known = |name: &String| matches!(name.as_str(), "type" | "text" | "cache_control");
-    text_of(part, "type") == "text" && part.as_object().is_some_and(|fields| !fields.keys().all(is_known))
-}
-
 fn read_part(part: &Value) -> PartRef<'_> {
-    if let Value::String(text) = part {
-        return PartRef::Text(text);
-    }
     let url = match text_of(part, "type") {
-        "text" => match part.get("text").and_then(Value::as_str) {
-            Some(text) => return PartRef::Text(text),
-            None => return PartRef::Opaque(part),
-        },
         "image_url" => part.get("image_url").and_then(|image| image.get("url").unwrap_or(image).as_str()),
         // A file with a name is more than its bytes.
         "file" => match part.get("file").and_then(Value::as_object) {
@@ -218,30 +185,7 @@ fn read_part(part: &Value) -> PartRef<'_> {
         }
         _ => None,
     };
-    match url {
-        Some(url) => match split_data_url(url) {
-            Some((mime, base64)) => PartRef::Media { mime, data: Data::Base64(base64) },
-            None if url.starts_with("http:") || url.starts_with("https:") => PartRef::Link { mime: None, url },
-            None => PartRef::Opaque(part),
-        },
-        None => PartRef::Opaque(part),
-    }
-}
-
-/// `data:image/png;base64,AAAA` as its media type and its base64.
-fn split_data_url(url: &str) -> Option<(&str, &str)> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let mime = head.strip_suffix(";base64")?;
-    Some((mime.split(';').next().unwrap_or(mime), data))
-}
-
-fn content_json(parts: Vec<Part>) -> Value {
-    match <[Part; 1]>::try_from(parts) {
-        Ok([Part::Text(text)]) => Value::String(text),
-        Ok([part]) => Value::Array(vec![write_part(part)]),
-        Err(parts) if parts.is_empty() => Value::String(String::new()),
-        Err(parts) => parts.into_iter().map(write_part).collect(),
-    }
+    url.and_then(read_url).unwrap_or(PartRef::Opaque(part))
 }
 
 fn write_part(part: Part) -> Value {
@@ -266,27 +210,6 @@ fn write_part(part: Part) -> Value {
         Part::Link { url, .. } => json!({"type": "image_url", "image_url": {"url": url}}),
         Part::Opaque(value) => value,
     }
-}
-
-/// The new parts as an array, since the old content was one. Cache marks, and what an old text part carried beside its
-/// text, move to the last new part.
-fn keep_marks(old: Vec<Value>, parts: Vec<Part>) -> Value {
-    let mut marks = Map::new();
-    let are_kept = old.iter().filter(|part| has_unknown_fields(part)).count() <= 1;
-    for part in old {
-        let kind = text_of(&part, "type");
-        let (is_part, is_kept) = (!kind.is_empty(), are_kept && kind == "text");
-        if let Value::Object(fields) = part {
-            let is_mark =
-                |name: &str| is_part && name == "cache_control" || is_kept && name != "type" && name != "text";
-            marks.extend(fields.into_iter().filter(|(name, _)| is_mark(name)));
-        }
-    }
-    let mut new: Vec<Value> = parts.into_iter().map(write_part).collect();
-    if let Some(Value::Object(last)) = new.last_mut() {
-        last.extend(marks);
-    }
-    Value::Array(new)
 }
 
 #[cfg(test)]

@@ -1,25 +1,27 @@
 //! The sentences in English.
 
-use super::prose::Prose;
+use super::Sentence;
 
-pub(super) const ENGLISH: Prose = Prose {
-    truncated: "Stored in full.",
-    joined: "It was {parts} texts; the first stored line gives their lengths.",
-    unsaved: "It could not be stored; what is not shown is lost.",
-    interrupted: "The tool's output broke off after {bytes} bytes.",
-    not_utf8: "It is not UTF-8; \u{fffd} stands for invalid bytes.",
-    local: "The store failed, so this is a file on the agent's machine.",
-    cleared: "Old result of {tool}.",
-    cleared_media: "Old {mime} from {tool}.",
-    cleared_link: "Old link from {tool}.",
-    cleared_arguments: "Old arguments of {tool}.",
-    gone: "Old result of {tool}, removed and not stored. Call {tool} again if you need it.",
-    reader: "Read it with {reader}.",
-    page: "Lines {first}-{last}.",
-    page_of_one: "Line {first}.",
-    page_in_line: "Part of line {first}.",
-    page_of_nothing: "Nothing from line {first} on.",
-    next: "Go on with offset {next}.",
-    matches: "Matching lines: {count}.",
-    more_matches: "Matching lines so far: {count}. Go on with offset {next}.",
-};
+pub(super) fn english(sentence: Sentence) -> &'static str {
+    match sentence {
+        Sentence::Truncated => "Stored in full.",
+        Sentence::Joined => "It was {parts} texts; the first stored line gives their lengths.",
+        Sentence::Unsaved => "It could not be stored; what is not shown is lost.",
+        Sentence::Interrupted => "The tool's output broke off after {bytes} bytes.",
+        Sentence::NotUtf8 => "It is not UTF-8; \u{fffd} stands for invalid bytes.",
+        Sentence::Local => "The store failed, so this is a file on the agent's machine.",
+        Sentence::Cleared => "Old result of {tool}.",
+        Sentence::ClearedMedia => "Old {mime} from {tool}.",
+        Sentence::ClearedLink => "Old link from {tool}.",
+        Sentence::ClearedArguments => "Old arguments of {tool}.",
+        Sentence::Gone => "Old result of {tool}, removed and not stored. Call it again if you need it.",
+        Sentence::Reader => "Read it with {reader}.",
+        Sentence::Page => "Lines {first}-{last}.",
+        Sentence::PageOfOne => "Line {first}.",
+        Sentence::PageInLine => "Part of line {first}.",
+        Sentence::PageOfNothing => "Nothing from line {first} on.",
+        Sentence::Next => "Go on with offset {next}.",
+        Sentence::Matches => "Matching lines: {count}.",
+        Sentence::MoreMatches => "Matching lines so far: {count}. Go on with offset {next}.",
+    }
+}

@@ -1,48 +1,25 @@
 //! The sentences of hints, put together from what is so.
 
-use super::{Hint, Kind, Position};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// Every sentence of one language. `{names}` are filled in; each sentence says which it has.
-#[derive(Debug)]
+use super::{Hint, Kind, Language, Position, Sentence};
+use crate::template::Template;
+
+/// Every sentence of one language, as it is or as somebody wants it.
+#[derive(Clone, Debug)]
 pub(crate) struct Prose {
-    /// A result over the limit was stored.
-    pub(super) truncated: &'static str,
-    /// Several texts were stored as one. `{parts}`
-    pub(super) joined: &'static str,
-    /// A result over the limit was not stored, and only the preview is left.
-    pub(super) unsaved: &'static str,
-    /// The tool's stream ended with an error. `{bytes}`
-    pub(super) interrupted: &'static str,
-    /// The original has invalid bytes.
-    pub(super) not_utf8: &'static str,
-    /// The location is a local file, since the store failed.
-    pub(super) local: &'static str,
-    /// An old result was stored. `{tool}`
-    pub(super) cleared: &'static str,
-    /// Old media was stored. `{mime}` `{tool}`
-    pub(super) cleared_media: &'static str,
-    /// An old link was taken out; the location is the link. `{tool}`
-    pub(super) cleared_link: &'static str,
-    /// Old arguments were stored. `{tool}`
-    pub(super) cleared_arguments: &'static str,
-    /// An old result was removed without being stored. `{tool}`
-    pub(super) gone: &'static str,
-    /// How to read what is stored. `{reader}`
-    pub(super) reader: &'static str,
-    /// A page of whole lines. `{first}` `{last}`
-    pub(super) page: &'static str,
-    /// A page of one whole line. `{first}`
-    pub(super) page_of_one: &'static str,
-    /// A page inside one line. `{first}`
-    pub(super) page_in_line: &'static str,
-    /// A page behind the end. `{first}`
-    pub(super) page_of_nothing: &'static str,
-    /// How to get the next page. `{next}`
-    pub(super) next: &'static str,
-    /// All matching lines. `{count}`
-    pub(super) matches: &'static str,
-    /// The first matching lines. `{count}` `{next}`
-    pub(super) more_matches: &'static str,
+    language: Language,
+    /// In the order of [`Sentence::ALL`].
+    sentences: Vec<Template>,
+}
+
+/// What is wrong with the template of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WrongTemplate {
+    pub(crate) language: Language,
+    pub(crate) sentence: Sentence,
+    pub(crate) problem: String,
 }
 
 /// What sentences are made of, beside what the header says.
@@ -61,9 +38,34 @@ pub(crate) struct Facts<'a> {
 }
 
 /// Longer tool names are cut in hints: a model wrote them.
-const MAX_TOOL: usize = 64;
+pub(crate) const MAX_TOOL: usize = 64;
+
+/// What is filled in.
+type Values<'v> = [(&'v str, &'v str)];
 
 impl Prose {
+    /// The sentences as they are.
+    pub(crate) fn of(language: Language) -> Self {
+        let sentences = Sentence::ALL.map(|sentence| Template::parse(language.sentence(sentence)).unwrap_or_default());
+        Self { language, sentences: sentences.into() }
+    }
+
+    /// The sentences with some of them replaced.
+    pub(crate) fn with(language: Language, templates: &BTreeMap<Sentence, String>) -> Result<Self, WrongTemplate> {
+        let mut prose = Self::of(language);
+        for (sentence, text) in templates {
+            let checked = check(*sentence, text);
+            prose.sentences[*sentence as usize] =
+                checked.map_err(|problem| WrongTemplate { language, sentence: *sentence, problem })?;
+        }
+        Ok(prose)
+    }
+
+    /// Whether `say` says `text` in these sentences, or in any as they are: a hint stays one when templates change to others.
+    pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
+        say(self) == text || Language::ALL.into_iter().any(|language| say(&Self::of(language)) == text)
+    }
+
     /// The sentences for a hint that truncation or clearing wrote.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
         let tool = facts.tool.get(..facts.tool.floor_char_boundary(MAX_TOOL)).unwrap_or_default();
@@ -74,23 +76,24 @@ impl Prose {
             ("reader", facts.reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
+            ("location", hint.location.as_ref().map_or("-", |location| location.as_str())),
         ];
         let is_stored = hint.location.is_some();
         let mut said = vec![match hint.kind {
-            Kind::Link => self.cleared_link,
-            Kind::Cleared if !is_stored => self.gone,
-            Kind::Cleared if facts.is_arguments => self.cleared_arguments,
-            Kind::Cleared if facts.mime.is_some() => self.cleared_media,
-            Kind::Cleared => self.cleared,
-            _ if !is_stored => self.unsaved,
-            _ => self.truncated,
+            Kind::Link => Sentence::ClearedLink,
+            Kind::Cleared if !is_stored => Sentence::Gone,
+            Kind::Cleared if facts.is_arguments => Sentence::ClearedArguments,
+            Kind::Cleared if facts.mime.is_some() => Sentence::ClearedMedia,
+            Kind::Cleared => Sentence::Cleared,
+            _ if !is_stored => Sentence::Unsaved,
+            _ => Sentence::Truncated,
         }];
         let notes = [
-            (self.local, hint.notes.local),
-            (self.joined, hint.notes.joined),
-            (self.interrupted, hint.notes.interrupted),
-            (self.not_utf8, hint.notes.not_utf8),
-            (self.reader, is_stored && hint.kind != Kind::Link && facts.reader.is_some()),
+            (Sentence::Local, hint.notes.local),
+            (Sentence::Joined, hint.notes.joined),
+            (Sentence::Interrupted, hint.notes.interrupted),
+            (Sentence::NotUtf8, hint.notes.not_utf8),
+            (Sentence::Reader, is_stored && hint.kind != Kind::Link && facts.reader.is_some()),
         ];
         said.extend(notes.into_iter().filter_map(|(sentence, is_so)| is_so.then_some(sentence)));
         self.join(&said, &values)
@@ -105,12 +108,12 @@ impl Prose {
             [("first", first.as_str()), ("last", &last_line), ("next", next_offset.as_deref().unwrap_or_default())];
         let is_inside_a_line = last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
         let mut said = vec![match () {
-            () if is_empty => self.page_of_nothing,
-            () if is_inside_a_line => self.page_in_line,
-            () if last == from.line => self.page_of_one,
-            () => self.page,
+            () if is_empty => Sentence::PageOfNothing,
+            () if is_inside_a_line => Sentence::PageInLine,
+            () if last == from.line => Sentence::PageOfOne,
+            () => Sentence::Page,
         }];
-        said.extend(next.map(|_| self.next));
+        said.extend(next.map(|_| Sentence::Next));
         self.join(&said, &values)
     }
 
@@ -118,40 +121,46 @@ impl Prose {
     pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
         let count = count.to_string();
         let next_offset = next.map(|next| next.to_string());
-        let sentence = if next.is_some() { self.more_matches } else { self.matches };
+        let sentence = if next.is_some() { Sentence::MoreMatches } else { Sentence::Matches };
         self.join(&[sentence], &[("count", &count), ("next", next_offset.as_deref().unwrap_or_default())])
     }
 
     /// Chinese sentences follow each other without a space.
-    fn join(&self, sentences: &[&str], values: &[(&str, &str)]) -> String {
-        let space = if self.truncated.is_ascii() { " " } else { "" };
-        sentences.iter().map(|sentence| fill(sentence, values)).collect::<Vec<_>>().join(space)
+    fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
+        let space = match self.language {
+            Language::English => " ",
+            Language::Chinese => "",
+        };
+        let texts = sentences.iter().map(|sentence| fill(&self.sentences[*sentence as usize], values));
+        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(space)
     }
 }
 
-/// `template` with each `{name}` filled in, in one pass: braces in the values are text.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut out = String::with_capacity(template.len() + 16);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
-        let value = after.split_once('}').and_then(|(name, tail)| {
-            let (_, value) = values.iter().find(|(known, _)| *known == name)?;
-            Some((*value, tail))
-        });
-        match value {
-            Some((value, tail)) => {
-                out.push_str(value);
-                rest = tail;
-            }
-            None => {
-                out.push('{');
-                rest = after;
-            }
+/// The template, if it holds what it must, and nothing that it can't say.
+fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
+    let template = Template::parse(text).map_err(|error| format!("has at byte {} {}", error.at, error.problem))?;
+    let (required, optional) = (sentence.required(), sentence.optional());
+    let keys: Vec<&str> = template.keys().collect();
+    for (at, key) in keys.iter().enumerate() {
+        if !required.contains(key) && !optional.contains(key) {
+            let known: Vec<String> = required.iter().chain(optional).map(|known| format!("`{{{known}}}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(format!("has the unknown placeholder `{{{key}}}`: it knows {known}; write `{{{{` for a brace"));
+        }
+        if keys[..at].contains(key) {
+            return Err(format!("has the placeholder `{{{key}}}` twice: once is enough"));
         }
     }
-    out.push_str(rest);
-    out
+    match required.iter().find(|required| !keys.contains(required)) {
+        Some(missing) => Err(format!("lacks the placeholder `{{{missing}}}`: write it where its value is to stand")),
+        None => Ok(template),
+    }
+}
+
+/// Every placeholder was checked when the template was made.
+fn fill(template: &Template, values: &Values<'_>) -> String {
+    let value = |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| Cow::Borrowed(*value));
+    template.render(value).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -162,7 +171,7 @@ mod tests {
 
     /// Everything that a hint can say, in one language.
     fn all_that_is_said(language: Language) -> String {
-        let prose = language.prose();
+        let prose = Prose::of(language);
         let stored = Some(Location::new("/x/trunc/a"));
         let facts = Facts { tool: "grep", reader: Some("read_file"), parts: 12, ..Facts::default() };
         let say = |kind, location: Option<Location>, notes, facts| {
@@ -204,7 +213,7 @@ mod tests {
         Old result of ?.
         Old image/png from grep. Read it with read_file.
         Old arguments of grep. Read it with read_file.
-        Old result of grep, removed and not stored. Call grep again if you need it.
+        Old result of grep, removed and not stored. Call it again if you need it.
         Old link from grep.
         Lines 1-40. Go on with offset 41.
         Lines 41-60.
@@ -227,7 +236,7 @@ mod tests {
         ? 的旧结果。
         grep 返回的旧 image/png。可用 read_file 读取。
         grep 的旧参数。可用 read_file 读取。
-        grep 的旧结果已移除且未保存，如有需要请重新调用 grep。
+        grep 的旧结果已移除且未保存，如有需要请重新调用。
         grep 返回的旧链接。
         第 1-40 行。续读请用 offset 41。
         第 41-60 行。
@@ -240,20 +249,54 @@ mod tests {
     }
 
     #[test]
-    fn h2_both_languages_fill_in_the_same() {
-        let placeholders = |language| {
-            let text = format!("{:?}", Language::prose(language));
-            let names = text.split('{').skip(2).filter_map(|rest| rest.split_once('}'));
-            let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
-            names.sort();
-            names
-        };
-        // Chinese says {tool} as often as English does, sentence by sentence.
-        assert_eq!(placeholders(Language::English), placeholders(Language::Chinese));
+    fn h2_every_sentence_is_a_template_that_would_be_accepted() {
+        for language in Language::ALL {
+            for (place, sentence) in Sentence::ALL.into_iter().enumerate() {
+                assert_eq!(sentence as usize, place);
+                check(sentence, language.sentence(sentence)).unwrap();
+                assert_eq!(serde_json::to_value(sentence).unwrap(), sentence.name());
+            }
+        }
     }
 
     #[test]
-    fn what_is_filled_in_is_not_filled_in_again() {
-        assert_eq!(fill("{a} {b} {c {a}", &[("a", "{b}"), ("b", "x")]), "{b} x {c {b}");
+    fn o2_what_is_no_template_of_a_sentence() {
+        let cases = [
+            (Sentence::Cleared, "Gone."),
+            (Sentence::Cleared, "{tool} {tool}"),
+            (Sentence::Cleared, "{tool} {name}"),
+            (Sentence::Truncated, "{count}"),
+            (Sentence::Page, "{first}-{last} {location}"),
+            (Sentence::NotUtf8, "{"),
+            (Sentence::Unsaved, "lost: {location}"),
+            (Sentence::Next, "}"),
+        ];
+        let errors: Vec<String> = cases
+            .into_iter()
+            .map(|(sentence, text)| format!("{}: {text} -- {}", sentence.name(), check(sentence, text).unwrap_err()))
+            .collect();
+        insta::assert_snapshot!(errors.join("\n"), @"
+        cleared: Gone. -- lacks the placeholder `{tool}`: write it where its value is to stand
+        cleared: {tool} {tool} -- has the placeholder `{tool}` twice: once is enough
+        cleared: {tool} {name} -- has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+        truncated: {count} -- has the unknown placeholder `{count}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+        page: {first}-{last} {location} -- has the unknown placeholder `{location}`: it knows `{first}`, `{last}`; write `{{` for a brace
+        not_utf8: { -- has at byte 0 an opening brace that nothing closes: write `{{` for a brace
+        unsaved: lost: {location} -- has the unknown placeholder `{location}`: it knows `{tool}`, `{bytes}`; write `{{` for a brace
+        next: } -- has at byte 0 a closing brace without an opening one: write `}}` for a brace
+        ");
+        assert!(
+            check(Sentence::Truncated, "").is_ok() && check(Sentence::Truncated, "{{x}} {location} {tool}").is_ok()
+        );
+    }
+
+    #[test]
+    fn h1_what_is_filled_in_is_not_filled_in_again() {
+        let templates = [(Sentence::Cleared, "{{{tool}}} in {location}".to_owned())].into();
+        let prose = Prose::with(Language::English, &templates).unwrap();
+        let mut hint = Hint::new(Kind::Cleared, 5);
+        hint.location = Some(Location::new("{bytes}"));
+        let facts = Facts { tool: "{mime} {{}} }", ..Facts::default() };
+        assert_eq!(prose.of_hint(&hint, facts), "{{mime} {{}} }} in {bytes}");
     }
 }

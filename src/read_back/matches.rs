@@ -2,9 +2,8 @@
 
 use regex::bytes::Regex;
 
-use super::is_said;
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Language, Position, count_lines};
+use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
 /// Longer lines are searched in windows of so many bytes: memory stays bounded, and a match across two windows is not found.
 const MAX_LINE: usize = 1 << 20;
@@ -91,13 +90,13 @@ impl Finder {
         self.count += 1;
     }
 
-    pub(super) fn finish(mut self, total: u64, location: Location, language: Language) -> Hint {
+    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
         if !self.pending.is_empty() {
             self.search(false);
         }
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
-        hint.prose = language.prose().of_matches(self.count, self.next.map(|line| Position { line, byte: 0 }));
+        hint.prose = prose.of_matches(self.count, self.next.map(|line| Position { line, byte: 0 }));
         self.shown.pop();
         hint.preview = self.shown;
         hint
@@ -119,7 +118,7 @@ fn excerpt(line: &str, at: usize, width: usize) -> String {
 }
 
 /// Whether every row is a line of the content, under its number, and the sentence counts them.
-pub(super) fn is_genuine(hint: &Hint, content: &[u8]) -> bool {
+pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
     let rows: Vec<&str> = if hint.preview.is_empty() { Vec::new() } else { hint.preview.split('\n').collect() };
     let mut lines = content.split(|byte| *byte == b'\n').zip(1u64..);
     let all_there = rows.iter().all(|row| {
@@ -133,7 +132,7 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8]) -> bool {
         })
     });
     let count = rows.len() as u64;
-    let says = |next: Option<Position>| is_said(&hint.prose, |language| language.prose().of_matches(count, next));
+    let says = |next: Option<Position>| prose.is_said(&hint.prose, |prose| prose.of_matches(count, next));
     let total = count_lines(content);
     all_there
         && hint.lines.is_none()
@@ -150,13 +149,14 @@ fn next_line(prose: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint::Language;
 
     fn find(content: &[u8], pattern: &str, from: u64, max: Option<u64>, room: usize) -> Hint {
         let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, max, room);
         for block in content.chunks(5) {
             finder.push(block);
         }
-        finder.finish(content.len() as u64, Location::new("/x/trunc/a"), Language::English)
+        finder.finish(content.len() as u64, Location::new("/x/trunc/a"), &Prose::of(Language::English))
     }
 
     #[test]
@@ -180,14 +180,14 @@ mod tests {
         let line = format!("{}needle{}", "x".repeat(3_000_000), "y".repeat(1_000));
         let hint = find(line.as_bytes(), "needle", 1, None, 1_000);
         assert!(hint.preview.contains("needle") && hint.preview.len() < 420, "{}", hint.preview.len());
-        assert!(is_genuine(&hint, line.as_bytes()));
+        assert!(is_genuine(&hint, line.as_bytes(), &Prose::of(Language::English)));
     }
 
     #[test]
     fn imitations_are_told_apart() {
         let content = b"fn one\nlet a\nfn two";
         let real = find(content, "fn", 1, Some(1), 500);
-        assert!(is_genuine(&real, content));
+        assert!(is_genuine(&real, content, &Prose::of(Language::English)));
         for (preview, prose) in [
             ("1:fn one", "2 lines match."),
             ("1:fn two", "1 lines match."),
@@ -195,7 +195,7 @@ mod tests {
             ("1:fn one", "The first 1 matching lines; go on with offset 99."),
         ] {
             let fake = Hint { preview: preview.into(), prose: prose.into(), ..real.clone() };
-            assert!(!is_genuine(&fake, content), "{preview} {prose}");
+            assert!(!is_genuine(&fake, content, &Prose::of(Language::English)), "{preview} {prose}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn shown_by_another_reader(
         Err(_) => compare(text, &String::from_utf8_lossy(&content))?,
     };
     let room = room.checked_sub(beside.len())?;
-    let page = page(&stored, from, None, room, session.language()).await.ok()?;
+    let page = page(&stored, from, None, room, session.prose()).await.ok()?;
     let beside = (!beside.is_empty()).then_some(Part::Text(beside));
     Some((stored, beside.into_iter().chain([Part::Text(page)]).collect()))
 }

@@ -1,8 +1,7 @@
 //! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a page.
 
-use super::is_said;
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Language, Position, count_lines};
+use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
 /// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the content's length.
 #[derive(Debug)]
@@ -133,17 +132,17 @@ fn end_of(from: Position, shown: &[u8]) -> Position {
 }
 
 impl Page {
-    pub(super) fn hint(self, location: Location, language: Language) -> Hint {
+    pub(super) fn hint(self, location: Location, prose: &Prose) -> Hint {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;
         hint.location = Some(location);
-        hint.prose = language.prose().of_page(self.from, self.last, self.next, self.text.is_empty());
+        hint.prose = prose.of_page(self.from, self.last, self.next, self.text.is_empty());
         hint.preview = self.text;
         hint
     }
 }
 
-pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8]) -> bool {
+pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Prose) -> bool {
     let mut cutter = Cutter::new(from, None, content.len());
     cutter.push(content);
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
@@ -161,7 +160,7 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8]) -> bool {
     at == from
         && hint.bytes == content.len() as u64
         && hint.lines.is_none_or(|lines| lines == count_lines(content))
-        && is_said(&hint.prose, |language| language.prose().of_page(from, last, next, preview.is_empty()))
+        && prose.is_said(&hint.prose, |prose| prose.of_page(from, last, next, preview.is_empty()))
 }
 
 /// How many of `bytes` are shown as exactly `text`, invalid ones as replacement characters.
@@ -187,6 +186,11 @@ mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
+    use crate::hint::Language;
+
+    fn english() -> Prose {
+        Prose::of(Language::English)
+    }
 
     fn cut(content: &[u8], from: Position, lines: Option<u64>, room: usize) -> Page {
         let mut cutter = Cutter::new(from, lines, room);
@@ -200,18 +204,18 @@ mod tests {
     fn r2_a_page_says_what_it_shows_of_how_much_and_how_to_go_on() {
         let content: String = (1..=9).map(|n| format!("line {n}\n")).collect();
         let page = cut(content.as_bytes(), Position { line: 3, byte: 0 }, Some(2), 500);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::English).render(), @r#"
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"
         [offcut/1 page@3 63B/9L 31+14 "/x/trunc/a"] Lines 3-4. Go on with offset 5.
         line 3
         line 4
         "#);
         let page = cut(b"0123456789", Position { line: 1, byte: 4 }, None, 4);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::Chinese).render(), @r#"
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::Chinese)).render(), @r#"
         [offcut/1 page@1+4 10B/1L 50+4 "/x/trunc/a"] 第 1 行的一部分。续读请用 offset 1+8。
         4567
         "#);
         let page = cut(b"a\nb", Position { line: 9, byte: 0 }, None, 400);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), Language::English).render(), @r#"[offcut/1 page@9 3B/2L 23 "/x/trunc/a"] Nothing from line 9 on."#);
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"[offcut/1 page@9 3B/2L 23 "/x/trunc/a"] Nothing from line 9 on."#);
     }
 
     proptest! {
@@ -226,8 +230,8 @@ mod tests {
                 prop_assert_eq!(page.lines, Some(count_lines(content.as_bytes())));
                 read.push_str(&page.text);
                 let next = page.next;
-                let hint = page.hint(Location::new("x"), Language::English);
-                prop_assert!(is_genuine(&hint, from, content.as_bytes()), "{hint:?}");
+                let hint = page.hint(Location::new("x"), &Prose::of(Language::English));
+                prop_assert!(is_genuine(&hint, from, content.as_bytes(), &english()), "{hint:?}");
                 let Some(next) = next else { break };
                 prop_assert!(next > from);
                 from = next;
@@ -244,10 +248,10 @@ mod tests {
             prop_assert!(page.text.len() <= room);
             prop_assert!(page.next.is_none_or(|next| next > from));
             let real = page.from;
-            let mut hint = page.hint(Location::new("x"), Language::English);
-            prop_assert!(is_genuine(&hint, real, &content), "{hint:?}");
+            let mut hint = page.hint(Location::new("x"), &Prose::of(Language::English));
+            prop_assert!(is_genuine(&hint, real, &content, &english()), "{hint:?}");
             hint.preview.push('x');
-            prop_assert!(!is_genuine(&hint, real, &content) || content.ends_with(b"x"));
+            prop_assert!(!is_genuine(&hint, real, &content, &english()) || content.ends_with(b"x"));
         }
     }
 }

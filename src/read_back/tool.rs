@@ -167,7 +167,7 @@ async fn show(session: &Session, stored: &Stored, request: &ReadRequest, room: u
             Err(error) => return Ok(Err(error)),
         },
     };
-    Ok(page(stored, from, request.limit, room, session.language()).await.map(ToolOutput::from))
+    Ok(page(stored, from, request.limit, room, session.prose()).await.map(ToolOutput::from))
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -192,10 +192,10 @@ async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadR
             return Err(ToolError::new("`pattern` goes with an `offset` from 1: leave the sign away"));
         }
     };
-    let room = room.saturating_sub(overhead(stored)).max(MIN_PAGE);
+    let room = room.saturating_sub(overhead(&stored.location, session.prose())).max(MIN_PAGE);
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
     Ok(stored.scan(|bytes, _| finder.push(bytes)).await.map(|total| {
-        let hint = finder.finish(total, stored.location.clone(), session.language());
+        let hint = finder.finish(total, stored.location.clone(), session.prose());
         ToolOutput::from(hint.render())
     }))
 }

@@ -1,18 +1,23 @@
 //! From settings, backends and callbacks to a reduction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::ToolReduction;
 use crate::backend::{Backend, Key, Location};
-use crate::config::{BuildError, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
-use crate::hint::{Facts, Hint, Kind, Language, Notes};
+use crate::config::{BuildError, Hooks, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::content::ToolCall;
+use crate::format::Conversation;
+use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
+use crate::hint::{Facts, Hint, Kind, Language, MAX_TOOL, Notes, Prose, Sentence, WrongTemplate};
 use crate::preview::Preview;
-use crate::read_back::MIN_PAGE;
+use crate::read_back::{MIN_PAGE, overhead};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
-use crate::store::{Roots, longest_key, longest_session};
+use crate::store::{Phase, Roots, longest_key, longest_session};
 use crate::tokens::{CountTokens, Estimate, Meter};
 
 /// Bounds of `root_dir`: a session, a phase and a name come behind it.
@@ -24,8 +29,12 @@ const MAX_ROOT: usize = 400;
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {
     settings: Settings,
-    backend: Option<Arc<dyn Backend>>,
+    hooks: Hooks,
+    /// A store that the settings name and that could not be opened.
+    not_opened: Option<NotOpened>,
     counter: Option<Arc<dyn CountTokens>>,
+    gen_ids: [Option<GenId>; 2],
+    post_process: Option<PostProcess>,
     on_report: Option<OnReport>,
 }
 
@@ -33,23 +42,65 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("settings", &self.settings)
-            .field("backend", &self.backend)
+            .field("hooks", &self.hooks)
             .field("has_counter", &self.counter.is_some())
+            .field("has_gen_ids", &self.gen_ids.each_ref().map(Option::is_some))
+            .field("has_post_process", &self.post_process.is_some())
             .field("has_on_report", &self.on_report.is_some())
             .finish()
     }
 }
 
 impl Builder {
-    /// Takes all settings at once. What was set before is gone, but for backend, counter and callbacks.
-    pub fn settings(mut self, settings: Settings) -> Self {
+    /// Takes all settings at once. What was set before is gone, but for callbacks, a counter of your own and, where the settings
+    /// name no backend, the backend. Backends that the settings name are opened by `open`, each URL once: [`backend::open`]
+    /// opens `memory:` and directories, `Objects::open` of `offcut-object-store` buckets. Where that fails, so does
+    /// [`build`](Self::build).
+    ///
+    /// ```
+    /// use offcut::{Settings, ToolReduction, backend};
+    ///
+    /// let settings = Settings::from_json(r#"{"backend": "memory:all", "tool_config": {"grep": {"backend": "memory:grep"}}}"#)?;
+    /// let reduction = ToolReduction::builder().settings(settings, backend::open).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`backend::open`]: crate::backend::open
+    pub fn settings<B, E>(mut self, settings: Settings, open: impl FnMut(&str) -> Result<B, E>) -> Self
+    where
+        B: Backend,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut opener = Opener { open, opened: HashMap::new(), not_opened: None };
         self.settings = settings;
+        if let Some(url) = &self.settings.backend_url {
+            self.hooks.backend = opener.open(None, url);
+        }
+        for (tool, policy) in &mut self.settings.tool_config {
+            if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
+                policy.hooks.backend = opener.open(Some(tool), url);
+            }
+        }
+        self.not_opened = opener.not_opened;
         self
     }
 
     /// Where content is stored. Required unless truncation is skipped; without one, clearing loses what it clears.
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
+        self.hooks.backend = Some(Arc::new(backend));
+        self.not_opened = self.not_opened.filter(|failed| failed.tool.is_some());
+        self
+    }
+
+    /// Decides about each result when it returns, in place of the limit: see [`TruncHandler`]. A tool's own handler comes first.
+    pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
+        self.hooks.trunc_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Decides about each old result of a pass, in place of hints: see [`ClearHandler`]. A tool's own handler comes first.
+    pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
+        self.hooks.clear_handler = Some(Arc::new(handler));
         self
     }
 
@@ -62,6 +113,62 @@ impl Builder {
     /// Is called with every report, of truncations and of passes, once what it says has been done.
     pub fn on_report(mut self, observer: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         self.on_report = Some(Arc::new(observer));
+        self
+    }
+
+    /// Names the id of what a truncation stores, `<root>/trunc/<id>`, in place of the call's id: one segment of up to 200 ASCII
+    /// letters, digits, `.`, `_` and `-`. Where it fails, panics or gives no such name, the call's id is used and the report says
+    /// so; where the name is taken by other content, a digest is put behind it. It has to be pure.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?)
+    ///     .gen_trunc_offload_file_path(|call| Ok(format!("{}-{}", call.name, call.id)))
+    ///     .build()?;
+    /// let shown = reduction.truncate(&ToolCall::new("call_1", "grep", "{}"), "x".repeat(10_000)).await?;
+    /// assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://demo/trunc/grep-call_1");
+    /// # Ok(()) }
+    /// ```
+    pub fn gen_trunc_offload_file_path(
+        mut self,
+        name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
+    ) -> Self {
+        self.gen_ids[Phase::Truncate as usize] = Some(Arc::new(name));
+        self
+    }
+
+    /// The same for what a clear pass stores, `<root>/clear/<id>`.
+    pub fn gen_clear_offload_file_path(
+        mut self,
+        name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
+    ) -> Self {
+        self.gen_ids[Phase::Clear as usize] = Some(Arc::new(name));
+        self
+    }
+
+    /// Runs after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
+    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the conversation as it is then, and the
+    /// report. Where it fails or panics, the report says so, and what the pass did stays done. There is no time-out.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// let builder = ToolReduction::recommended(Memory::new()).clear_post_process(|conversation, report| {
+    ///     Box::pin(async move {
+    ///         tokio::fs::write("cleared.log", format!("{} of {}", report.cleared_tool_uses(), conversation.len())).await?;
+    ///         Ok(())
+    ///     })
+    /// });
+    /// # let _ = builder;
+    /// ```
+    pub fn clear_post_process<C>(mut self, callback: C) -> Self
+    where
+        C: for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.post_process = Some(Arc::new(callback));
         self
     }
 
@@ -186,6 +293,12 @@ impl Builder {
         self
     }
 
+    /// Replaces a sentence of hints in one language: see [`Settings::templates`].
+    pub fn template(mut self, language: Language, sentence: Sentence, template: impl Into<String>) -> Self {
+        self.settings.templates.entry(language).or_default().insert(sentence, template.into());
+        self
+    }
+
     /// Checks the configuration and makes the reduction. A counter that has to get ready first, see
     /// [`CountTokens::prepare`], does so in the background from now on.
     ///
@@ -193,19 +306,29 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        let Self { settings, backend, counter, on_report } = self;
+        let Self { settings, hooks, not_opened, counter, gen_ids, post_process, on_report } = self;
+        if let Some(NotOpened { tool, url, source }) = not_opened {
+            return Err(BuildError::Open { tool, url, source });
+        }
         let counter = counter.map_or_else(|| counter_by_name(settings.token_counter), Ok)?;
         let roots = roots(&settings)?;
+        check_opened(&settings)?;
         if settings.read_file_tool_name.as_deref() == Some("") {
             return Err(BuildError::NamelessReader);
         }
-        let default = Policy::resolve(&settings, backend.as_ref(), None);
-        check_truncation(&settings, &default, None, &roots)?;
+        let default = Policy::resolve(&settings, &hooks, None);
+        let templates =
+            settings.templates.iter().map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
+        let mut prose: BTreeMap<Language, Prose> = templates.collect::<Result<_, WrongTemplate>>()?;
+        let prose = prose.remove(&settings.language).unwrap_or_else(|| Prose::of(settings.language));
+        let has_given_ids = gen_ids.iter().any(Option::is_some);
+        let checks = Checks { settings: &settings, prose: &prose, roots: &roots, has_given_ids };
+        checks.truncation(&default, None)?;
         let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
-            let policy = Policy::resolve(&settings, backend.as_ref(), Some(name));
-            check_truncation(&settings, &policy, Some(name), &roots)?;
+            let policy = Policy::resolve(&settings, &hooks, Some(name));
+            checks.truncation(&policy, Some(name))?;
             policies.insert(name.clone(), policy);
         }
         check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
@@ -214,8 +337,47 @@ impl Builder {
         }
         let meter = Meter::new(counter);
         meter.prepare();
-        let shared = Shared { settings, default, policies, on_report };
+        let shared = Shared { settings, prose, default, policies, gen_ids, post_process, on_report };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct NotOpened {
+    tool: Option<String>,
+    url: String,
+    source: Arc<dyn std::error::Error + Send + Sync>,
+}
+
+/// Opens stores by their URLs, each once.
+struct Opener<O> {
+    open: O,
+    opened: HashMap<String, Arc<dyn Backend>>,
+    not_opened: Option<NotOpened>,
+}
+
+impl<O> Opener<O> {
+    fn open<B, E>(&mut self, tool: Option<&String>, url: &str) -> Option<Arc<dyn Backend>>
+    where
+        O: FnMut(&str) -> Result<B, E>,
+        B: Backend,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if let Some(backend) = self.opened.get(url) {
+            return Some(backend.clone());
+        }
+        match (self.open)(url) {
+            Ok(backend) => {
+                let backend: Arc<dyn Backend> = Arc::new(backend);
+                self.opened.insert(url.to_owned(), backend.clone());
+                Some(backend)
+            }
+            Err(error) => {
+                let failed = NotOpened { tool: tool.cloned(), url: url.to_owned(), source: error.into().into() };
+                self.not_opened.get_or_insert(failed);
+                None
+            }
+        }
     }
 }
 
@@ -244,11 +406,21 @@ fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     Ok(Roots::default().below(root.as_str()))
 }
 
+/// A policy that was not part of settings may name a store too, and nobody opens it.
+fn check_opened(settings: &Settings) -> Result<(), BuildError> {
+    for (tool, policy) in &settings.tool_config {
+        if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
+            return Err(BuildError::NotOpened { tool: tool.clone(), url: url.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Two stores that name content alike must be one store.
 fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots) -> Result<(), BuildError> {
-    let probe = longest_key(roots);
+    let probe = longest_key(roots, false);
     let mut known = HashMap::new();
-    for backend in policies.filter_map(|policy| policy.backend.as_ref()) {
+    for backend in policies.filter_map(|policy| policy.backend()) {
         for store in std::iter::once(backend.clone()).chain(backend.spool()) {
             let identity = store.identity();
             if *known.entry(store.locate(&probe)).or_insert(identity) != identity {
@@ -271,39 +443,54 @@ fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
-fn check_truncation(settings: &Settings, policy: &Policy, tool: Option<&str>, roots: &Roots) -> Result<(), BuildError> {
-    if !policy.truncates {
-        return Ok(());
-    }
-    let tool = tool.map(str::to_owned);
-    let Some(backend) = &policy.backend else { return Err(BuildError::NoBackend { tool }) };
-    let limit = policy.limit.safe_bytes();
-    if limit == 0 {
-        return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
-    }
-    // Sessions made from this reduction keep the promise too, whatever their id.
-    let key = longest_key(&roots.below(&longest_session()));
-    let longest_hint = longest_hint(settings, backend.locate(&key), false)
-        .max(backend.spool().map_or(0, |spool| longest_hint(settings, spool.locate(&key), true)));
-    let at_least = longest_hint + MIN_PAGE;
-    if limit < at_least {
-        return Err(BuildError::LimitTooSmall { tool, limit, at_least });
-    }
-    let preview_length = policy.preview_length;
-    if preview_length.saturating_add(longest_hint) > limit {
-        return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
-    }
-    Ok(())
+/// What a truncation is checked against.
+struct Checks<'c> {
+    settings: &'c Settings,
+    prose: &'c Prose,
+    roots: &'c Roots,
+    has_given_ids: bool,
 }
 
-/// The longest that a hint of truncation gets, its preview aside.
-fn longest_hint(settings: &Settings, location: Location, local: bool) -> usize {
-    let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
-    hint.lines = Some(999_999_999_999);
-    hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
-    hint.location = Some(location);
-    let facts = Facts { reader: settings.read_file_tool_name.as_deref(), parts: 999_999, ..Facts::default() };
-    hint.prose = settings.language.prose().of_hint(&hint, facts);
-    // The header holds the preview's length too, and a line feed comes before the preview.
-    hint.render().len() + "+999999999\n".len()
+impl Checks<'_> {
+    fn truncation(&self, policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
+        if !policy.truncates {
+            return Ok(());
+        }
+        let tool = tool.map(str::to_owned);
+        let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
+        let limit = policy.limit.safe_bytes();
+        if limit == 0 {
+            return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
+        }
+        // Sessions made from this reduction keep the promise too, whatever their id.
+        let key = longest_key(&self.roots.below(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
+        let spool = backend.spool().map(|spool| spool.locate(&key));
+        let location = backend.locate(&key);
+        let local = spool.as_ref().map_or(0, |location| self.longest_hint(location, true));
+        let longest_hint = self.longest_hint(&location, false).max(local);
+        let page = spool.iter().chain([&location]).map(|location| overhead(location, self.prose)).max();
+        let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
+        if limit < at_least {
+            return Err(BuildError::LimitTooSmall { tool, limit, at_least });
+        }
+        let preview_length = policy.preview_length;
+        if preview_length.saturating_add(longest_hint) > limit {
+            return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
+        }
+        Ok(())
+    }
+
+    /// The longest that a hint of truncation gets, its preview aside.
+    fn longest_hint(&self, location: &Location, local: bool) -> usize {
+        let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
+        hint.lines = Some(999_999_999_999);
+        hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
+        hint.location = Some(location.clone());
+        let reader = self.settings.read_file_tool_name.as_deref();
+        let tool = "x".repeat(MAX_TOOL);
+        let facts = Facts { tool: &tool, reader, parts: 999_999, ..Facts::default() };
+        hint.prose = self.prose.of_hint(&hint, facts);
+        // The header holds the preview's length too, and a line feed comes before the preview.
+        hint.render().len() + "+999999999\n".len()
+    }
 }

@@ -4,8 +4,8 @@ mod builder;
 mod error;
 mod notepad;
 mod originals;
-mod template;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::agent::{ChatModel, ModelReply, ModelRequest};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
 use crate::content::Part;
 use crate::format::Message;
+use crate::template::Template;
 use originals::Original;
-use template::{Template, text_of};
 
 pub use builder::ReduceNodeBuilder;
 pub use error::{ReduceNodeBuildError, ReduceNodeError};
@@ -157,7 +157,7 @@ impl ReduceNode {
     pub async fn run<S: Notepad + ?Sized>(&self, state: &mut S) -> Result<Reduced, ReduceNodeError> {
         let prompt = self
             .template
-            .render(|key| state.value(key))
+            .render(|key| state.value(key).map(text_of))
             .map_err(|key| ReduceNodeError::MissingKey { key: key.to_owned() })?;
         let inputs = self.inputs(state).map(str::to_owned).collect();
         let Inputs { deleted, stored, kept } = self.store(state, inputs).await?;
@@ -296,5 +296,13 @@ impl fmt::Debug for ReduceNode {
             .field("max_model_calls", &self.max_model_calls)
             .field("first_wait", &self.first_wait)
             .finish_non_exhaustive()
+    }
+}
+
+/// A string as it is, anything else as compact JSON.
+fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
     }
 }

@@ -179,7 +179,8 @@ impl Meter {
         media_cost(part) + Text::of_part(part).map_or(0, |text| self.text_of(text))
     }
 
-    fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
+    /// What a message costs.
+    pub(crate) fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
         let mut tokens = PER_MESSAGE;
         conversation.visit(message, &mut |piece| {
             tokens += match piece {

@@ -6,10 +6,11 @@ use super::splitter::{Size, Slot, first_head, has_settled_head, size, size_of_te
 use super::text::Text;
 use crate::backend::Location;
 use crate::config::Policy;
+use crate::content::ToolCall;
 use crate::hint::{Facts, Hint, Kind, Notes, Placement};
 use crate::preview::longest_marks;
 use crate::session::Session;
-use crate::store::{DIGEST_EXAMPLE, Name, Phase, Target};
+use crate::store::{DIGEST_EXAMPLE, Id, Name, Phase, Target};
 
 /// More texts than this are stored as one: so many hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
@@ -38,14 +39,14 @@ pub(super) struct Joined {
 }
 
 impl Cut {
-    pub(super) fn hint(&self, session: &Session, location: Option<Location>, local: bool) -> Hint {
+    pub(super) fn hint(&self, session: &Session, tool: &str, location: Option<Location>, local: bool) -> Hint {
         let mut hint = Hint::new(Kind::Truncated, self.bytes);
         hint.lines = Some(self.lines);
         hint.notes = Notes { local, ..self.notes };
         hint.location = location;
         let parts = self.joined.as_ref().map_or(1, |joined| joined.slots.len());
-        let facts = Facts { reader: session.reader(), parts, ..Facts::default() };
-        hint.prose = session.language().prose().of_hint(&hint, facts);
+        let facts = Facts { tool, reader: session.reader(), parts, ..Facts::default() };
+        hint.prose = session.prose().of_hint(&hint, facts);
         hint.preview.clone_from(&self.preview);
         hint
     }
@@ -67,14 +68,22 @@ impl Candidate<'_> {
     }
 }
 
-pub(super) fn plan(session: &Session, policy: &Policy, id: &str, slots: &[Slot], interrupted: bool) -> Vec<Cut> {
-    Planner { session, policy, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
+pub(super) fn plan(
+    session: &Session,
+    policy: &Policy,
+    call: &ToolCall,
+    id: &Id,
+    slots: &[Slot],
+    interrupted: bool,
+) -> Vec<Cut> {
+    Planner { session, policy, call, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
 }
 
 struct Planner<'a> {
     session: &'a Session,
     policy: &'a Policy,
-    id: &'a str,
+    call: &'a ToolCall,
+    id: &'a Id,
     interrupted: bool,
     is_several: bool,
 }
@@ -230,7 +239,7 @@ impl Planner<'_> {
     fn hints(&self, cut: &Cut) -> Vec<String> {
         let mut hints = Vec::new();
         for (location, local) in self.locations() {
-            let mut hint = cut.hint(self.session, Some(location), local);
+            let mut hint = cut.hint(self.session, &self.call.name, Some(location), local);
             for placement in [Placement::First, Placement::Last] {
                 hint.placement = placement;
                 hints.push(hint.render());
@@ -241,14 +250,14 @@ impl Planner<'_> {
 
     /// Where it may be stored, and whether that is the spool.
     fn locations(&self) -> Vec<(Location, bool)> {
-        let Some(backend) = &self.policy.backend else { return Vec::new() };
+        let Some(backend) = self.policy.backend() else { return Vec::new() };
         // The number behind the name is not known yet: one of six digits is as long as any.
         let numbers = if self.is_several { &[1, 999_999][..] } else { &[1] };
         let spool = backend.spool();
         let stores = [Some((backend, false)), spool.as_ref().map(|spool| (spool, true))];
         let mut locations = Vec::new();
         for number in numbers {
-            let name = Name::of_id(self.id).unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
+            let name = self.id.name().unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
             let target = Target::with_digest(self.session.roots(), Phase::Truncate, &name, DIGEST_EXAMPLE);
             for (store, local) in stores.into_iter().flatten() {
                 locations.extend(target.keys().map(|key| (store.locate(key), local)));

@@ -20,7 +20,7 @@ use crate::hint::Placement;
 use crate::read_back::{named_in, shown_by_another_reader};
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
-use crate::store::MAX_WHOLE;
+use crate::store::{Id, MAX_WHOLE, Phase};
 
 /// A stream that could not be stored is shown whole up to so many bytes: more has no place in memory, nor in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
@@ -29,6 +29,7 @@ const MAX_TAKEN_BACK: u64 = 16 << 20;
 pub(super) struct Run {
     session: Session,
     call: ToolCall,
+    id: Id,
     policy: Policy,
     backend: Arc<dyn Backend>,
     splitter: Splitter,
@@ -45,12 +46,13 @@ impl Run {
     /// `None` if the tool's results are never truncated.
     pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
         let policy = session.policy(&call.name).clone();
-        let backend = policy.backend.clone().filter(|_| policy.truncates)?;
+        let backend = policy.backend().cloned().filter(|_| policy.truncates)?;
         // What another reader returned of stored content can only be told from the whole of it. A whole result is asked at its
         // end, where it is over the limit.
         let may_be_a_page = !is_stream || named_in(session, call).is_some();
         let (placement, spill_above) = if may_be_a_page { (Placement::First, MAX_WHOLE) } else { (placement, 0) };
         let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
+        let (id, error) = session.id_of(Phase::Truncate, &call.id, || call.clone());
         let decision = Decision {
             tool: call.name.clone(),
             call_id: call.id.clone(),
@@ -60,11 +62,12 @@ impl Run {
             bytes: Change::default(),
             tokens: matches!(policy.limit, Limit::Tokens { .. }).then(Change::default),
             locations: Vec::new(),
-            error: None,
+            error,
         };
         Some(Self {
             session: session.clone(),
             call: call.clone(),
+            id,
             policy,
             backend,
             splitter,
@@ -179,7 +182,8 @@ impl Run {
         } else {
             self.restore(self.splitter.wanted_back()).await?;
             let plan = loop {
-                let plan = cut::plan(&self.session, &self.policy, &self.call.id, &self.splitter.slots, interrupted);
+                let plan =
+                    cut::plan(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots, interrupted);
                 let left_whole = self.left_whole(&plan);
                 if left_whole.is_empty() {
                     break plan;
@@ -305,7 +309,7 @@ impl Run {
                 (Some(_), _) => Outcome::Truncated,
             };
             let is_local = saved.as_ref().is_some_and(|(_, is_local)| *is_local);
-            let mut hint = cut.hint(&self.session, saved.map(|(location, _)| location), is_local);
+            let mut hint = cut.hint(&self.session, &self.call.name, saved.map(|(location, _)| location), is_local);
             hint.placement = self.splitter.placement;
             self.decision.locations.extend(hint.location.clone());
             for slot in cut.joined.iter().flat_map(|joined| &joined.slots) {
@@ -372,12 +376,7 @@ impl Run {
     }
 
     fn place(&self, cut: &Cut) -> Place {
-        Place {
-            session: self.session.clone(),
-            backend: self.backend.clone(),
-            id: self.call.id.clone(),
-            number: cut.number,
-        }
+        Place { session: self.session.clone(), backend: self.backend.clone(), id: self.id.clone(), number: cut.number }
     }
 
     /// What the cut stores, piece by piece.

@@ -8,14 +8,13 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Location, Put, Writer, hex};
 use crate::session::Session;
-use crate::store::{BLOCK, Name, Phase, Target, key};
+use crate::store::{BLOCK, Id, Name, Phase, Target, key};
 
 /// The place of one stored text of a result.
 pub(super) struct Place {
     pub(super) session: Session,
     pub(super) backend: Arc<dyn Backend>,
-    /// The call's.
-    pub(super) id: String,
+    pub(super) id: Id,
     /// Which of the result's stored texts it is, counted from 1.
     pub(super) number: usize,
 }
@@ -38,7 +37,7 @@ impl Saved {
 impl Place {
     /// Stores `content`.
     pub(super) async fn put(&self, content: Bytes) -> Result<Saved, BackendError> {
-        let name = Name::of(&self.id, &content).part(self.number);
+        let name = self.id.name_of(&content).part(self.number);
         let target = Target::new(self.session.roots(), Phase::Truncate, &name, &content);
         target.save(&*self.backend, content).await.map(Saved::at)
     }
@@ -46,7 +45,7 @@ impl Place {
     /// Stores what `writer` was given, `length` bytes.
     pub(super) async fn name(&self, writer: &mut dyn Writer, length: u64) -> Result<Saved, BackendError> {
         let (backend, roots, spool) = (&*self.backend, self.session.roots(), self.backend.spool());
-        let name = Name::of_id(&self.id).map(|name| name.part(self.number));
+        let name = self.id.name().map(|name| name.part(self.number));
         // The digest costs reading all of it again: only where it is needed. The spool needs it once the store has failed, when
         // nothing can be read any more.
         let is_taken = match (&name, &spool) {

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream, Stream};
 
-use super::nothing_done;
 use super::run::Run;
+use super::{handled, handler, nothing_done};
 use crate::content::{Body, Chunk, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::hint::Placement;
@@ -77,8 +77,24 @@ fn chunks(body: Body) -> BoxStream<'static, Result<Chunk, ToolError>> {
 }
 
 pub(crate) fn truncate_stream(session: &Session, call: &ToolCall, output: ToolOutput) -> TruncatedStream {
-    let ToolOutput { body, is_error } = output;
+    let is_error = output.is_error;
     let report = Arc::new(OnceLock::new());
+    if let Some(handler) = handler(session, call) {
+        let (session, call, seen) = (session.clone(), call.clone(), report.clone());
+        let handled = async move {
+            let shown = match handled::truncate(&session, &call, &*handler, output).await {
+                Ok(truncated) => {
+                    session.observe(&truncated.report);
+                    _ = seen.set(truncated.report.clone());
+                    chunks(ToolOutput::from(truncated).body)
+                }
+                Err(error) => stream::iter([Err(error.into())]).boxed(),
+            };
+            shown.boxed()
+        };
+        return TruncatedStream { is_error, chunks: stream::once(handled).flatten().fuse().boxed(), report };
+    }
+    let body = output.body;
     let state = State {
         source: chunks(body).fuse().boxed(),
         run: Run::new(session, call, Placement::Last, true),

@@ -1,7 +1,7 @@
 //! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time, nothing is stored twice, and
 //! it gets what a loop gets whose messages are changed in place.
 
-use offcut::format::{OpenAiChat, Plain};
+use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
 use offcut::report::Outcome;
 use offcut::{ToolCall, ToolOutput};
 
@@ -27,9 +27,12 @@ impl<F: Wire> Loop<F> {
         Subject::<F>::writes(&self.subject)
     }
 
-    async fn answer(&mut self, wire: F, call: &ToolCall, output: ToolOutput, style: u8) {
+    async fn answer(&mut self, wire: F, call: &ToolCall, output: ToolOutput, style: u8, is_first: bool) {
         let shown = Subject::<F>::truncate(&self.subject, call, output).await.unwrap();
-        self.messages.push(wire.answer(call, shown.parts, shown.is_error, style));
+        let message = wire.answer(call, shown.parts, shown.is_error, style);
+        if is_first || !wire.join(self.messages.last_mut().unwrap(), &message) {
+            self.messages.push(message);
+        }
     }
 }
 
@@ -46,15 +49,17 @@ async fn hand_in_originals<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> R
             }
             Step::Round { says, calls, style } => {
                 let made: Vec<ToolCall> = calls.iter().map(|call| resolve(&known, call)).collect();
-                let message = wire.ask(says.map(super::text::Text::render), &made, *style);
-                over_originals.messages.push(message.clone());
-                in_place.messages.push(message);
+                let asked = wire.ask(says.map(super::text::Text::render), &made, *style);
+                over_originals.messages.extend(asked.clone());
+                in_place.messages.extend(asked);
+                let mut is_first = true;
                 for (call, spec) in made.iter().zip(calls) {
                     let Some(output) = &spec.output else { continue };
                     for turn in [&mut over_originals, &mut in_place] {
                         let made = make::<F, _>(&turn.subject, &known, call, output).await;
-                        turn.answer(wire, call, made.output, style.rotate_left(3)).await;
+                        turn.answer(wire, call, made.output, style.rotate_left(3), is_first).await;
                     }
+                    is_first = false;
                 }
             }
             Step::Clear => {
@@ -137,4 +142,12 @@ fn c13_originals_give_the_same_bytes_every_turn_with_our_own_messages() {
 fn c13_originals_give_the_same_bytes_every_turn_with_chat_json() {
     let cases = || (setups(Store::Memory), conversations());
     hold(15, cases, |(setup, steps)| block_on(hand_in_originals(OpenAiChat, &setup, &steps)));
+}
+
+#[test]
+fn c13_originals_give_the_same_bytes_every_turn_with_other_wire_formats() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Responses, &setup, &steps)));
+    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Anthropic, &setup, &steps)));
+    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Gemini, &setup, &steps)));
 }

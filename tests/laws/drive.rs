@@ -81,25 +81,36 @@ async fn take<F: Wire, S: Subject<F>>(
         Step::Orphan { call, style } => {
             let made = run.call(call);
             if let Some(output) = &call.output {
-                arrive(wire, subject, run, &made, output, *style, may_fail).await?;
+                arrive(wire, subject, run, &made, output, (*style, Neighbour::None), may_fail).await?;
             }
         }
         Step::Round { says, calls, style } => {
             let made: Vec<ToolCall> = calls.iter().map(|call| run.call(call)).collect();
-            run.append(wire, wire.ask(says.map(super::text::Text::render), &made, *style), None);
+            for message in wire.ask(says.map(super::text::Text::render), &made, *style) {
+                run.append(wire, message, None);
+            }
             let mut answers: Vec<_> = made.iter().zip(calls).collect();
             if style % 5 == 0 {
                 answers.reverse();
             }
+            let mut neighbour = Neighbour::None;
             for (call, spec) in answers {
                 if let Some(output) = &spec.output {
-                    arrive(wire, subject, run, call, output, style.rotate_left(3), may_fail).await?;
+                    arrive(wire, subject, run, call, output, (style.rotate_left(3), neighbour), may_fail).await?;
+                    neighbour = Neighbour::SameRound;
                 }
             }
         }
         Step::Clear | Step::Restart => unreachable!("taken by the caller"),
     }
     Ok(())
+}
+
+/// Whether a result that arrives may stand in one message with the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Neighbour {
+    None,
+    SameRound,
 }
 
 impl<F: Wire> Run<F> {
@@ -116,6 +127,17 @@ impl<F: Wire> Run<F> {
         self.known.learn(&view(wire, &message));
         self.messages.push(message);
     }
+
+    fn answer(&mut self, wire: F, message: F::Message, originals: Vec<Bit>, neighbour: Neighbour) {
+        let is_near = neighbour == Neighbour::SameRound;
+        match self.messages.len().checked_sub(1).filter(|_| is_near) {
+            Some(last) if wire.join(&mut self.messages[last], &message) => {
+                self.known.learn(&view(wire, &message));
+                self.shadow.append(wire, last, &self.messages[last], Some(originals));
+            }
+            _ => self.append(wire, message, Some(originals)),
+        }
+    }
 }
 
 /// A result arrives.
@@ -125,7 +147,7 @@ async fn arrive<F: Wire, S: Subject<F>>(
     run: &mut Run<F>,
     call: &ToolCall,
     spec: &Output,
-    style: u8,
+    (style, neighbour): (u8, Neighbour),
     may_fail: bool,
 ) -> Result<(), Violation> {
     let Made { output, originals } = make(subject, &run.known, call, spec).await;
@@ -160,10 +182,10 @@ async fn arrive<F: Wire, S: Subject<F>>(
         run.shadow.check_store(subject).await?;
     }
     subject.check_places()?;
+    run.answer(wire, as_message(shown.parts), originals, neighbour);
     if is_lost {
-        run.lost.insert(run.messages.len());
+        run.lost.insert(run.messages.len() - 1);
     }
-    run.append(wire, as_message(shown.parts), Some(originals));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offcut::format::{OpenAiChat, Plain};
+use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
 
 use super::drive::drive;
 use super::generate::{Step, conversations, imitations};
@@ -47,6 +47,24 @@ fn l1_to_l5_hold_for_our_own_messages_in_files() {
 fn l1_to_l5_hold_for_chat_json_in_files() {
     let cases = || (setups(Store::Fs), conversations());
     hold(10, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_responses_items() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(20, cases, |(setup, steps)| drive_twice(Responses, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_anthropic_messages() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(20, cases, |(setup, steps)| drive_twice(Anthropic, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_gemini_contents() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(20, cases, |(setup, steps)| drive_twice(Gemini, &setup, &steps));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! was, and trying again is safe.
 
 use futures_util::FutureExt;
-use offcut::format::{Messages, OpenAiChat, Plain};
+use offcut::format::{Anthropic, Gemini, Messages, OpenAiChat, Plain, Responses};
 use offcut::report::{Outcome, Reason};
 use offcut::testkit::Fault;
 use proptest::collection::vec;
@@ -44,6 +44,14 @@ fn l2_a_store_may_fail_at_every_write_of_our_own_messages() {
 fn l2_a_store_may_fail_at_every_write_of_chat_json() {
     let cases = || (setups(Store::Memory), conversations());
     hold(8, cases, |(setup, steps)| block_on(fail_every_write(OpenAiChat, &setup, &steps)));
+}
+
+#[test]
+fn l2_a_store_may_fail_at_every_write_of_other_wire_formats() {
+    let cases = || (setups(Store::Memory), conversations());
+    hold(3, cases, |(setup, steps)| block_on(fail_every_write(Responses, &setup, &steps)));
+    hold(3, cases, |(setup, steps)| block_on(fail_every_write(Anthropic, &setup, &steps)));
+    hold(3, cases, |(setup, steps)| block_on(fail_every_write(Gemini, &setup, &steps)));
 }
 
 #[test]
@@ -92,12 +100,9 @@ async fn change_meanwhile<F: Wire>(
     let mut is_changed: Vec<bool> = (0..messages.len()).map(|at| mask[at % mask.len()] % 4 == 0).collect();
     for (message, is_changed) in messages.iter_mut().zip(&is_changed) {
         if *is_changed {
-            wire.replace_result(
-                message,
-                0,
-                vec!["something else that is not short, but was never stored. ".repeat(9).into()],
-            );
             for call in 0..8 {
+                let other = "something else that is not short, but was never stored. ".repeat(9);
+                wire.replace_result(message, call, vec![other.into()]);
                 wire.replace_arguments(message, call, format!("{{\"other\":\"{}\"}}", "y".repeat(400)));
             }
         }
@@ -146,6 +151,13 @@ fn l2_what_changed_meanwhile_is_left_alone_in_our_own_messages() {
 #[test]
 fn l2_what_changed_meanwhile_is_left_alone_in_chat_json() {
     hold(15, interrupted, |case| block_on(change_meanwhile(OpenAiChat, case)));
+}
+
+#[test]
+fn l2_what_changed_meanwhile_is_left_alone_in_other_wire_formats() {
+    hold(5, interrupted, |case| block_on(change_meanwhile(Responses, case)));
+    hold(5, interrupted, |case| block_on(change_meanwhile(Anthropic, case)));
+    hold(5, interrupted, |case| block_on(change_meanwhile(Gemini, case)));
 }
 
 /// A pass that hangs and is dropped, at each write.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use offcut::agent::Tool as _;
 use offcut::backend::Memory;
-use offcut::format::{Format as _, Message, Messages, OpenAiChat, Plain};
+use offcut::format::{Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses};
 use offcut::{BeforeModel, Chunk, Limit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
 use proptest::collection::vec;
 use proptest::option;
@@ -12,15 +12,17 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::{Value, json};
 
 use super::drive::Run;
+use super::generate::Who;
 use super::output::Known;
 use super::pass::pass;
 use super::shadow::Shadow;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::world::{Store, World, setups};
-use super::{block_on, hold, require};
+use super::wire::Wire;
+use super::world::{Setup, Store, World, setups};
+use super::{Violation, block_on, hold, require};
 
-const WORDS: [&str; 34] = [
+const WORDS: [&str; 64] = [
     "role",
     "content",
     "tool_calls",
@@ -55,6 +57,37 @@ const WORDS: [&str; 34] = [
     "mp3",
     "",
     "call_0",
+    // Other formats.
+    "call_id",
+    "output",
+    "summary",
+    "input_text",
+    "output_text",
+    "input_image",
+    "input_file",
+    "tool_result",
+    "tool_use",
+    "tool_use_id",
+    "is_error",
+    "thinking",
+    "signature",
+    "image",
+    "document",
+    "source",
+    "base64",
+    "media_type",
+    "parts",
+    "functionCall",
+    "functionResponse",
+    "function_response",
+    "args",
+    "response",
+    "result",
+    "error",
+    "inlineData",
+    "mimeType",
+    "fileData",
+    "fileUri",
 ];
 
 fn values() -> impl Strategy<Value = Value> {
@@ -100,23 +133,83 @@ fn malformed() -> impl Strategy<Value = Value> {
     prop_oneof![8 => nearly, 1 => values()]
 }
 
+/// Objects that have a type, and the fields that belong to it, with anything in them.
+fn typed(types: &'static [&'static str], fields: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    let field = (0..fields.len(), values()).prop_map(|(at, value)| (fields[at].to_owned(), value));
+    ((0..types.len()), vec(field, 0..5)).prop_map(|(at, fields)| {
+        let mut object = json!({"type": types[at]});
+        object.as_object_mut().unwrap().extend(fields);
+        object
+    })
+}
+
+fn malformed_items() -> impl Strategy<Value = Value> {
+    const TYPES: &[&str] =
+        &["function_call_output", "custom_tool_call_output", "function_call", "message", "reasoning"];
+    let fields = &["output", "call_id", "arguments", "input", "name", "content", "role", "summary", "id"];
+    prop_oneof![8 => typed(TYPES, fields), 1 => values()]
+}
+
+fn malformed_blocks() -> impl Strategy<Value = Value> {
+    const TYPES: &[&str] = &["tool_result", "tool_result", "tool_use", "thinking", "image", "text", "document"];
+    let block =
+        typed(TYPES, &["content", "tool_use_id", "id", "name", "input", "is_error", "source", "text", "thinking"]);
+    let role = prop_oneof![Just("user"), Just("assistant"), Just("other")];
+    let nearly = (role, vec(prop_oneof![6 => block, 1 => values()], 0..4))
+        .prop_map(|(role, blocks)| json!({"role": role, "content": blocks}));
+    prop_oneof![8 => nearly, 1 => values()]
+}
+
+fn malformed_parts() -> impl Strategy<Value = Value> {
+    const NAMES: [&str; 6] =
+        ["functionResponse", "function_response", "functionCall", "text", "inlineData", "fileData"];
+    let inner = typed(&["x"], &["response", "parts", "name", "id", "args", "mimeType", "data", "fileUri"]);
+    let part =
+        (0..NAMES.len(), prop_oneof![4 => inner, 1 => values()]).prop_map(|(at, value)| json!({NAMES[at]: value}));
+    let role = prop_oneof![Just("user"), Just("model"), Just("function")];
+    let nearly = (role, vec(prop_oneof![6 => part, 1 => values()], 0..4))
+        .prop_map(|(role, parts)| json!({"role": role, "parts": parts}));
+    prop_oneof![8 => nearly, 1 => values()]
+}
+
+/// A pass over nothing but such messages, and one that answers them.
+fn pass_over<F: Wire<Message = Value>>(wire: F, setup: Setup, mut messages: Vec<Value>) -> Result<(), Violation> {
+    messages.push(wire.say(Who::Assistant, ".".into(), 0));
+    let mut run = Run {
+        messages,
+        shadow: Shadow::default(),
+        known: Known::default(),
+        lost: Default::default(),
+        writes: Vec::new(),
+    };
+    for (at, message) in run.messages.iter().enumerate() {
+        run.shadow.append(wire, at, message, None);
+    }
+    block_on(pass(wire, &Real::new(World::new(setup)), &mut run, false))
+}
+
 #[test]
 fn l7_no_message_is_too_odd() {
     let cases = || (setups(Store::Memory), vec(malformed(), 1..8));
-    hold(60, cases, |(setup, mut messages)| {
-        messages.push(json!({"role": "assistant", "content": "."}));
-        let mut run = Run {
-            messages,
-            shadow: Shadow::default(),
-            known: Known::default(),
-            lost: Default::default(),
-            writes: Vec::new(),
-        };
-        for (at, message) in run.messages.iter().enumerate() {
-            run.shadow.append(OpenAiChat, at, message, None);
-        }
-        block_on(pass(OpenAiChat, &Real::new(World::new(setup)), &mut run, false))
-    });
+    hold(60, cases, |(setup, messages)| pass_over(OpenAiChat, setup, messages));
+}
+
+#[test]
+fn l7_no_item_is_too_odd() {
+    let cases = || (setups(Store::Memory), vec(malformed_items(), 1..8));
+    hold(15, cases, |(setup, items)| pass_over(Responses, setup, items));
+}
+
+#[test]
+fn l7_no_block_is_too_odd() {
+    let cases = || (setups(Store::Memory), vec(malformed_blocks(), 1..6));
+    hold(15, cases, |(setup, messages)| pass_over(Anthropic, setup, messages));
+}
+
+#[test]
+fn l7_no_part_is_too_odd() {
+    let cases = || (setups(Store::Memory), vec(malformed_parts(), 1..6));
+    hold(15, cases, |(setup, contents)| pass_over(Gemini, setup, contents));
 }
 
 /// Numbers at the ends of what is possible.

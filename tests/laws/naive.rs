@@ -150,7 +150,10 @@ impl<F: Wire> Subject<F> for Naive {
         let mut replacements = Vec::new();
         for (at, message) in messages[..answered].iter_mut().enumerate() {
             let seen = view(wire, message);
-            let (Some([Bit::Text(text)]), Some(id)) = (seen.slot.as_deref(), seen.ids.first()) else { continue };
+            let (Some([Bit::Text(text)]), Some(id)) = (seen.slots.first().map(Vec::as_slice), seen.answers.first())
+            else {
+                continue;
+            };
             if self.flaw == Flaw::ChangesFirst && text.len() >= 200 && Hint::parse(text).is_none() {
                 wire.replace_result(message, 0, vec!["[stored]".into()]);
             }
@@ -167,9 +170,8 @@ impl<F: Wire> Subject<F> for Naive {
         }
         if self.flaw == Flaw::BreaksPairs {
             messages.retain(|message| {
-                view(wire, message)
-                    .slot
-                    .is_none_or(|slot| slot.iter().any(|bit| !bit.bytes().starts_with(b"[offcut/1 cleared")))
+                let slots = view(wire, message).slots;
+                slots.is_empty() || slots.iter().flatten().any(|bit| !bit.bytes().starts_with(b"[offcut/1 cleared"))
             });
         }
         Ok(None)
@@ -189,7 +191,7 @@ impl<F: Wire> Subject<F> for Naive {
 
     fn count(&self, message: &F::Message) -> u64 {
         let seen = view(F::default(), message);
-        seen.slot.iter().flatten().map(|bit| bit.bytes().len() as u64 / 4).sum()
+        seen.slots.iter().flatten().map(|bit| bit.bytes().len() as u64 / 4).sum()
     }
 
     fn restarted(&self) -> Self {

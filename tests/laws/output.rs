@@ -23,7 +23,7 @@ pub(crate) struct Known {
 impl Known {
     /// Takes note of the hints in what a message holds.
     pub(crate) fn learn(&mut self, view: &super::shadow::View) {
-        for bit in view.slot.iter().flatten() {
+        for bit in view.slots.iter().flatten() {
             let Bit::Text(text) = bit else { continue };
             let Some(hints) = Hint::parse_all(text) else { continue };
             push_new(&mut self.hints, text);
@@ -87,7 +87,9 @@ pub(crate) fn aim(known: &Known, body: &Body, call: &mut ToolCall) {
 
 pub(crate) async fn make<F: Wire, S: Subject<F>>(subject: &S, known: &Known, call: &ToolCall, spec: &Output) -> Made {
     let mut output = match &spec.body {
-        Body::Parts(parts) => ToolOutput::parts(parts.iter().map(|part| make_part(known, part)).collect()),
+        Body::Parts(parts) => {
+            ToolOutput::parts(F::default().can_hold(parts.iter().map(|part| make_part(known, part)).collect()))
+        }
         Body::Bytes(text) => {
             let mut bytes = text.render().into_bytes();
             bytes.splice(bytes.len() / 2..bytes.len() / 2, [0xff, 0xfe, b'\n', 0x80]);

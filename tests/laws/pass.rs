@@ -54,6 +54,9 @@ async fn one<F: Wire, S: Subject<F>>(
     run.shadow.check_store(subject).await?;
     let changed = changed(wire, &before, &run.messages)?;
     require(pairs(wire, &before) == pairs(wire, &run.messages), "L5", || "results answer other calls".into())?;
+    if wire.accepts(&before).is_ok() {
+        wire.accepts(&run.messages).map_err(|why| Violation::new("L5", format!("accepted before, and now: {why}")))?;
+    }
     for at in &changed {
         check_shorter(wire, subject, &before[*at], &run.messages[*at])
             .map_err(|why| Violation::new("L3", format!("message {at}: {why}")))?;
@@ -84,10 +87,10 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     after: &F::Message,
 ) -> Result<(), String> {
     let [old, new] = [view(wire, before), view(wire, after)];
-    let size =
-        |bits: &Option<Vec<super::shadow::Bit>>| bits.iter().flatten().map(|bit| bit.bytes().len()).sum::<usize>();
-    if old.slot != new.slot && size(&new.slot) >= size(&old.slot) {
-        return Err(format!("{} bytes were replaced by {}", size(&old.slot), size(&new.slot)));
+    for (old, new) in old.slots.iter().zip(&new.slots).filter(|(old, new)| old != new) {
+        if size(new) >= size(old) {
+            return Err(format!("{} bytes were replaced by {}", size(old), size(new)));
+        }
     }
     for (old, new) in old.arguments.iter().zip(&new.arguments) {
         if old != new && new.len() >= old.len() {
@@ -96,6 +99,10 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     }
     let [before, after] = [subject.count(before), subject.count(after)];
     if after > before { Err(format!("{before} tokens were replaced by {after}")) } else { Ok(()) }
+}
+
+fn size(bits: &[super::shadow::Bit]) -> u64 {
+    bits.iter().map(|bit| bit.bytes().len() as u64).sum()
 }
 
 /// L12: the sums are exact, and what is said to have been done is what was done.
@@ -125,7 +132,7 @@ fn check_report<F: Wire, S: Subject<F>>(
     for decision in report.decisions.iter().filter(|decision| decision.outcome.is_change()) {
         let now = view(wire, &after[decision.message.unwrap()]);
         let sizes: Vec<u64> = match decision.subject {
-            About::Result => vec![now.slot.iter().flatten().map(|bit| bit.bytes().len() as u64).sum()],
+            About::Result => now.slots.iter().map(|bits| size(bits)).collect(),
             _ => now.arguments.iter().map(|arguments| arguments.len() as u64).collect(),
         };
         require(sizes.contains(&decision.bytes.after), "L12", || {

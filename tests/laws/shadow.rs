@@ -78,21 +78,26 @@ fn seen(part: PartRef<'_>) -> Bit {
 /// What a message holds that a pass may change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
-    pub(crate) slot: Option<Vec<Bit>>,
+    pub(crate) slots: Vec<Vec<Bit>>,
+    /// The ids of the calls that the slots answer.
+    pub(crate) answers: Vec<String>,
     pub(crate) arguments: Vec<String>,
-    pub(crate) ids: Vec<String>,
+    /// The ids of the calls.
+    pub(crate) calls: Vec<String>,
 }
 
 pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
-    let mut view = View::default();
+    let (mut view, mut is_open) = (View::default(), false);
     wire.visit(message, &mut |piece| match piece {
+        Piece::Role(_) => is_open = false,
         Piece::Result(head) => {
-            view.ids.push(head.id.to_owned());
-            view.slot = Some(Vec::new());
+            view.answers.push(head.id.to_owned());
+            view.slots.push(Vec::new());
+            is_open = true;
         }
-        Piece::Content(part) => view.slot.iter_mut().for_each(|bits| bits.push(seen(part))),
+        Piece::Content(part) if is_open => view.slots.last_mut().unwrap().push(seen(part)),
         Piece::Call(call) => {
-            view.ids.push(call.id.to_owned());
+            view.calls.push(call.id.to_owned());
             view.arguments.push(match call.arguments {
                 Arguments::Text(text) => text.to_owned(),
                 Arguments::Json(value) => value.to_string(),
@@ -106,7 +111,7 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
 /// What the conversation held when it was new.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
-    slots: BTreeMap<usize, Vec<Bit>>,
+    slots: BTreeMap<(usize, usize), Vec<Bit>>,
     arguments: BTreeMap<(usize, usize), String>,
     /// Everything that may be stored.
     said: HashSet<Vec<u8>>,
@@ -122,13 +127,22 @@ impl Shadow {
         self.said.extend(originals.iter().map(|bit| bit.bytes().to_vec()));
     }
 
-    /// Takes note of a message that has just been appended. A result is what `say` was told, or else what the message holds.
-    pub(crate) fn append<F: Wire>(&mut self, wire: F, at: usize, message: &F::Message, originals: Option<Vec<Bit>>) {
-        let View { slot, arguments, ids } = view(wire, message);
-        self.ids.extend(ids);
-        if let Some(bits) = originals.or(slot) {
+    /// Takes note of a message that has just been appended, or got another result behind those it had. That result is what `say`
+    /// was told, or else what the message holds.
+    pub(crate) fn append<F: Wire>(
+        &mut self,
+        wire: F,
+        at: usize,
+        message: &F::Message,
+        mut originals: Option<Vec<Bit>>,
+    ) {
+        let View { slots, answers, arguments, calls } = view(wire, message);
+        self.ids.extend(answers.into_iter().chain(calls));
+        let first_new = if originals.is_some() { slots.len().saturating_sub(1) } else { 0 };
+        for (slot, bits) in slots.into_iter().enumerate().skip(first_new) {
+            let bits = originals.take().unwrap_or(bits);
             self.said.extend(bits.iter().map(|bit| bit.bytes().to_vec()));
-            self.slots.insert(at, bits);
+            self.slots.insert((at, slot), bits);
         }
         for (call, text) in arguments.into_iter().enumerate() {
             self.said.insert(text.clone().into_bytes());
@@ -145,14 +159,13 @@ impl Shadow {
     ) -> Result<BTreeSet<usize>, Violation> {
         let mut lost = BTreeSet::new();
         for (at, message) in messages.iter().enumerate() {
-            let View { slot, arguments, .. } = view(wire, message);
-            if let (Some(now), Some(originals)) = (slot, self.slots.get(&at))
-                && self
-                    .check_slot(subject, originals, &now)
-                    .await
-                    .map_err(|why| Violation::new("L1", format!("message {at}: {why}")))?
-            {
-                lost.insert(at);
+            let View { slots, arguments, .. } = view(wire, message);
+            for (slot, now) in slots.iter().enumerate() {
+                let Some(originals) = self.slots.get(&(at, slot)) else { continue };
+                let is_lost = self.check_slot(subject, originals, now).await;
+                let is_lost =
+                    is_lost.map_err(|why| Violation::new("L1", format!("message {at}, result {slot}: {why}")))?;
+                lost.extend(is_lost.then_some(at));
             }
             for (call, now) in arguments.iter().enumerate() {
                 let original = &self.arguments[&(at, call)];

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
+use proptest::prelude::Strategy;
 use serde_json::Value;
 
+use super::generate::{Body, Id, Output, PartSpec, Step, Who, conversations};
+use super::shadow::View;
+use super::subject::Real;
+use super::text::{Kind, Text};
 use super::wire::Wire;
-use super::{Violation, require};
+use super::world::{Setup, Store, World, setups};
+use super::{Violation, hold, require};
 
 /// Whether a message is one that a provider of chat completions accepts, as far as a pass could change that.
 pub(crate) fn is_valid(message: &Value) -> bool {
@@ -46,7 +53,7 @@ pub(crate) fn changed<F: Wire>(
         }
         changed.insert(at);
         let [before, after] = [wire.json(before), wire.json(after)];
-        check_content(&before, &after).map_err(|why| Violation::new("L5", format!("message {at}: {why}")))?;
+        check_content(wire, &before, &after).map_err(|why| Violation::new("L5", format!("message {at}: {why}")))?;
         require(!wire.is_valid(&before) || wire.is_valid(&after), "L5", || {
             format!("message {at} is not valid any more: {after}")
         })?;
@@ -60,37 +67,100 @@ pub(crate) fn changed<F: Wire>(
     Ok(changed)
 }
 
-/// Content that was an array of parts stays one, with the marks that its texts had.
-fn check_content(before: &Value, after: &Value) -> Result<(), String> {
-    let [old, new] = [&before["content"], &after["content"]];
-    if old == new {
-        return Ok(());
+/// Content of results that was an array of parts stays one, with the marks that its texts had.
+fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), String> {
+    for (old, new) in wire.contents(before).into_iter().zip(wire.contents(after)).filter(|(old, new)| old != new) {
+        let is_same_shape = !old.is_array() || new.is_array();
+        let marks = |content: &Value| -> Vec<Value> {
+            let is_text = |part: &Value| part["type"].as_str().is_some_and(|kind| kind.ends_with("text"));
+            let parts = content.as_array().into_iter().flatten().filter(|part| is_text(part));
+            parts.filter_map(|part| part.get("cache_control").cloned()).collect()
+        };
+        let [old_marks, new_marks] = [marks(old), marks(new)];
+        match () {
+            () if !is_same_shape => return Err(format!("content that was an array became {new}")),
+            () if old_marks.last() != new_marks.last() => {
+                return Err(format!("cache marks {old_marks:?} became {new_marks:?}"));
+            }
+            () => {}
+        }
     }
-    let is_same_shape = !old.is_array() || new.is_array();
-    let marks = |content: &Value| -> Vec<Value> {
-        let parts = content.as_array().into_iter().flatten().filter(|part| part["type"] == "text");
-        parts.filter_map(|part| part.get("cache_control").cloned()).collect()
-    };
-    let [old_marks, new_marks] = [marks(old), marks(new)];
-    match () {
-        () if !is_same_shape => Err(format!("content that was an array became {new}")),
-        () if old_marks.last() != new_marks.last() => Err(format!("cache marks {old_marks:?} became {new_marks:?}")),
-        () => Ok(()),
-    }
+    Ok(())
 }
 
 /// Which call each result answers, for results whose id is that of exactly one call.
-pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<(usize, usize)> {
+pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, usize); 2]> {
     let views: Vec<_> = messages.iter().map(|message| super::shadow::view(wire, message)).collect();
-    let calls = |id: &String| -> Vec<usize> {
-        let has = |at: &usize| views[*at].slot.is_none() && views[*at].ids.contains(id);
-        (0..views.len()).filter(has).collect()
+    let places = |ids: fn(&View) -> &Vec<String>| -> Vec<(&str, (usize, usize))> {
+        let all = views.iter().enumerate();
+        all.flat_map(|(at, view)| ids(view).iter().enumerate().map(move |(nth, id)| (id.as_str(), (at, nth)))).collect()
     };
-    let results = views.iter().enumerate().filter(|(_, view)| view.slot.is_some());
-    results
-        .filter_map(|(at, view)| match calls(view.ids.first()?)[..] {
-            [call] => Some((call, at)),
-            _ => None,
-        })
-        .collect()
+    let (calls, results) = (places(|view| &view.calls), places(|view| &view.answers));
+    let paired = results.into_iter().filter_map(|(id, result)| {
+        let found: Vec<_> = calls.iter().filter(|(call, _)| *call == id).map(|(_, call)| *call).collect();
+        Some([*<&[_; 1]>::try_from(&found[..]).ok()?.first()?, result])
+    });
+    paired.collect()
+}
+
+/// A conversation that providers accept, with results and calls that are long enough to go.
+fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
+    conversations().prop_map(|steps| {
+        let mut valid = vec![Step::Say { who: Who::User, text: Text::new(Kind::Lines, 30, 0), style: 0 }];
+        let mut number = 0;
+        for mut step in steps {
+            match &mut step {
+                Step::Odd(_) | Step::Orphan { .. } => continue,
+                Step::Round { calls, style, says } => {
+                    // No calls without ids, no arguments that are no text, no tools that are no functions.
+                    *style &= 0b0110_1101;
+                    *says = says.filter(|text| !text.render().trim().is_empty());
+                    for call in calls {
+                        number += 1;
+                        call.id = Id(format!("call_{number}"));
+                        let words = || Output {
+                            body: Body::Parts(vec![PartSpec::Text(Text::new(Kind::Lines, 900, number))]),
+                            is_error: false,
+                        };
+                        let output = call.output.get_or_insert_with(words);
+                        let is_error = output.is_error;
+                        if let Body::Parts(parts) = &mut output.body {
+                            parts.retain(|part| match part {
+                                PartSpec::Text(text) => !text.render().trim().is_empty(),
+                                PartSpec::Opaque(_) => false,
+                                _ => !is_error,
+                            });
+                        }
+                        let is_blank = match &output.body {
+                            Body::Parts(parts) => parts.is_empty(),
+                            Body::Bytes(text) | Body::Broken(text) => text.render().trim().is_empty(),
+                            _ => false,
+                        };
+                        if is_blank {
+                            *output = words();
+                        }
+                    }
+                }
+                Step::Say { text, .. } if text.render().trim().is_empty() => continue,
+                _ => {}
+            }
+            valid.push(step);
+        }
+        valid
+    })
+}
+
+fn stays_valid<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
+    let drive = super::drive::drive(wire, Real::new(World::new(setup.clone())), steps, None);
+    let (run, _) = super::block_on(drive)?;
+    wire.accepts(&run.messages).map_err(|why| Violation::new("L5", why))
+}
+
+#[test]
+fn l5_what_providers_accept_they_accept_after_truncation_and_passes() {
+    let cases = || (setups(Store::Memory), valid_conversations());
+    hold(10, cases, |(setup, steps)| stays_valid(OpenAiChat, &setup, &steps));
+    hold(10, cases, |(setup, steps)| stays_valid(Responses, &setup, &steps));
+    hold(10, cases, |(setup, steps)| stays_valid(Anthropic, &setup, &steps));
+    hold(10, cases, |(setup, steps)| stays_valid(Gemini, &setup, &steps));
 }

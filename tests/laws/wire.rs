@@ -1,9 +1,13 @@
 //! The message types that conversations are driven in.
 
+mod anthropic;
+mod gemini;
+mod responses;
+
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use offcut::format::{Format, Message, OpenAiChat, Plain};
+use offcut::format::{Format, Message, OpenAiChat, Piece, Plain, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -12,7 +16,8 @@ use super::generate::Who;
 /// A message type that a conversation can be made of. `style` says how, where the type has several ways.
 pub(crate) trait Wire: Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static {
     fn say(self, who: Who, text: String, style: u8) -> Self::Message;
-    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Self::Message;
+    /// A turn that calls tools.
+    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Self::Message>;
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Self::Message;
     /// A message that no provider would send.
     fn odd(self, which: u8) -> Self::Message;
@@ -22,6 +27,25 @@ pub(crate) trait Wire: Format<Message: PartialEq + Debug> + Copy + Default + Deb
     fn blank(self, json: &mut Value);
     /// Whether a provider takes the message.
     fn is_valid(self, json: &Value) -> bool;
+
+    /// Whether a provider takes the conversation.
+    fn accepts(self, messages: &[Self::Message]) -> Result<(), String>;
+
+    /// The contents of a message's results, as the message holds them.
+    fn contents(self, json: &Value) -> Vec<&Value> {
+        vec![&json["content"]]
+    }
+
+    /// What a tool can return to this format: parts of the kinds it has, in the order it keeps.
+    fn can_hold(self, parts: Vec<Part>) -> Vec<Part> {
+        parts
+    }
+
+    /// Puts the results of `next` behind those of `last`, where the results of a round stand in one message.
+    fn join(self, last: &mut Self::Message, next: &Self::Message) -> bool {
+        let _ = (last, next);
+        false
+    }
 }
 
 impl Wire for Plain {
@@ -37,8 +61,8 @@ impl Wire for Plain {
         }
     }
 
-    fn ask(self, says: Option<String>, calls: &[ToolCall], _: u8) -> Message {
-        Message::Assistant { content: says.map(Part::Text).into_iter().collect(), calls: calls.to_vec() }
+    fn ask(self, says: Option<String>, calls: &[ToolCall], _: u8) -> Vec<Message> {
+        vec![Message::Assistant { content: says.map(Part::Text).into_iter().collect(), calls: calls.to_vec() }]
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Message {
@@ -95,6 +119,10 @@ impl Wire for Plain {
     fn is_valid(self, json: &Value) -> bool {
         serde_json::from_value::<Message>(json.clone()).is_ok()
     }
+
+    fn accepts(self, _: &[Message]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl Wire for OpenAiChat {
@@ -120,11 +148,11 @@ impl Wire for OpenAiChat {
         message
     }
 
-    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Value {
+    fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Value> {
         let mut message = json!({"role": "assistant", "content": says});
         if let ([call], true) = (calls, style & 128 != 0) {
             message["function_call"] = json!({"name": call.name, "arguments": call.arguments});
-            return message;
+            return vec![message];
         }
         message["tool_calls"] = calls.iter().map(|call| {
             let parsed = serde_json::from_str(&call.arguments).ok().filter(|_| style & 16 != 0);
@@ -142,7 +170,7 @@ impl Wire for OpenAiChat {
             message["zz_unknown"] = json!([1, 2]);
             message["annotations"] = json!([]);
         }
-        message
+        vec![message]
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, _: bool, style: u8) -> Value {
@@ -245,4 +273,35 @@ impl Wire for OpenAiChat {
     fn is_valid(self, json: &Value) -> bool {
         super::valid::is_valid(json)
     }
+
+    fn accepts(self, messages: &[Value]) -> Result<(), String> {
+        WireFormat::OpenAiChat.validate(messages).map_err(|error| error.to_string())
+    }
 }
+
+/// Whether a provider takes a message of results or of calls, with as much around it as that takes.
+fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool {
+    // What is no function is answered as what it is.
+    let tool = if json["type"].as_str().is_some_and(|kind| kind.starts_with("custom_")) { CUSTOM } else { "grep" };
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    wire.visit(json, &mut |piece| match piece {
+        Piece::Call(call) => asked.push(ToolCall::new(call.id, call.name, "{}")),
+        Piece::Result(head) => answered.push(ToolCall::new(head.id, head.name.unwrap_or(tool), "{}")),
+        _ => {}
+    });
+    let mut around = vec![wire.say(Who::User, "go".into(), 0)];
+    if !answered.is_empty() {
+        around.extend(wire.ask(None, &answered, 0));
+    }
+    around.push(json.clone());
+    for (nth, call) in asked.iter().enumerate() {
+        let answer = wire.answer(call, vec!["x".into()], false, 0);
+        if nth == 0 || !wire.join(around.last_mut().unwrap(), &answer) {
+            around.push(answer);
+        }
+    }
+    wire.accepts(&around).is_ok()
+}
+
+/// The tool that is no function, where a format tells them apart.
+const CUSTOM: &str = "fetch";

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::template::Template;
 use super::{MAX_NAME, Originals, ReduceNode, ReduceNodeBuildError, key};
 use crate::agent::ChatModel;
 use crate::backend::{Backend, digest};
+use crate::template::{NoTemplate, Template};
 
 /// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
 #[must_use = "nothing happens until `build`"]
@@ -104,7 +104,12 @@ impl ReduceNodeBuilder {
     /// The template can't be read, a key is empty, the model may never be called, or the root is no safe path.
     pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
         let Self { prompt_template, mut node } = self;
-        node.template = Template::parse(&prompt_template)?;
+        node.template = Template::parse(&prompt_template)
+            .map_err(|NoTemplate { at, problem }| ReduceNodeBuildError::Template { at, problem })?;
+        if node.template.is_empty() {
+            let problem = "nothing: write what the model is to do";
+            return Err(ReduceNodeBuildError::Template { at: 0, problem });
+        }
         if node.input_keys.iter().any(String::is_empty) {
             return Err(ReduceNodeBuildError::EmptyKey { option: "input_keys" });
         }

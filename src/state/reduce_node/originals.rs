@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Location};
-use crate::hint::{Facts, Hint, Kind, Language, count_lines};
-use crate::preview::holds_only;
-use crate::read_back::is_genuine;
+use crate::hint::{Hint, Language, Prose};
+use crate::read_back::{Said, shows_only};
 use crate::store::Stored;
 
 /// The reader that hints name by default.
@@ -30,13 +29,15 @@ impl Original {
         if !hints.iter().any(|hint| hint.location.as_ref().and_then(resolve).is_some()) {
             return Ok(Self::Content);
         }
+        let prose = Prose::of(Language::English);
+        let said = Said { prose: &prose, tool: "", reader: Some(READER) };
         let mut locations = Vec::new();
         for hint in hints {
             let Some(location) = &hint.location else { return Ok(Self::Imitation) };
             let Some(key) = resolve(location) else { return Ok(Self::Imitation) };
             let stored = Stored { backend: backend.clone(), key, location: location.clone() };
             match stored.whole().await {
-                Ok(Some(content)) if shows_only(&hint, &content) => locations.push(location.clone()),
+                Ok(Some(content)) if shows_only(&hint, &content, said) => locations.push(location.clone()),
                 Ok(_) => return Ok(Self::Imitation),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Imitation),
                 Err(error) => return Err(error),
@@ -44,18 +45,4 @@ impl Original {
         }
         Ok(Self::Stored(locations))
     }
-}
-
-/// Whether a hint of truncation or of the reader shows nothing that is not in `content`.
-fn shows_only(hint: &Hint, content: &[u8]) -> bool {
-    if hint.kind != Kind::Truncated {
-        return is_genuine(hint, content);
-    }
-    let says = |language: Language, reader| language.prose().of_hint(hint, Facts { reader, ..Facts::default() });
-    hint.bytes == content.len() as u64
-        && hint.lines.is_none_or(|lines| lines == count_lines(content))
-        && Language::ALL
-            .into_iter()
-            .any(|language| [Some(READER), None].into_iter().any(|reader| says(language, reader) == hint.prose))
-        && holds_only(&hint.preview, &String::from_utf8_lossy(content))
 }

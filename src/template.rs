@@ -1,11 +1,9 @@
-//! Prompt templates: `{key}` is a value of the state, `{{` and `}}` are braces.
+//! Texts with placeholders: `{name}` is a value, `{{` and `}}` are braces. Values are not looked into again.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
-use super::error::ReduceNodeBuildError;
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Template(Vec<Piece>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Template(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -13,9 +11,18 @@ enum Piece {
     Key(String),
 }
 
+/// What is no template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoTemplate {
+    /// The byte where it goes wrong.
+    pub(crate) at: usize,
+    /// What is wrong there, and what to write instead.
+    pub(crate) problem: &'static str,
+}
+
 impl Template {
-    pub(super) fn parse(text: &str) -> Result<Self, ReduceNodeBuildError> {
-        let wrong = |at: usize, problem| Err(ReduceNodeBuildError::Template { at, problem });
+    pub(crate) fn parse(text: &str) -> Result<Self, NoTemplate> {
+        let wrong = |at: usize, problem| Err(NoTemplate { at, problem });
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -49,78 +56,64 @@ impl Template {
         if !plain.is_empty() {
             pieces.push(Piece::Text(plain));
         }
-        if pieces.is_empty() {
-            return wrong(0, "nothing: write what the model is to do");
-        }
         Ok(Self(pieces))
     }
 
-    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Key(key) => Some(key.as_str()),
             Piece::Text(_) => None,
         })
     }
 
-    /// The text with every value in its place, or the first key that has none. Values are not looked into again.
-    pub(super) fn render<'s>(&self, value: impl Fn(&str) -> Option<&'s Value>) -> Result<String, &str> {
+    /// The text with every value in its place, or the first key that has none.
+    pub(crate) fn render<'s>(&self, value: impl Fn(&str) -> Option<Cow<'s, str>>) -> Result<String, &str> {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Key(key) => match value(key) {
-                    Some(value) => out.push_str(&text_of(value)),
-                    None => return Err(key),
-                },
+                Piece::Key(key) => out.push_str(&value(key).ok_or(key.as_str())?),
             }
         }
         Ok(out)
     }
 }
 
-/// A string as it is, anything else as compact JSON.
-pub(super) fn text_of(value: &Value) -> std::borrow::Cow<'_, str> {
-    match value {
-        Value::String(text) => text.into(),
-        other => other.to_string().into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn render(template: &str, value: &Value) -> String {
-        Template::parse(template).unwrap().render(|key| value.get(key)).unwrap()
+    fn render(template: &str, values: &[(&str, &str)]) -> String {
+        let value = |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| Cow::from(*value));
+        Template::parse(template).unwrap().render(value).unwrap()
     }
 
     #[test]
     fn n4_braces() {
-        let state = json!({"a": "{b} }} {{", "b": 1, "k e.y[0]": [true, null]});
-        assert_eq!(render("{a}|{b}|{{a}}|{{{b}}}|}}{{", &state), "{b} }} {{|1|{a}|{1}|}{");
-        assert_eq!(render("{k e.y[0]}", &state), "[true,null]");
-        assert_eq!(render("no key: ü", &state), "no key: ü");
+        let values = [("a", "{b} }} {{"), ("b", "1"), ("k e.y[0]", "x")];
+        assert_eq!(render("{a}|{b}|{{a}}|{{{b}}}|}}{{", &values), "{b} }} {{|1|{a}|{1}|}{");
+        assert_eq!(render("{k e.y[0]}", &values), "x");
+        assert_eq!(render("no key: ü", &values), "no key: ü");
     }
 
     #[test]
     fn n4_what_is_no_template() {
         for (text, place) in
-            [("", 0), ("a {", 2), ("ü{", 2), ("}", 0), ("a }b", 2), ("{}", 0), ("{a{b}}", 0), ("{{}", 2), ("{a", 0)]
+            [("a {", 2), ("ü{", 2), ("}", 0), ("a }b", 2), ("{}", 0), ("{a{b}}", 0), ("{{}", 2), ("{a", 0)]
         {
-            match Template::parse(text) {
-                Err(ReduceNodeBuildError::Template { at, .. }) => assert_eq!(at, place, "{text}"),
-                other => panic!("{text}: {other:?}"),
-            }
+            assert_eq!(Template::parse(text).map_err(|wrong| wrong.at), Err(place), "{text}");
         }
+        assert!(Template::parse("").unwrap().is_empty());
     }
 
     #[test]
     fn n1_the_first_missing_key_is_named() {
         let template = Template::parse("{a} {b} {c}").unwrap();
-        let state = json!({"a": 1});
-        assert_eq!(template.render(|key| state.get(key)), Err("b"));
+        assert_eq!(template.render(|key| (key == "a").then(|| "1".into())), Err("b"));
         assert_eq!(template.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

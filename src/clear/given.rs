@@ -1,0 +1,189 @@
+//! What a user's handler wants to be done with an old result: decided in a plan, stored when it is committed.
+
+use std::sync::Arc;
+
+use super::known::{All, part_bytes};
+use super::ledger::Put;
+use super::lines::{decode, raw};
+use super::plan::{Candidate, Planner, call_decision, call_of};
+use super::{Action, Edit, Given, GivenArguments, Place, Ready};
+use crate::backend::BackendError;
+use crate::config::OnOffloadError;
+use crate::content::Part;
+use crate::format::PartRef;
+use crate::handler::{ClearHandler, Detail, Handled, HandlerError, guard};
+use crate::report::{Change, Decision, Outcome, Reason};
+use crate::session::Session;
+use crate::store::{Id, Phase};
+use crate::tokens::Meter;
+
+impl Planner<'_> {
+    /// Does with the result at `at` what the handler wants. `Err` is the default treatment, with what the handler did wrong.
+    pub(super) fn decide_given(
+        &mut self,
+        handler: &dyn ClearHandler,
+        all: &All<'_>,
+        at: usize,
+        decision: &mut Decision,
+    ) -> Result<(), Option<HandlerError>> {
+        let (slot, known) = (&all.outline.slots[at], &all.results[at]);
+        if self.ledger.has_put(known.original.print) {
+            self.keep_given(decision, Reason::AlreadyHint);
+            return Ok(());
+        }
+        let call = call_of(&all.outline, slot);
+        let parts = slot.parts.iter().map(|part| owned(*part)).collect();
+        let detail = Detail { call: call.clone(), parts, is_error: slot.head.is_error };
+        let replacement = match guard("the clear handler", || handler.handle(detail)).map_err(Some)? {
+            Handled::Default => return Err(None),
+            Handled::Keep => {
+                self.keep_given(decision, Reason::Handler);
+                return Ok(());
+            }
+            Handled::Replace(replacement) => replacement,
+        };
+        let arguments = self.given_arguments(all, at, replacement.arguments.clone()).map_err(Some)?;
+        let backend = self.session.policy(&decision.tool).backend().cloned();
+        let store = match (&replacement.content, backend) {
+            (Some(content), Some(backend)) => {
+                let (id, problem) = match &replacement.id {
+                    None => self.session.id_of(Phase::Clear, &call.id, || call.clone()),
+                    Some(id) => Id::given_or(id, &call.id),
+                };
+                decision.error = decision.error.take().or(problem);
+                let target = self.liner.target(&id, &id.name_of(content), content);
+                Some((backend, target))
+            }
+            _ => None,
+        };
+        let location = store.as_ref().map(|(backend, target)| target.locations(backend)[0].clone());
+        let shown = replacement.show(location.as_ref()).map_err(Some)?;
+        decision.outcome = if store.is_some() { Outcome::Replaced } else { Outcome::Lost };
+        decision.resize(self.session.meter(), &shown);
+        let index = self.report.decisions.len();
+        self.report.decisions.push(decision.clone());
+        let arguments = arguments.map(|mut arguments| {
+            arguments.decision.outcome = decision.outcome;
+            arguments.index = self.report.decisions.len();
+            self.report.decisions.push(arguments.decision.clone());
+            self.repeated.insert(arguments.place);
+            Box::new(arguments)
+        });
+        let place = Place::Result { message: slot.message, slot: slot.slot };
+        let given = Given { replacement, store, arguments };
+        let gain = given.gain(decision);
+        let action = Action::Given(decision.clone(), Box::new(given));
+        let edit = Edit { decision: index, place, original: known.original.clone(), action };
+        self.candidates.push(Candidate { edit, gain });
+        Ok(())
+    }
+
+    fn keep_given(&mut self, decision: &mut Decision, reason: Reason) {
+        decision.keep(reason);
+        self.report.decisions.push(decision.clone());
+    }
+
+    fn given_arguments(
+        &self,
+        all: &All<'_>,
+        at: usize,
+        text: Option<String>,
+    ) -> Result<Option<GivenArguments>, HandlerError> {
+        let (Some(text), Some(call)) = (text, all.outline.slots[at].call) else { return Ok(None) };
+        if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
+            return Err("the clear handler's arguments are no JSON: providers refuse them".into());
+        }
+        let (call, known) = (&all.outline.calls[call], &all.calls[call]);
+        let place = Place::Arguments { message: call.message, call: call.call };
+        // Of several results for one call, the first says what its arguments become.
+        if call.is.is_signed || self.repeated.contains(&place) {
+            return Ok(None);
+        }
+        let mut decision = call_decision(call, known);
+        decision.bytes.after = text.len() as u64;
+        let tokens = self.session.meter().text(&text);
+        decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
+        Ok(Some(GivenArguments { index: 0, decision, place, original: known.original.clone(), text }))
+    }
+}
+
+impl Given {
+    /// The tokens that it saves, with the arguments.
+    pub(super) fn gain(&self, decision: &Decision) -> u64 {
+        let of = |decision: &Decision| decision.tokens.map_or(0, Change::saved);
+        of(decision) + self.arguments.as_ref().map_or(0, |arguments| of(&arguments.decision))
+    }
+
+    /// Stores what is to be stored, and says what is put where. `Err` is why the result stays as it is.
+    pub(super) async fn save(
+        self,
+        session: &Session,
+        index: usize,
+        decision: &mut Decision,
+        place: Place,
+        original: super::Origin,
+    ) -> Result<Vec<Ready>, NotDone> {
+        let mut location = None;
+        if let (Some((backend, target)), Some(content)) = (&self.store, self.replacement.content.clone()) {
+            match target.save(backend, content).await {
+                Ok(saved) => location = Some(saved),
+                Err(error) => {
+                    decision.error = Some(error.to_string());
+                    match session.settings().on_offload_error {
+                        OnOffloadError::KeepOriginal => return Err(NotDone::Kept(Reason::StoreFailed)),
+                        OnOffloadError::Fail => return Err(NotDone::Failed(error)),
+                        OnOffloadError::PreviewOnly => decision.outcome = Outcome::Lost,
+                    }
+                }
+            }
+        }
+        let parts = match self.replacement.show(location.as_ref()) {
+            Ok(parts) => parts,
+            Err(error) => {
+                decision.error = Some(error.to_string());
+                return Err(NotDone::Kept(Reason::Handler));
+            }
+        };
+        decision.resize(session.meter(), &parts);
+        decision.locations.extend(location);
+        let result = Arc::new(Put::Parts(parts));
+        let mut ready = vec![Ready { decision: index, place, original, replacement: result, is_repeat: false }];
+        ready.extend(self.arguments.map(|arguments| {
+            let GivenArguments { index, place, original, text, .. } = *arguments;
+            Ready { decision: index, place, original, replacement: Arc::new(Put::Arguments(text)), is_repeat: false }
+        }));
+        Ok(ready)
+    }
+}
+
+/// Why an edit is not done.
+pub(super) enum NotDone {
+    /// The slot stays as it is.
+    Kept(Reason),
+    /// The store failed, and that is to fail.
+    Failed(BackendError),
+}
+
+impl Decision {
+    /// `parts` are put there.
+    fn resize(&mut self, meter: &Meter, parts: &[Part]) {
+        self.bytes.after = parts.iter().map(|part| part_bytes(part.into())).sum();
+        let tokens = parts.iter().map(|part| meter.part(part.into())).sum();
+        self.tokens = self.tokens.map(|change| Change { after: tokens, ..change });
+    }
+}
+
+/// A part as a handler gets it.
+pub(super) fn owned(part: PartRef<'_>) -> Part {
+    match part {
+        PartRef::Text(text) => Part::Text(text.to_owned()),
+        PartRef::Json(value) => Part::Json(value.clone()),
+        PartRef::Media { mime, data } => {
+            // Base64 that is none is given as the text that it is.
+            let bytes = decode(data).unwrap_or_else(|| raw(data));
+            Part::Media { mime: mime.to_owned(), data: bytes }
+        }
+        PartRef::Link { mime, url } => Part::Link { mime: mime.map(str::to_owned), url: url.to_owned() },
+        PartRef::Opaque(value) => Part::Opaque(value.clone()),
+    }
+}

@@ -1,0 +1,176 @@
+//! Settings from a file, with errors that say where and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::Settings;
+
+/// Settings that can't be read. It names the file, the line and the field, and where a name is not known, the nearest that is.
+///
+/// ```
+/// # use offcut::Settings;
+/// let error = Settings::from_json("{\n  \"max_length_for_trunk\": 8000\n}").unwrap_err();
+/// assert_eq!(error.to_string(), "line 2, `max_length_for_trunk`: unknown field; did you mean `max_length_for_trunc`?");
+/// ```
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct SettingsError {
+    /// The file, if they were read from one.
+    pub file: Option<PathBuf>,
+    /// The line, counted from 1.
+    pub line: Option<usize>,
+    /// The path of the field, such as `tool_config.grep.preview`; empty for the whole.
+    pub field: String,
+    /// What is wrong, and what to do about it.
+    pub problem: String,
+}
+
+/// What can be set, but not in a file.
+const CALLBACKS: [&str; 7] = [
+    "trunc_handler",
+    "clear_handler",
+    "gen_trunc_offload_file_path",
+    "gen_clear_offload_file_path",
+    "clear_message_rewriter",
+    "clear_post_process",
+    "on_report",
+];
+/// Names that are less alike than this are not taken for one another.
+const LIKE: f64 = 0.75;
+
+impl std::error::Error for SettingsError {}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        let line = self.line.map(|line| format!("line {line}"));
+        let field = (!self.field.is_empty()).then(|| format!("`{}`", self.field));
+        let place: Vec<String> = [file, line, field].into_iter().flatten().collect();
+        let colon = if place.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", place.join(", "), self.problem)
+    }
+}
+
+impl Settings {
+    /// Reads settings from TOML. What it leaves out has its default; unknown fields are refused.
+    ///
+    /// TOML has no null: `read_file_tool_name = false` names no reader.
+    ///
+    /// ```
+    /// # use offcut::{Limit, Settings};
+    /// let settings = Settings::from_toml("max_length_for_trunc = 20_000\n[tool_config.grep]\nbackend = \"memory:grep\"")?;
+    /// assert_eq!(settings.max_length_for_trunc, Limit::Bytes(20_000));
+    /// # Ok::<(), offcut::SettingsError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A [`SettingsError`] that names line and field.
+    #[cfg(feature = "toml")]
+    pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
+        let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
+        let deserializer = toml::Deserializer::parse(text)
+            .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
+        read(deserializer, |error| (line(error), error.message().to_owned()))
+    }
+
+    /// Reads settings from JSON. What it leaves out has its default; unknown fields are refused.
+    ///
+    /// # Errors
+    ///
+    /// A [`SettingsError`] that names line and field.
+    pub fn from_json(text: &str) -> Result<Self, SettingsError> {
+        // serde would take a list for the fields in their order.
+        if !text.trim_start().starts_with('{') {
+            return Err(SettingsError::new(Some(1), String::new(), "settings are a JSON object: begin with `{`"));
+        }
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let settings = read(&mut deserializer, describe_json)?;
+        deserializer.end().map_err(|error| {
+            let (line, problem) = describe_json(&error);
+            SettingsError::new(line, String::new(), &problem)
+        })?;
+        Ok(settings)
+    }
+
+    /// Reads settings from a file; its ending says whether it is `.json` or `.toml`, which needs the feature `toml`.
+    ///
+    /// # Errors
+    ///
+    /// A [`SettingsError`] that names file, line and field.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
+        let path = path.as_ref();
+        let problem = |problem: String| SettingsError { problem, ..SettingsError::default() };
+        let read = || std::fs::read_to_string(path).map_err(|error| problem(format!("can't be read: {error}")));
+        let settings = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => read().and_then(|text| Self::from_json(&text)),
+            #[cfg(feature = "toml")]
+            Some("toml") => read().and_then(|text| Self::from_toml(&text)),
+            #[cfg(not(feature = "toml"))]
+            Some("toml") => Err(problem("TOML needs the feature `toml`: enable it, or write JSON".to_owned())),
+            _ => Err(problem("settings are read from files that end in `.toml` or `.json`".to_owned())),
+        };
+        settings.map_err(|error| SettingsError { file: Some(path.to_owned()), ..error })
+    }
+}
+
+impl SettingsError {
+    fn new(line: Option<usize>, field: String, problem: &str) -> Self {
+        Self { file: None, line, field, problem: advise(problem) }
+    }
+}
+
+fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
+    deserializer: D,
+    describe: impl Fn(&D::Error) -> (Option<usize>, String),
+) -> Result<T, SettingsError> {
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { String::new() } else { path };
+        let (line, problem) = describe(error.inner());
+        SettingsError::new(line, field, &problem)
+    })
+}
+
+/// A JSON error without its place, which stands at the end of its message.
+fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    ((error.line() > 0).then(|| error.line()), message.to_owned())
+}
+
+#[cfg(feature = "toml")]
+fn line_at(text: &str, byte: usize) -> usize {
+    let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
+    1 + memchr::memchr_iter(b'\n', before).count()
+}
+
+/// serde lists all that is known behind what is not: of that list, the nearest is what helps.
+fn advise(problem: &str) -> String {
+    let Some((what, known)) = problem.split_once(", expected ") else { return problem.to_owned() };
+    let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
+        return problem.to_owned();
+    };
+    let kind = kind.split(' ').next().unwrap_or_default();
+    let nearest = quoted(known).max_by(|one, two| {
+        let likeness = |name| strsim::jaro_winkler(unknown, name);
+        likeness(one).total_cmp(&likeness(two))
+    });
+    match (kind, nearest) {
+        ("field", _) if CALLBACKS.contains(&unknown) => "is no data: set it on the builder".to_owned(),
+        ("field", Some(nearest)) if strsim::jaro_winkler(unknown, nearest) >= LIKE => {
+            format!("unknown field; did you mean `{nearest}`?")
+        }
+        ("field", _) => "unknown field".to_owned(),
+        // There are few of these: all of them help.
+        ("variant", Some(_)) => format!("`{unknown}` is none of {}", quoted(known).collect::<Vec<_>>().join(", ")),
+        _ => problem.to_owned(),
+    }
+}
+
+/// What stands in back ticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}

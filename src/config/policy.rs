@@ -1,0 +1,211 @@
+//! What is different for single tools, and what holds for one with everything inherited.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Limit, Settings};
+use crate::backend::Backend;
+use crate::handler::{ClearHandler, TruncHandler};
+use crate::preview::Preview;
+
+/// What is different for one tool. What is `None` is inherited from the [`Settings`], field by field.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolPolicy {
+    /// Where this tool's results are stored, as a URL: see [`Settings::backend_url`].
+    #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
+    pub backend_url: Option<String>,
+    /// See [`Settings::skip_truncation`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_truncation: Option<bool>,
+    /// See [`Settings::skip_clear`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_clear: Option<bool>,
+    /// See [`Settings::max_length_for_trunc`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length_for_trunc: Option<Limit>,
+    /// See [`Settings::preview`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
+    /// See [`Settings::preview_length`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview_length: Option<usize>,
+    /// See [`Settings::stub_length`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stub_length: Option<usize>,
+    /// See [`Settings::keep_errors`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_errors: Option<bool>,
+    /// What is no data.
+    #[serde(skip)]
+    pub(crate) hooks: Hooks,
+}
+
+/// What can be set for all tools and for single ones, and is no data. Two are equal that share everything.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) backend: Option<Arc<dyn Backend>>,
+    pub(crate) trunc_handler: Option<Arc<dyn TruncHandler>>,
+    pub(crate) clear_handler: Option<Arc<dyn ClearHandler>>,
+}
+
+impl Hooks {
+    pub(crate) fn has_handler(&self) -> bool {
+        self.trunc_handler.is_some() || self.clear_handler.is_some()
+    }
+
+    /// What `self` leaves out is as in `other`.
+    fn or(&self, other: &Self) -> Self {
+        Self {
+            backend: self.backend.as_ref().or(other.backend.as_ref()).cloned(),
+            trunc_handler: self.trunc_handler.as_ref().or(other.trunc_handler.as_ref()).cloned(),
+            clear_handler: self.clear_handler.as_ref().or(other.clear_handler.as_ref()).cloned(),
+        }
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks")
+            .field("backend", &self.backend)
+            .field("has_trunc_handler", &self.trunc_handler.is_some())
+            .field("has_clear_handler", &self.clear_handler.is_some())
+            .finish()
+    }
+}
+
+impl PartialEq for Hooks {
+    fn eq(&self, other: &Self) -> bool {
+        // Exhaustive, so that a new field does not compile until somebody decides about it.
+        let Self { backend, trunc_handler, clear_handler } = self;
+        is_same(backend, &other.backend)
+            && is_same(trunc_handler, &other.trunc_handler)
+            && is_same(clear_handler, &other.clear_handler)
+    }
+}
+
+fn is_same<T: ?Sized>(one: &Option<Arc<T>>, other: &Option<Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+impl ToolPolicy {
+    /// A policy that inherits everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where this tool's results are stored.
+    #[must_use]
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.hooks.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// What decides about this tool's results when they return, in place of the limit: see [`TruncHandler`].
+    #[must_use]
+    pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
+        self.hooks.trunc_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// What decides about this tool's old results, in place of hints: see [`ClearHandler`].
+    #[must_use]
+    pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
+        self.hooks.clear_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// See [`Settings::skip_truncation`].
+    #[must_use]
+    pub fn skip_truncation(mut self, skip: bool) -> Self {
+        self.skip_truncation = Some(skip);
+        self
+    }
+
+    /// See [`Settings::skip_clear`].
+    #[must_use]
+    pub fn skip_clear(mut self, skip: bool) -> Self {
+        self.skip_clear = Some(skip);
+        self
+    }
+
+    /// See [`Settings::max_length_for_trunc`].
+    #[must_use]
+    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
+        self.max_length_for_trunc = Some(limit.into());
+        self
+    }
+
+    /// See [`Settings::preview`].
+    #[must_use]
+    pub fn preview(mut self, preview: Preview) -> Self {
+        self.preview = Some(preview);
+        self
+    }
+
+    /// See [`Settings::preview_length`].
+    #[must_use]
+    pub fn preview_length(mut self, bytes: usize) -> Self {
+        self.preview_length = Some(bytes);
+        self
+    }
+
+    /// See [`Settings::stub_length`].
+    #[must_use]
+    pub fn stub_length(mut self, bytes: usize) -> Self {
+        self.stub_length = Some(bytes);
+        self
+    }
+
+    /// See [`Settings::keep_errors`].
+    #[must_use]
+    pub fn keep_errors(mut self, keep: bool) -> Self {
+        self.keep_errors = Some(keep);
+        self
+    }
+}
+
+/// What holds for one tool, with everything inherited.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) hooks: Hooks,
+    pub(crate) truncates: bool,
+    pub(crate) clears: bool,
+    pub(crate) limit: Limit,
+    pub(crate) preview: Preview,
+    pub(crate) preview_length: usize,
+    pub(crate) stub_length: usize,
+    pub(crate) keep_errors: bool,
+}
+
+impl Policy {
+    pub(crate) fn backend(&self) -> Option<&Arc<dyn Backend>> {
+        self.hooks.backend.as_ref()
+    }
+
+    /// The policy for the tool `name`; `None` for a tool that nothing is said about.
+    pub(crate) fn resolve(settings: &Settings, global: &Hooks, name: Option<&str>) -> Self {
+        let nothing = ToolPolicy::default();
+        let own = name.and_then(|name| settings.tool_config.get(name)).unwrap_or(&nothing);
+        let is_in = |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
+        Self {
+            hooks: own.hooks.or(global),
+            truncates: !own.skip_truncation.unwrap_or(settings.skip_truncation)
+                && !is_in(&settings.trunc_exclude_tools),
+            clears: !own.skip_clear.unwrap_or(settings.skip_clear) && !is_in(&settings.clear_exclude_tools),
+            limit: own.max_length_for_trunc.unwrap_or(settings.max_length_for_trunc),
+            preview: own.preview.unwrap_or(settings.preview),
+            preview_length: own.preview_length.unwrap_or(settings.preview_length),
+            stub_length: own.stub_length.unwrap_or(settings.stub_length),
+            keep_errors: own.keep_errors.unwrap_or(settings.keep_errors),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The kinds of values that settings have.
+
+use std::fmt;
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A length that must not be exceeded.
+///
+/// In files a number is bytes, and `{ tokens = 9000 }` is tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Limit {
+    /// Bytes of UTF-8.
+    Bytes(usize),
+    /// Tokens, by the configured counter.
+    Tokens {
+        /// How many.
+        tokens: u64,
+    },
+}
+
+impl From<usize> for Limit {
+    fn from(bytes: usize) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(LimitVisitor)
+    }
+}
+
+struct LimitVisitor;
+
+impl<'de> Visitor<'de> for LimitVisitor {
+    type Value = Limit;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number of bytes, or the table { tokens = N }")
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Limit, E> {
+        Ok(Limit::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Limit, E> {
+        let bytes = u64::try_from(bytes).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
+        self.visit_u64(bytes)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Limit, M::Error> {
+        let mut tokens = None;
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "tokens" => tokens = Some(map.next_value()?),
+                unknown => return Err(de::Error::unknown_field(unknown, &["tokens"])),
+            }
+        }
+        tokens.map(Limit::tokens).ok_or_else(|| de::Error::missing_field("tokens"))
+    }
+}
+
+/// A name, or `false` for none: TOML has no null.
+pub(super) mod name_or_false {
+    use serde::de::{Error, Unexpected};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged, expecting = "a tool's name, or false for none")]
+    enum Value {
+        Name(String),
+        Is(bool),
+        None,
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(name: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+        name.clone().map_or(Value::Is(false), Value::Name).serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+        match Value::deserialize(from)? {
+            Value::Name(name) => Ok(Some(name)),
+            Value::Is(false) | Value::None => Ok(None),
+            Value::Is(true) => {
+                Err(D::Error::invalid_value(Unexpected::Bool(true), &"a tool's name, or false for none"))
+            }
+        }
+    }
+}
+
+impl Limit {
+    /// A limit in tokens.
+    #[must_use]
+    pub fn tokens(tokens: u64) -> Self {
+        Self::Tokens { tokens }
+    }
+
+    /// So many bytes are never over the limit: a token is at least a byte.
+    pub(crate) fn safe_bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// What counts tokens, by name. A counter of your own is set with [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TokenCounter {
+    /// GPT-4o's encoding and later. Needs the feature `tiktoken`.
+    #[cfg_attr(feature = "tiktoken", default)]
+    O200kBase,
+    /// GPT-4's encoding. Needs the feature `tiktoken`.
+    Cl100kBase,
+    /// A quarter of the bytes, rounded up.
+    #[cfg_attr(not(feature = "tiktoken"), default)]
+    Estimate,
+}
+
+/// What to do when the store fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnOffloadError {
+    /// The result stays as it is; report and log say so. Of a stream that has left memory already, up to 16 MiB are read back from
+    /// the writer and shown; a longer one is lost but for its preview, and the hint says so.
+    #[default]
+    KeepOriginal,
+    /// The result is replaced by a preview that says it was not saved. What is not shown is lost.
+    PreviewOnly,
+    /// The truncation or the pass fails, and nothing is changed.
+    Fail,
+}

@@ -1,0 +1,215 @@
+//! Messages with a rewriter: a callback that replaces whole rounds when they have grown old.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use super::{Conversation, Format, Piece};
+use crate::content::Part;
+use crate::handler::{HandlerError, guard};
+
+/// A list of messages whose old rounds are handed to a rewriter before what is left of them is cleared.
+///
+/// The rewriter gets the messages of one round, an assistant turn with calls and the results of those calls, and says what takes
+/// their place, or `None` for nothing. It is called for rounds that hold a result that the pass is going to clear, never gets a
+/// user's message, and is not called for a round that shares a message with a user or with another round. What it gets is stored
+/// before anything is changed, at `<root>/clear/<id>-round`. A rewriter that fails or panics leaves its round as it is, and the
+/// report says so. It has to be pure: a pass may fail later, and be made again.
+///
+/// It is for loops that keep the messages. In a loop that hands in the originals every turn, a round is only rewritten while a
+/// pass is triggered.
+///
+/// ```
+/// use offcut::backend::Memory;
+/// use offcut::format::{Message, Plain, Rewriting};
+/// use offcut::{BeforeModel, TokenCounter, ToolCall, ToolReduction};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut messages = Vec::new();
+/// # for id in ["a", "b"] {
+/// #     let call = ToolCall::new(id, "grep", "{}");
+/// #     messages.push(Message::calls(vec![call.clone()]));
+/// #     messages.push(Message::tool(&call, vec!["a match\n".repeat(1_000).into()], false));
+/// # }
+/// # messages.push(Message::assistant("done"));
+/// let reduction = ToolReduction::recommended(Memory::named("demo")?).max_tokens_for_clear(2_000).build()?;
+/// let note = |round: &[Message]| Ok(Some(vec![Message::assistant(format!("[{} messages of searching]", round.len()))]));
+/// let mut conversation = Rewriting::new(&Plain, &mut messages, note);
+/// let report = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await?;
+/// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/clear/a-round");
+/// assert_eq!(messages[0], Message::assistant("[2 messages of searching]"));
+/// # Ok(()) }
+/// ```
+pub struct Rewriting<'a, F: Format, R> {
+    format: &'a F,
+    messages: &'a mut Vec<F::Message>,
+    rewriter: R,
+}
+
+impl<'a, F, R> Rewriting<'a, F, R>
+where
+    F: Format,
+    R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
+{
+    /// `messages`, seen through `format`, with a rewriter.
+    pub fn new(format: &'a F, messages: &'a mut Vec<F::Message>, rewriter: R) -> Self {
+        Self { format, messages, rewriter }
+    }
+}
+
+impl<F: Format, R> fmt::Debug for Rewriting<'_, F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rewriting").field("messages", &self.messages.len()).finish_non_exhaustive()
+    }
+}
+
+/// A copy of a conversation in which rounds are rewritten.
+pub trait Rewrite: Send + Sync {
+    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for nothing.
+    ///
+    /// # Errors
+    ///
+    /// The rewriter failed or panicked: the round is as it was.
+    fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError>;
+
+    /// Leaves the round as it was after all whose first message this is.
+    fn leave(&mut self, first: usize);
+
+    /// The conversation with the rounds so far rewritten. Nothing is rewritten any more afterwards.
+    fn copy(&mut self) -> &mut dyn Conversation;
+
+    /// Puts the copy in the place of the conversation.
+    fn finish(self: Box<Self>);
+}
+
+struct Copy<'c, F: Format, R> {
+    format: &'c F,
+    rewriter: &'c R,
+    original: &'c mut Vec<F::Message>,
+    /// What takes the place of rounds, by their first message.
+    rounds: BTreeMap<usize, (Vec<usize>, Owned<'c, F>)>,
+    copy: Option<Owned<'c, F>>,
+}
+
+struct Owned<'c, F: Format> {
+    format: &'c F,
+    messages: Vec<F::Message>,
+}
+
+impl<F, R> Rewrite for Copy<'_, F, R>
+where
+    F: Format,
+    R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
+{
+    fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError> {
+        let Some(first) = messages.first() else { return Ok(None) };
+        let round: Vec<_> = messages.iter().filter_map(|at| self.original.get(*at)).cloned().collect();
+        let rewritten = guard("the message rewriter", || (self.rewriter)(&round))?;
+        let format = self.format;
+        let rewritten = rewritten.map(|rewritten| (messages.to_vec(), Owned { format, messages: rewritten }));
+        self.rounds.extend(rewritten.map(|rewritten| (*first, rewritten)));
+        Ok(self.rounds.get(first).map(|(_, rewritten)| rewritten as &dyn Conversation))
+    }
+
+    fn leave(&mut self, first: usize) {
+        self.rounds.remove(&first);
+    }
+
+    fn copy(&mut self) -> &mut dyn Conversation {
+        let Self { format, original, rounds, copy, .. } = self;
+        copy.get_or_insert_with(|| {
+            let gone: HashSet<usize> = rounds.values().flat_map(|(gone, _)| gone).copied().collect();
+            let mut messages = Vec::with_capacity(original.len());
+            for (at, message) in original.iter().enumerate() {
+                if let Some((_, rewritten)) = rounds.remove(&at) {
+                    messages.extend(rewritten.messages);
+                }
+                if !gone.contains(&at) {
+                    messages.push(message.clone());
+                }
+            }
+            Owned { format, messages }
+        })
+    }
+
+    fn finish(self: Box<Self>) {
+        if let Some(copy) = self.copy {
+            *self.original = copy.messages;
+        }
+    }
+}
+
+impl<F, R> Conversation for Rewriting<'_, F, R>
+where
+    F: Format,
+    R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
+{
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
+        visit(self.format, self.messages, message, see);
+    }
+
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+        replace_result(self.format, self.messages, message, slot, parts);
+    }
+
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+        replace_arguments(self.format, self.messages, message, call, arguments);
+    }
+
+    fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
+        let Self { format, messages, rewriter } = self;
+        let (rounds, copy) = (BTreeMap::new(), None);
+        Some(Box::new(Copy { format: *format, rewriter, original: messages, rounds, copy }))
+    }
+}
+
+impl<F: Format> Conversation for Owned<'_, F> {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
+        visit(self.format, &self.messages, message, see);
+    }
+
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+        replace_result(self.format, &mut self.messages, message, slot, parts);
+    }
+
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+        replace_arguments(self.format, &mut self.messages, message, call, arguments);
+    }
+}
+
+pub(super) fn visit<'m, F: Format>(format: &F, messages: &'m [F::Message], at: usize, see: &mut dyn FnMut(Piece<'m>)) {
+    if let Some(message) = messages.get(at) {
+        format.visit(message, see);
+    }
+}
+
+pub(super) fn replace_result<F: Format>(
+    format: &F,
+    messages: &mut [F::Message],
+    at: usize,
+    slot: usize,
+    parts: Vec<Part>,
+) {
+    if let Some(message) = messages.get_mut(at) {
+        format.replace_result(message, slot, parts);
+    }
+}
+
+pub(super) fn replace_arguments<F: Format>(
+    format: &F,
+    messages: &mut [F::Message],
+    at: usize,
+    call: usize,
+    arguments: String,
+) {
+    if let Some(message) = messages.get_mut(at) {
+        format.replace_arguments(message, call, arguments);
+    }
+}

@@ -1,0 +1,78 @@
+//! Chat completions: tool messages directly behind the assistant message whose calls they answer, one for each.
+
+use serde_json::Value;
+
+use super::{InvalidMessage, content, invalid, require, shown, text};
+
+pub(in crate::format) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
+    // The calls of the last assistant message that have no result yet, and where it is.
+    let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
+    for (at, message) in messages.iter().enumerate() {
+        let fail = |problem: String| invalid(at, problem);
+        let role = text(message, "role").map_err(fail)?;
+        if role == "tool" {
+            let id = text(message, "tool_call_id").map_err(fail)?;
+            let Some(answered) = open.iter().position(|open| *open == id) else {
+                return Err(invalid(
+                    at,
+                    format!("no open call of the assistant message before it has the id {}", shown(id)),
+                ));
+            };
+            open.remove(answered);
+        } else if let Some(id) = open.first() {
+            return Err(invalid(asked_at, format!("the call {} has no tool message directly behind it", shown(id))));
+        }
+        shape(message, role).map_err(fail)?;
+        if role == "assistant" {
+            asked_at = at;
+            let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+            open = calls.filter_map(|call| call.get("id")?.as_str()).collect();
+        }
+    }
+    match open.first() {
+        Some(id) => Err(invalid(asked_at, format!("the call {} has no tool message", shown(id)))),
+        None => Ok(()),
+    }
+}
+
+fn shape(message: &Value, role: &str) -> Result<(), String> {
+    let said = message.get("content");
+    match role {
+        "system" | "developer" | "user" | "tool" => content(said, "content", part),
+        "function" => text(message, "name").and_then(|_| content(said, "content", part)),
+        "assistant" => {
+            let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
+            let has = |field: &str| message.get(field).is_some_and(|value| !value.is_null());
+            if !has("content") {
+                let instead = ["tool_calls", "function_call", "refusal", "audio"];
+                require(instead.into_iter().any(has), "an assistant message must say something or call tools")?;
+            } else {
+                content(said, "content", part)?;
+            }
+            let Some(calls) = calls else { return Ok(()) };
+            let calls = calls
+                .as_array()
+                .filter(|calls| !calls.is_empty())
+                .ok_or("`tool_calls` must be a list that is not empty")?;
+            calls.iter().try_for_each(call)
+        }
+        _ => Err("`role` must be system, developer, user, assistant or tool".to_owned()),
+    }
+}
+
+fn call(call: &Value) -> Result<(), String> {
+    text(call, "id")?;
+    match (call.get("function"), call.get("custom")) {
+        (Some(function), _) => text(function, "name").and(text(function, "arguments")).map(drop),
+        (None, Some(custom)) => text(custom, "name").and(text(custom, "input")).map(drop),
+        (None, None) => Err("a call must have a `function`".to_owned()),
+    }
+}
+
+fn part(part: &Value) -> Result<(), String> {
+    match text(part, "type")? {
+        "text" => text(part, "text").map(drop),
+        "image_url" => text(part.get("image_url").unwrap_or(&Value::Null), "url").map(drop),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,269 @@
+//! The contract of [`Format`], as a suite that any format can be held to.
+
+mod json;
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::content::Part;
+use crate::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
+
+/// Holds a format to every clause of [`Format`]'s contract, over `messages`.
+///
+/// Give it messages of every kind that the format knows: among them there must be a result and a call, and every way in which
+/// they can stand in a message. What messages do not have is not tested.
+///
+/// ```
+/// use offcut::format::{Message, Plain};
+/// use offcut::{ToolCall, testkit};
+///
+/// let call = ToolCall::new("call_1", "grep", "{}");
+/// let messages = [Message::calls(vec![call.clone()]), Message::tool(&call, vec!["3 hits".into()], false)];
+/// testkit::format::conformance(&Plain, &messages);
+/// ```
+///
+/// # Panics
+///
+/// Where the format breaks the contract. The message names the clause and the place of the message in `messages`.
+pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
+    let (mut slots, mut calls) = (0, 0);
+    for (at, message) in messages.iter().enumerate() {
+        let seen = all_clauses(format, message, at, Shape::Good);
+        slots += seen.slots.len();
+        calls += seen.calls.len();
+    }
+    assert!(slots > 0, "the suite tests nothing without a result among the messages");
+    assert!(calls > 0, "the suite tests nothing without a call among the messages");
+}
+
+/// The same, and what concerns the messages' JSON: that they are the same once they were written and read, that fields which
+/// the format does not know survive every replacement, and that no message, however malformed, makes it panic.
+///
+/// # Panics
+///
+/// As [`conformance`].
+pub fn json_conformance<F>(format: &F, messages: &[F::Message])
+where
+    F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
+{
+    conformance(format, messages);
+    for (at, message) in messages.iter().enumerate() {
+        json::round_trips(format, message, at);
+        json::unknown_fields_stay(format, message, at);
+        json::malformed_messages_do_no_harm(format, message, at);
+    }
+}
+
+/// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown, it may be long.
+#[track_caller]
+fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
+    panic!("the format breaks the contract, clause `{clause}`, with message {at}: {}", what.as_ref())
+}
+
+#[track_caller]
+fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() -> String) {
+    if !holds {
+        broken(clause, at, what());
+    }
+}
+
+/// What a message holds, with everything that can be replaced apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Seen {
+    /// Roles, results and calls without their content, and the content of no slot, in order.
+    rest: String,
+    slots: Vec<Vec<Piecemeal>>,
+    calls: Vec<Asked>,
+}
+
+/// A part of a slot: its text if it is one, and in any case all of it.
+#[derive(Clone, Debug, PartialEq)]
+struct Piecemeal {
+    text: Option<String>,
+    all: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    /// As JSON, if it is that.
+    arguments: Value,
+    is_signed: bool,
+}
+
+impl Seen {
+    fn of<F: Format>(format: &F, message: &F::Message) -> (Self, bool) {
+        let mut seen = Self::default();
+        let (mut is_open, mut is_first, mut begins_with_role) = (false, true, false);
+        format.visit(message, &mut |piece| {
+            begins_with_role |= is_first && matches!(piece, Piece::Role(_));
+            is_first = false;
+            match piece {
+                Piece::Role(role) => {
+                    is_open = false;
+                    seen.note(format_args!("{role:?}"));
+                }
+                Piece::Result(ResultHead { id, name, is_error }) => {
+                    is_open = true;
+                    seen.note(format_args!("result {id:?} {name:?} {is_error}"));
+                    seen.slots.push(Vec::new());
+                }
+                Piece::Call(Call { id, name, arguments, is_signed }) => {
+                    seen.note(format_args!("call {id:?} {name:?} {is_signed}"));
+                    let arguments = match arguments {
+                        Arguments::Json(value) => value.clone(),
+                        Arguments::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+                    };
+                    seen.calls.push(Asked { arguments, is_signed });
+                }
+                Piece::Content(part) => {
+                    let text = if let PartRef::Text(text) = part { Some(text.to_owned()) } else { None };
+                    match seen.slots.last_mut().filter(|_| is_open) {
+                        Some(slot) => slot.push(Piecemeal { text, all: format!("{part:?}") }),
+                        None => seen.note(format_args!("{part:?}")),
+                    }
+                }
+            }
+        });
+        (seen, begins_with_role)
+    }
+
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.rest, "{what}");
+    }
+
+    fn texts(&self, slot: usize) -> Option<Vec<&str>> {
+        self.slots.get(slot)?.iter().map(|part| part.text.as_deref()).collect()
+    }
+}
+
+/// Whether a message is one that a provider would send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Good,
+    /// What can't be replaced in it may be left alone.
+    Malformed,
+}
+
+fn all_clauses<F: Format<Message: PartialEq>>(format: &F, message: &F::Message, at: usize, shape: Shape) -> Seen {
+    let seen = is_seen(format, message, at);
+    results_are_replaced(format, message, &seen, at, shape);
+    arguments_are_replaced(format, message, &seen, at, shape);
+    what_is_not_there_is_left_alone(format, message, &seen, at);
+    seen
+}
+
+fn is_seen<F: Format>(format: &F, message: &F::Message, at: usize) -> Seen {
+    let (seen, begins_with_role) = Seen::of(format, message);
+    check(begins_with_role, "a message begins with a role", at, || "another piece comes first, or none".into());
+    let again = Seen::of(format, message).0;
+    check(again == seen, "the same message gives the same pieces", at, || "seen twice, it gives two things".into());
+    seen
+}
+
+/// Everything but one slot's content and one call's arguments is as it was.
+fn is_else_the_same(before: &Seen, after: &Seen, slot: Option<usize>, call: Option<usize>) -> Result<(), String> {
+    let others = |count: usize, except: Option<usize>| (0..count).filter(move |nth| Some(*nth) != except);
+    let counts = |seen: &Seen| (seen.slots.len(), seen.calls.len());
+    match () {
+        () if before.rest != after.rest => Err("roles, ids, names, marks or content of the message changed".to_owned()),
+        () if counts(before) != counts(after) => Err("the message has more or fewer results or calls".to_owned()),
+        () if others(before.slots.len(), slot).any(|nth| before.slots[nth] != after.slots[nth]) => {
+            Err("the content of another result changed".to_owned())
+        }
+        () if others(before.calls.len(), call).any(|nth| before.calls[nth] != after.calls[nth]) => {
+            Err("the arguments of another call changed".to_owned())
+        }
+        () => Ok(()),
+    }
+}
+
+const HINT: &str = "[a text in place of a result, with \"quotes\" and a line\nfeed]";
+
+fn results_are_replaced<F: Format<Message: PartialEq>>(
+    format: &F,
+    message: &F::Message,
+    seen: &Seen,
+    at: usize,
+    shape: Shape,
+) {
+    const CLAUSE: &str = "replace_result";
+    for slot in 0..seen.slots.len() {
+        let replace = |parts: Vec<Part>| {
+            let mut changed = message.clone();
+            format.replace_result(&mut changed, slot, parts);
+            let now = Seen::of(format, &changed).0;
+            if let Err(what) = is_else_the_same(seen, &now, Some(slot), None) {
+                broken(CLAUSE, at, format!("after slot {slot} was replaced, {what}"));
+            }
+            (changed, now)
+        };
+        let (mut changed, now) = replace(vec![HINT.into()]);
+        let is_left = shape == Shape::Malformed && changed == *message;
+        check(is_left || now.texts(slot) == Some(vec![HINT]), CLAUSE, at, || {
+            format!("slot {slot} does not show the text put there")
+        });
+        let once = changed.clone();
+        format.replace_result(&mut changed, slot, vec![HINT.into()]);
+        check(changed == once, CLAUSE, at, || format!("slot {slot} is another one once the same is put there twice"));
+
+        // A format that can't hold several parts may leave the message alone, but not lose half of them.
+        let (several, now) = replace(vec!["one".into(), "two".into()]);
+        let shown = now.slots[slot].iter().filter_map(|part| part.text.as_deref()).collect::<String>();
+        let is_shown = shown.find("one").zip(shown.find("two")).is_some_and(|(one, two)| one < two);
+        check(is_shown || several == *message, CLAUSE, at, || format!("slot {slot} does not show two texts in order"));
+        for part in [
+            Part::Json(json!({"a": [1, null]})),
+            Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[0, 255]) },
+            Part::Link { mime: None, url: "https://example.org/a.png".into() },
+            Part::Opaque(json!({"type": "unheard of"})),
+        ] {
+            replace(vec![part]);
+        }
+        replace(Vec::new());
+    }
+}
+
+fn arguments_are_replaced<F: Format<Message: PartialEq>>(
+    format: &F,
+    message: &F::Message,
+    seen: &Seen,
+    at: usize,
+    shape: Shape,
+) {
+    const CLAUSE: &str = "replace_arguments";
+    let new = json!({"_cleared": HINT});
+    // What a provider signed is never replaced.
+    for call in (0..seen.calls.len()).filter(|call| !seen.calls[*call].is_signed) {
+        let mut changed = message.clone();
+        format.replace_arguments(&mut changed, call, new.to_string());
+        let now = Seen::of(format, &changed).0;
+        if let Err(what) = is_else_the_same(seen, &now, None, Some(call)) {
+            broken(CLAUSE, at, format!("after the arguments of call {call} were replaced, {what}"));
+        }
+        let is_left = shape == Shape::Malformed && changed == *message;
+        check(is_left || now.calls[call].arguments == new, CLAUSE, at, || {
+            format!("call {call} does not show the arguments put there")
+        });
+    }
+}
+
+fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(
+    format: &F,
+    message: &F::Message,
+    seen: &Seen,
+    at: usize,
+) {
+    const CLAUSE: &str = "a slot or call that is not there is left alone";
+    let mut changed = message.clone();
+    for beyond in [0, 1, usize::MAX / 2] {
+        format.replace_result(&mut changed, seen.slots.len().saturating_add(beyond), vec![HINT.into()]);
+        check(changed == *message, CLAUSE, at, || "replacing a slot that is not there changed it".into());
+        format.replace_arguments(&mut changed, seen.calls.len().saturating_add(beyond), "{}".into());
+        check(changed == *message, CLAUSE, at, || "replacing arguments that are not there changed it".into());
+    }
+}

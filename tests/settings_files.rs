@@ -1,0 +1,241 @@
+//! Settings from files: TOML and JSON say the same, and what is wrong is named with its place.
+#![cfg(feature = "fs")]
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+
+use offcut::backend::{Backend, Memory};
+use offcut::hint::Hint;
+use offcut::{BuildError, Limit, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
+use serde_json::json;
+
+const TOML: &str = r#"
+backend = "memory:all"
+root_dir = "agent-1"
+read_file_tool_name = false
+max_length_for_trunc = { tokens = 9_000 }
+token_counter = "estimate"
+clear_target_tokens = 20_000
+on_offload_error = "preview_only"
+language = "zh"
+
+[tool_config.grep]
+backend = "memory:grep"
+max_length_for_trunc = 20_000
+skip_clear = true
+"#;
+
+#[test]
+fn toml_and_json_say_the_same() {
+    let from_toml = Settings::from_toml(TOML).unwrap();
+    let json = serde_json::to_string_pretty(&from_toml).unwrap();
+    assert_eq!(Settings::from_json(&json).unwrap(), from_toml);
+    assert_eq!(from_toml.read_file_tool_name, None);
+    assert_eq!(from_toml.max_length_for_trunc, Limit::tokens(9_000));
+    assert_eq!(from_toml.tool_config["grep"].max_length_for_trunc, Some(Limit::Bytes(20_000)));
+    assert_eq!(from_toml.tool_config["grep"].backend_url.as_deref(), Some("memory:grep"));
+    assert_eq!(Settings::from_toml("").unwrap(), Settings::default());
+    assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
+    assert_eq!(Settings::from_json(r#"{"read_file_tool_name": null}"#).unwrap().read_file_tool_name, None);
+}
+
+#[test]
+fn o3_the_presets_are_files_too() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
+    let presets =
+        [("eino", Settings::eino()), ("anthropic", Settings::anthropic()), ("recommended", Settings::recommended())];
+    for (name, settings) in &presets {
+        assert_eq!(Settings::load(folder.join(format!("{name}.toml"))).unwrap(), *settings, "{name}");
+    }
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), presets.len(), "a test for each file");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_place() {
+    let toml = [
+        "max_length = 5",
+        "\n[tool_config.grep]\nmax_lenght_for_trunc = 5",
+        "max_length_for_trunc = { bytes = 5 }",
+        "max_length_for_trunc = {}",
+        "max_length_for_trunc = -5",
+        "max_length_for_trunc = \"5\"",
+        "preview_length = 1.5",
+        "token_counter = \"gpt2\"",
+        "language = \"french\"",
+        "on_offload_error = true",
+        "read_file_tool_name = true",
+        "trunc_exclude_tools = \"grep\"",
+        "tool_config = 5",
+        "root_dir = \"a\"\nroot_dir = \"b\"",
+        "root_dir = ",
+        "[tool_config.grep]\ntrunc_handler = \"x\"",
+    ];
+    let json =
+        ["{\n  \"max_lenght_for_trunc\": 5\n}", "[]", "{", "{} {}", "{\"tool_config\": {\"grep\": {\"preview\": 5}}}"];
+    let of = |text: &str, error: offcut::SettingsError| format!("{text:?}\n    {error}\n");
+    let errors: String = toml
+        .iter()
+        .map(|text| of(text, Settings::from_toml(text).expect_err(text)))
+        .chain(json.iter().map(|text| of(text, Settings::from_json(text).expect_err(text))))
+        .collect();
+    insta::assert_snapshot!(errors, @r#"
+    "max_length = 5"
+        line 1, `max_length`: unknown field; did you mean `max_length_for_trunc`?
+    "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
+        line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
+    "max_length_for_trunc = { bytes = 5 }"
+        line 1, `max_length_for_trunc`: unknown field
+    "max_length_for_trunc = {}"
+        line 1, `max_length_for_trunc`: missing field `tokens`
+    "max_length_for_trunc = -5"
+        line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or the table { tokens = N }
+    "max_length_for_trunc = \"5\""
+        line 1, `max_length_for_trunc`: invalid type: string "5", expected a whole number of bytes, or the table { tokens = N }
+    "preview_length = 1.5"
+        line 1, `preview_length`: invalid type: floating point `1.5`, expected usize
+    "token_counter = \"gpt2\""
+        line 1, `token_counter`: `gpt2` is none of o200k_base, cl100k_base, estimate
+    "language = \"french\""
+        line 1, `language`: `french` is none of en, english, chinese, zh
+    "on_offload_error = true"
+        line 1, `on_offload_error`: wanted string or table
+    "read_file_tool_name = true"
+        line 1, `read_file_tool_name`: invalid value: boolean `true`, expected a tool's name, or false for none
+    "trunc_exclude_tools = \"grep\""
+        line 1, `trunc_exclude_tools`: invalid type: string "grep", expected a sequence
+    "tool_config = 5"
+        line 1, `tool_config`: invalid type: integer `5`, expected a map
+    "root_dir = \"a\"\nroot_dir = \"b\""
+        line 2: duplicate key
+    "root_dir = "
+        line 1: string values must be quoted, expected literal string
+    "[tool_config.grep]\ntrunc_handler = \"x\""
+        line 2, `tool_config.grep.trunc_handler`: is no data: set it on the builder
+    "{\n  \"max_lenght_for_trunc\": 5\n}"
+        line 2, `max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
+    "[]"
+        line 1: settings are a JSON object: begin with `{`
+    "{"
+        line 1, `?`: EOF while parsing an object
+    "{} {}"
+        line 1: trailing characters
+    "{\"tool_config\": {\"grep\": {\"preview\": 5}}}"
+        line 1, `tool_config.grep.preview`: expected value
+    "#);
+}
+
+#[test]
+fn a_file_that_cant_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let errors: String = [
+        Settings::load(write("a.toml", "root_dir = \"a\"\nlangauge = \"zh\"")),
+        Settings::load(write("a.json", "{\n\"langauge\": \"zh\"}")),
+        Settings::load(write("a.yaml", "")),
+        Settings::load(folder.path().join("missing.toml")),
+    ]
+    .into_iter()
+    .map(|result| result.unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "DIR") + "\n")
+    .collect();
+    insta::assert_snapshot!(errors, @"
+    DIR/a.toml, line 2, `langauge`: unknown field; did you mean `language`?
+    DIR/a.json, line 2, `langauge`: unknown field; did you mean `language`?
+    DIR/a.yaml: settings are read from files that end in `.toml` or `.json`
+    DIR/missing.toml: can't be read: No such file or directory (os error 2)
+    ");
+    assert_eq!(Settings::load(write("b.toml", TOML)).unwrap(), Settings::from_toml(TOML).unwrap());
+}
+
+#[tokio::test]
+async fn o1_backends_that_settings_name_are_opened_once_and_used() {
+    let text = r#"
+        backend = "memory:all"
+        max_length_for_trunc = 2_000
+        preview_length = 100
+        [tool_config.grep]
+        backend = "memory:grep"
+        [tool_config.find]
+        backend = "memory:grep"
+    "#;
+    let mut opened = Vec::new();
+    let open = |url: &str| {
+        opened.push(url.to_owned());
+        backend::open(url)
+    };
+    let reduction = ToolReduction::builder().settings(Settings::from_toml(text).unwrap(), open).build().unwrap();
+    opened.sort();
+    assert_eq!(opened, ["memory:all", "memory:grep"]);
+    for (tool, location) in
+        [("ls", "memory://all/trunc/c"), ("grep", "memory://grep/trunc/c"), ("find", "memory://grep/trunc/c-find")]
+    {
+        let id = location.rsplit('/').next().unwrap();
+        let shown = reduction.truncate(&ToolCall::new(id, tool, "{}"), "x\n".repeat(2_000)).await.unwrap();
+        assert_eq!(Hint::parse(&shown.text()).unwrap().location.unwrap().as_str(), location);
+    }
+}
+
+#[test]
+fn o2_backends_that_cant_be_opened_do_not_build() {
+    let of = |settings: serde_json::Value| {
+        let settings = Settings::from_json(&settings.to_string()).unwrap();
+        ToolReduction::builder().settings(settings, backend::open)
+    };
+    let mut unopened = ToolPolicy::new();
+    unopened.backend_url = Some("memory:grep".into());
+    let cases = [
+        of(json!({"backend": "s3://bucket/prefix"})),
+        of(json!({"backend": "memory:all", "tool_config": {"grep": {"backend": "gs://bucket"}}})),
+        of(json!({"backend": "memory:../x"})),
+        of(json!({"backend": "file://relative"})),
+        of(json!({"backend": ""})),
+        of(json!({"backend": "memory:", "tool_config": {"grep": {"backend": "memory:"}}})),
+        ToolReduction::builder().backend(Memory::new()).tool("grep", unopened),
+        // Two that are both called alike, and opened one by one.
+        of(json!({"backend": "memory:a"})).tool("grep", ToolPolicy::new().backend(Memory::named("a").unwrap())),
+    ];
+    let mut errors = String::new();
+    for case in cases {
+        match case.build() {
+            Ok(_) => errors.push_str("builds\n"),
+            Err(error) => {
+                errors.push_str(&format!("{error}\n"));
+                let source = std::error::Error::source(&error);
+                errors.push_str(&source.map(|source| format!("    {source}\n")).unwrap_or_default());
+            }
+        }
+    }
+    insta::assert_snapshot!(errors, @"
+    the `backend` of all tools, `s3://bucket/prefix`, can't be opened
+        `s3:` stores are not part of this crate: open `s3://bucket/prefix` with the crate offcut-object-store, or use `memory:` or a path
+    the `backend` of the tool `grep`, `gs://bucket`, can't be opened
+        `gs:` stores are not part of this crate: open `gs://bucket` with the crate offcut-object-store, or use `memory:` or a path
+    the `backend` of all tools, `memory:../x`, can't be opened
+        `memory:../x` has no safe name behind `memory:`: use one such as `memory:grep`
+    the `backend` of all tools, `file://relative`, can't be opened
+        `file://relative` is no file URL: write `file:///absolute/path`, or the path alone
+    the `backend` of all tools, ``, can't be opened
+        the backend's URL is empty: write `memory:` or a path
+    builds
+    the `backend` of the tool `grep`, `memory:grep`, was not opened: make the policy part of the settings that `Builder::settings` takes, or set it with `ToolPolicy::backend`
+    the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
+    ");
+    // A backend that is set afterwards takes the place of one that can't be opened.
+    assert!(of(json!({"backend": "s3://bucket"})).backend(Memory::new()).build().is_ok());
+    let tool = of(json!({"tool_config": {"grep": {"backend": "s3://bucket"}}})).backend(Memory::new()).build();
+    assert!(matches!(tool, Err(BuildError::Open { tool: Some(tool), .. }) if tool == "grep"));
+}
+
+#[tokio::test]
+async fn a_path_and_a_file_url_are_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let (by_path, by_url) = (backend::open(path).unwrap(), backend::open(&format!("file://{path}")).unwrap());
+    let key = backend::Key::new("trunc/a").unwrap();
+    by_path.put(&key, "x".into()).await.unwrap();
+    assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
+}

@@ -52,6 +52,11 @@ impl Preview {
         sketch.show(budget / 2, budget)
     }
 
+    /// Whether what it shows begins with the beginning of the text, so that a stream can show that before its end is known.
+    pub(crate) fn begins_with_head(self) -> bool {
+        matches!(self, Self::HeadTail)
+    }
+
     /// What has to be kept of a text that comes piece by piece, to show it in at most `budget` bytes.
     pub(crate) fn sketch(self, budget: usize) -> Sketch {
         let chosen = |wanted| Sketch::Gathered(wanted, Box::new(Gathered::new(budget)));

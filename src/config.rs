@@ -20,30 +20,20 @@ pub use values::{Length, Limit, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
+/// ```
+/// # use offcut::{Limit, Settings};
+/// let mut settings = Settings::recommended();
+/// settings.max_length_for_trunc = Limit::tokens(2_000);
+/// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
+/// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Default
 ///
-/// - `backend`: none
-/// - `root_dir`: empty
-/// - `skip_truncation`, `skip_clear`: false
-/// - `read_file_tool_name`: `read_file`
-/// - `max_length_for_trunc`: 50 000 bytes
-/// - `preview_above`: none
-/// - `keep_file_reads`: true
-/// - `preview`: head and tail
-/// - `preview_length`: 8 000 bytes
-/// - `stub_length`: 0 bytes
-/// - `trunc_exclude_tools`, `clear_exclude_tools`: empty
-/// - `token_counter`: o200k_base with the feature `tiktoken`, else the estimate
-/// - `max_tokens_for_clear`: 30 000 tokens
-/// - `clear_retention_suffix_limit`: 1 round
-/// - `clear_at_least_tokens`: 0 tokens
-/// - `clear_target_tokens`: none
-/// - `clear_tool_inputs`: false
-/// - `keep_errors`: true
-/// - `on_offload_error`: keep the original
-/// - `language`: English
-/// - `templates`: empty
-/// - `tool_config`: empty
+#[doc = include_str!("../docs/options.md")]
+///
+/// Without the feature `tiktoken`, `token_counter` is the estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -239,3 +239,54 @@ async fn a_path_and_a_file_url_are_directories() {
     by_path.put(&key, "x".into()).await.unwrap();
     assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
 }
+
+/// The rows of the first table of a page in the docs, cell by cell.
+fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)).unwrap();
+    let (_, text) = text.split_once(heading).unwrap();
+    let rows =
+        text.lines().skip_while(|line| !line.starts_with("|---")).skip(1).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
+}
+
+#[cfg(feature = "tiktoken")]
+#[test]
+fn l11_the_table_of_options_has_every_option_with_its_default() {
+    let said: Vec<(String, String)> = table("options.md", "")
+        .into_iter()
+        .map(|cells| {
+            (cells[0].replace('`', ""), cells[1].replace('`', "").replace("none", "null").replace("empty", "\"\""))
+        })
+        .collect();
+    let settings = serde_json::to_value(Settings::default()).unwrap();
+    let are: Vec<(String, String)> =
+        settings.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+    assert_eq!(said, are);
+}
+
+#[test]
+fn what_the_docs_say_of_eino_is_shown_by_tests_that_are_there() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let tests = read("options.rs") + &read("handlers.rs");
+    let rows = table("configuration.md", "## From Eino");
+    assert!(rows.len() > 15, "{rows:?}");
+    for row in rows {
+        let name = row[2].replace('`', "").replace('|', "");
+        assert!(tests.contains(&format!("async fn {}()", name.trim())), "{row:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_examples_in_the_docs_are_settings() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
+    let examples: Vec<&str> = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let [first, eino] = examples[..] else { panic!("{} examples", examples.len()) };
+    let open = |url: &str| Memory::named(if url.starts_with("s3:") { "greps" } else { "all" });
+    ToolReduction::builder().settings(Settings::from_toml(first).unwrap(), open).build().unwrap();
+    let settings = Settings::from_toml(eino).unwrap();
+    let reduction = ToolReduction::builder().settings(settings, backend::open).backend(Memory::new()).build().unwrap();
+    // What Eino ignores: a tool's own store, without a handler.
+    let shown = reduction.truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001)).await.unwrap();
+    assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://greps/data/agent/trunc/c");
+}

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use offcut::backend::{Backend, Fs, Memory};
+use offcut::handler::{Handled, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::testkit::Faulty;
-use offcut::{BuildError, Length, Limit, OnOffloadError, TokenCounter, ToolPolicy, ToolReduction};
+use offcut::{BuildError, Builder, Length, Limit, OnOffloadError, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;
@@ -41,6 +42,43 @@ pub(crate) struct Setup {
     pub(crate) root: bool,
     pub(crate) session: bool,
     pub(crate) tools: Tools,
+    pub(crate) handlers: Handlers,
+}
+
+/// What users' handlers and callbacks do for all tools: nothing that may change what is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handlers {
+    None,
+    /// They want the default treatment.
+    Default,
+    Fail,
+    Panic,
+}
+
+impl Handlers {
+    fn wish(self) -> Result<Handled, HandlerError> {
+        match self {
+            Self::None | Self::Default => Ok(Handled::Default),
+            Self::Fail => Err("a handler's failure".into()),
+            // Without the hook that prints it.
+            Self::Panic => std::panic::resume_unwind(Box::new("a handler's panic")),
+        }
+    }
+
+    fn set(self, builder: Builder) -> Builder {
+        if self == Self::None {
+            return builder;
+        }
+        let builder = builder
+            .trunc_handler(move |_| async move { self.wish() })
+            .clear_handler(move |_| self.wish())
+            .clear_post_process(move |_, _| Box::pin(async move { self.wish().map(drop) }));
+        if self == Self::Default {
+            return builder;
+        }
+        let name = move |call: &ToolCall| self.wish().map(|_| call.id.clone());
+        builder.gen_trunc_offload_file_path(name).gen_clear_offload_file_path(name)
+    }
 }
 
 /// How results are previewed.
@@ -115,34 +153,37 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
             cat_stays: stays,
             grep_lengths,
         });
-    (counter, lengths, previews, clear, others, tools).prop_map(
-        move |(counter, lengths, previews, clear, others, tools)| {
-            let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
-            let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
-            let (language, has_reader, mode, root, session) = others;
-            Setup {
-                store,
-                counter,
-                more_limit,
-                limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
-                preview_percent,
-                stub_length,
-                previews,
-                threshold,
-                keep,
-                at_least,
-                target_percent,
-                keep_errors,
-                clear_inputs,
-                language,
-                has_reader,
-                mode,
-                root,
-                session,
-                tools,
-            }
-        },
-    )
+    let handlers = prop_oneof![
+        5 => Just(Handlers::None), 1 => Just(Handlers::Default), 1 => Just(Handlers::Fail), 1 => Just(Handlers::Panic)
+    ];
+    let all = (counter, lengths, previews, clear, others, tools, handlers);
+    all.prop_map(move |(counter, lengths, previews, clear, others, tools, handlers)| {
+        let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
+        let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
+        let (language, has_reader, mode, root, session) = others;
+        Setup {
+            store,
+            counter,
+            more_limit,
+            limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
+            preview_percent,
+            stub_length,
+            previews,
+            threshold,
+            keep,
+            at_least,
+            target_percent,
+            keep_errors,
+            clear_inputs,
+            language,
+            has_reader,
+            mode,
+            root,
+            session,
+            tools,
+            handlers,
+        }
+    })
 }
 
 /// The stores that outlive a process, and what a process is started with.
@@ -231,7 +272,7 @@ impl World {
             let policy = ToolPolicy::new().max_length_for_trunc(least + more).stub_length(length(stub));
             builder = builder.tool("grep", policy);
         }
-        builder.build()
+        self.setup.handlers.set(builder).build()
     }
 
     /// Everything that is stored, by store and key.

@@ -147,16 +147,20 @@ impl Settings {
         }
     }
 
-    /// What the measurements say: results over 8 000 bytes are cut to 2 000, and what is old is cleared above 60 000 tokens.
+    /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
+    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, if that frees 15 000.
     ///
-    /// Replayed over 74 public agent transcripts with a prompt cache, that costs 47 % of doing nothing, and 61 % with the reads
-    /// that it causes; the documented defaults of Eino cost 48 % and 66 %.
+    /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
     #[must_use]
     pub fn recommended() -> Self {
         Self {
             max_length_for_trunc: Limit::Bytes(8_000),
-            preview_length: Length::Bytes(2_000),
+            preview_above: Some(1_500),
+            preview: Preview::Mixed,
+            preview_length: Length::curve(8.0, 0.65, 6_000),
+            stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
+            clear_at_least_tokens: 15_000,
             ..Self::default()
         }
     }

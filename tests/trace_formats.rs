@@ -162,10 +162,7 @@ fn seen(format: WireFormat, messages: &[Value]) -> Seen {
             Piece::Content(PartRef::Text(text)) if is_open => all.slots.last_mut().expect("a slot").push_str(text),
             Piece::Call(call) => {
                 all.rest.push_str(&format!("call {:?} {:?}\n", call.id, call.name));
-                all.arguments.push(match call.arguments {
-                    Arguments::Text(text) => text.to_owned(),
-                    Arguments::Json(value) => value.to_string(),
-                });
+                all.arguments.push(call.arguments.to_string());
             }
             _ => all.rest.push_str(&format!("{piece:?}\n")),
         });

@@ -148,7 +148,7 @@ impl Settings {
     }
 
     /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
-    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, if that frees 15 000.
+    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
     #[must_use]
@@ -160,7 +160,6 @@ impl Settings {
             preview_length: Length::curve(8.0, 0.65, 6_000),
             stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
-            clear_at_least_tokens: 15_000,
             ..Self::default()
         }
     }

@@ -87,7 +87,6 @@ fn o3_presets() {
     expected.preview_length = Length::curve(8.0, 0.65, 6_000);
     expected.stub_length = Length::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
-    expected.clear_at_least_tokens = 15_000;
     assert_eq!(Settings::recommended(), expected);
     for settings in [Settings::default(), Settings::eino(), Settings::anthropic(), Settings::recommended()] {
         let reduction = ToolReduction::builder()

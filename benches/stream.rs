@@ -1,16 +1,22 @@
-//! A streamed result against a plain copy of the same bytes to a file: memory, throughput, time to the first byte.
+//! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory, throughput, time to the first
+//! byte.
 //!
-//! Each measurement is a process of its own. The last line is JSON, see `main`.
+//! Each measurement is a process of its own, and so is the S3 server. The last line is JSON, see `measure`.
+
+#[cfg(feature = "s3")]
+#[path = "stream/s3.rs"]
+mod s3;
 
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use lexopt::ValueExt;
-use offcut::backend::Fs;
+use offcut::backend::{Backend, Fs};
 use offcut::{Chunk, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use offcut_benches::{in_a_child, memory_kib};
 use serde_json::{Value, json};
@@ -29,11 +35,18 @@ fn main() -> Result<()> {
         match argument {
             lexopt::Arg::Long("bench") => (sizes, runs) = (vec![1, 64, 1024], 5),
             lexopt::Arg::Value(what) => {
+                let what = what.string()?;
+                #[cfg(feature = "s3")]
+                if what == "serve" {
+                    return s3::serve();
+                }
                 let size: u64 = arguments.value()?.string()?.parse()?;
-                let directory = arguments.value()?;
-                let measured = match what.to_str() {
-                    Some("offcut") => offcut(Path::new(&directory), size)?,
-                    Some("copy") => copy(Path::new(&directory), size)?,
+                let place = arguments.value()?.string()?;
+                let measured = match what.as_str() {
+                    "copy" => copy(Path::new(&place), size)?,
+                    "fs" => streamed(|| Ok(Fs::open(Path::new(&place).join("store"))?), size)?,
+                    #[cfg(feature = "s3")]
+                    "s3" => streamed(|| Ok(offcut_object_store::Objects::open(&place)?), size)?,
                     _ => return Err(format!("{what:?} can't be measured").into()),
                 };
                 return Ok(writeln!(std::io::stdout(), "{measured}")?);
@@ -44,45 +57,70 @@ fn main() -> Result<()> {
     measure(&sizes, runs)
 }
 
-/// Runs each size several times, the two in turn, and says what the best of each came to.
+/// What the runs of one size on one backend came to.
+struct Best {
+    seconds: f64,
+    peak: f64,
+    first: f64,
+}
+
+impl Best {
+    fn of_none() -> Self {
+        Self { seconds: f64::MAX, peak: 0.0, first: f64::MAX }
+    }
+
+    fn add(&mut self, measured: &Value) {
+        self.seconds = self.seconds.min(number(measured, "seconds"));
+        self.peak = self.peak.max(number(measured, "peak_over_idle_mib"));
+        self.first = self.first.min(number(measured, "first_byte_ms"));
+    }
+}
+
+/// Runs each size several times, copy and backends in turn, and says what the best of each came to.
 fn measure(sizes: &[u64], runs: usize) -> Result<()> {
     let mut out = std::io::stdout();
     let (mut peaks, mut ratios, mut firsts) = (json!({}), json!({}), json!({}));
     for size in sizes {
+        let name = format!("{size}_mib");
         let home = tempfile::tempdir()?;
-        let (mut best_copy, mut best_offcut) = (f64::MAX, f64::MAX);
-        let (mut peak, mut first) = (0.0, f64::MAX);
+        let mut best_copy = f64::MAX;
+        let mut backends = vec![("fs", Best::of_none())];
+        if cfg!(feature = "s3") {
+            backends.push(("s3", Best::of_none()));
+        }
         for run in 0..runs {
             let directory = home.path().join(run.to_string());
             std::fs::create_dir(&directory)?;
-            let in_child = |what: &str| -> Result<Value> {
-                let directory = directory.to_str().ok_or("the temporary directory is not UTF-8")?;
-                Ok(in_a_child(&[what.into(), size.to_string(), directory.into()])?)
-            };
-            let copied = in_child("copy")?;
-            let streamed = in_child("offcut")?;
-            best_copy = best_copy.min(number(&copied, "seconds"));
-            best_offcut = best_offcut.min(number(&streamed, "seconds"));
-            peak = number(&streamed, "peak_over_idle_mib").max(peak);
-            first = first.min(number(&streamed, "first_byte_ms"));
+            let path = directory.to_str().ok_or("the temporary directory is not UTF-8")?;
+            let in_child = |what: &str, place: &str| in_a_child(&[what.into(), size.to_string(), place.into()]);
+            best_copy = best_copy.min(number(&in_child("copy", path)?, "seconds"));
+            for (backend, best) in &mut backends {
+                #[cfg(feature = "s3")]
+                if *backend == "s3" {
+                    // What it holds goes with it.
+                    let server = s3::Server::start()?;
+                    best.add(&in_child(backend, &server.url(path))?);
+                    continue;
+                }
+                best.add(&in_child(backend, path)?);
+            }
             std::fs::remove_dir_all(&directory)?;
         }
-        let ratio = best_copy / best_offcut;
-        writeln!(
-            out,
-            "fs {size:>5} MiB: {ratio:.2} of a plain copy ({:.0} MiB/s), {peak:.1} MiB over idle, first byte after {first:.2} ms",
-            *size as f64 / best_offcut
-        )?;
-        let name = format!("{size}_mib");
-        peaks[&name] = json!(peak);
-        ratios[&name] = json!(ratio);
-        firsts[&name] = json!(first);
+        for (backend, best) in &backends {
+            let Best { seconds, peak, first } = best;
+            let ratio = best_copy / seconds;
+            let rate = *size as f64 / seconds;
+            writeln!(
+                out,
+                "{backend} {size:>5} MiB: {ratio:.2} of a plain copy ({rate:.0} MiB/s), {peak:.1} MiB over idle, first byte \
+                 after {first:.2} ms",
+            )?;
+            peaks[backend][&name] = json!(peak);
+            ratios[backend][&name] = json!(ratio);
+            firsts[backend][&name] = json!(first);
+        }
     }
-    let all = json!({
-        "peak_over_idle_mib": {"fs": peaks},
-        "throughput_ratio": {"fs": ratios},
-        "first_byte_ms": firsts,
-    });
+    let all = json!({"peak_over_idle_mib": peaks, "throughput_ratio": ratios, "first_byte_ms": firsts});
     Ok(writeln!(out, "{all}")?)
 }
 
@@ -102,10 +140,11 @@ fn chunks(mib: u64) -> impl Iterator<Item = Bytes> {
     })
 }
 
-fn offcut(directory: &Path, mib: u64) -> Result<Value> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Value> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
-        let reduction = ToolReduction::recommended(Fs::open(directory.join("store"))?);
+        let store = Arc::new(open()?);
+        let reduction = ToolReduction::recommended(store.clone());
         // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with streams.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let chunks = chunks(mib);
@@ -122,8 +161,9 @@ fn offcut(directory: &Path, mib: u64) -> Result<Value> {
         }
         let seconds = start.elapsed().as_secs_f64();
         let report = shown.report().ok_or("the stream has no report")?;
-        let location = report.decisions[0].locations[0].as_str();
-        if std::fs::metadata(location)?.len() != mib * MIB {
+        let location = &report.decisions[0].locations[0];
+        let key = store.resolve(location.as_str()).ok_or("the location is not the store's")?;
+        if store.read(&key, 0..1).await?.total != mib * MIB {
             return Err(format!("{location} does not hold {mib} MiB").into());
         }
         Ok(json!({

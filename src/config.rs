@@ -16,7 +16,7 @@ pub use error::BuildError;
 pub use file::SettingsError;
 pub use policy::ToolPolicy;
 pub(crate) use policy::{Hooks, Policy};
-pub use values::{Limit, OnOffloadError, TokenCounter};
+pub use values::{Length, Limit, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
@@ -53,12 +53,19 @@ pub struct Settings {
     pub read_file_tool_name: Option<String>,
     /// A result is truncated when the bytes of its texts, all together, are strictly more.
     pub max_length_for_trunc: Limit,
+    /// A result within the limit is replaced by its preview too where one of its texts has strictly more bytes and that is
+    /// shorter; `None` leaves all within the limit whole.
+    pub preview_above: Option<usize>,
+    /// What a call reads from a file is not previewed within the limit: it is often edited next, and an edit has to quote it.
+    /// Told by the names of usual tools, `Read` or `read_file`, and of usual commands in a shell, `cat` or `sed -n`.
+    pub keep_file_reads: bool,
     /// How a text is previewed.
     pub preview: Preview,
-    /// The bytes that the preview of a truncated result may take, marks included.
-    pub preview_length: usize,
-    /// The bytes that the preview of a cleared result may take, marks included.
-    pub stub_length: usize,
+    /// The bytes that the preview of a truncated result may take, marks included: a number, or a curve over the bytes of its
+    /// text.
+    pub preview_length: Length,
+    /// The same for a cleared result.
+    pub stub_length: Length,
     /// Tools whose results are never truncated.
     pub trunc_exclude_tools: Vec<String>,
     /// Tools whose results are never cleared.
@@ -76,7 +83,7 @@ pub struct Settings {
     pub clear_target_tokens: Option<u64>,
     /// The arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
-    /// Results that are marked as errors are not cleared, up to `preview_length` bytes each.
+    /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its most.
     pub keep_errors: bool,
     /// What to do when the store fails.
     pub on_offload_error: OnOffloadError,
@@ -97,9 +104,11 @@ impl Default for Settings {
             skip_clear: false,
             read_file_tool_name: Some("read_file".into()),
             max_length_for_trunc: Limit::Bytes(50_000),
+            preview_above: None,
+            keep_file_reads: true,
             preview: Preview::HeadTail,
-            preview_length: 8_000,
-            stub_length: 0,
+            preview_length: Length::Bytes(8_000),
+            stub_length: Length::Bytes(0),
             trunc_exclude_tools: Vec::new(),
             clear_exclude_tools: Vec::new(),
             token_counter: TokenCounter::default(),
@@ -138,16 +147,20 @@ impl Settings {
         }
     }
 
-    /// What the measurements say: results over 8 000 bytes are cut to 2 000, and what is old is cleared above 60 000 tokens.
+    /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
+    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, if that frees 15 000.
     ///
-    /// Replayed over 74 public agent transcripts with a prompt cache, that costs 47 % of doing nothing, and 61 % with the reads
-    /// that it causes; the documented defaults of Eino cost 48 % and 66 %.
+    /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
     #[must_use]
     pub fn recommended() -> Self {
         Self {
             max_length_for_trunc: Limit::Bytes(8_000),
-            preview_length: 2_000,
+            preview_above: Some(1_500),
+            preview: Preview::Mixed,
+            preview_length: Length::curve(8.0, 0.65, 6_000),
+            stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
+            clear_at_least_tokens: 15_000,
             ..Self::default()
         }
     }

@@ -15,8 +15,10 @@ mod rewriter;
 mod validate;
 mod wire;
 
+use std::fmt;
+
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall};
 
@@ -78,6 +80,19 @@ pub enum Arguments<'m> {
     Text(&'m str),
     /// JSON.
     Json(&'m Value),
+    /// A JSON object, where a message holds nothing else.
+    Object(&'m Map<String, Value>),
+}
+
+/// The arguments' text, which is compact where they are JSON.
+impl fmt::Display for Arguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Json(value) => value.fmt(f),
+            Self::Object(fields) => f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?),
+        }
+    }
 }
 
 /// What a message says of a result, but for its content.
@@ -233,11 +248,7 @@ fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     format.visit(message, &mut |piece| {
         if let Piece::Call(call) = piece {
-            let arguments = match call.arguments {
-                Arguments::Text(text) => text.to_owned(),
-                Arguments::Json(value) => value.to_string(),
-            };
-            calls.push(ToolCall::new(call.id, call.name, arguments));
+            calls.push(ToolCall::new(call.id, call.name, call.arguments.to_string()));
         }
     });
     calls
@@ -252,3 +263,8 @@ impl Data<'_> {
         }
     }
 }
+
+/// The examples of docs/formats.md compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/formats.md")]
+struct Page;

@@ -166,6 +166,20 @@ impl ToolReduction {
         ReadFileTool::new(self.session.clone())
     }
 
+    /// Whether a result of `tool` that is over the limit is truncated. What has promised its results in a fixed shape has to
+    /// take the promise back then.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolPolicy, ToolReduction};
+    /// let reduction = ToolReduction::recommended(Memory::new()).tool("rows", ToolPolicy::new().skip_truncation(true)).build()?;
+    /// assert!(reduction.truncates("grep") && !reduction.truncates("rows"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn truncates(&self, tool: &str) -> bool {
+        self.session.policy(tool).truncates
+    }
+
     /// The configuration.
     #[must_use]
     pub fn settings(&self) -> &Settings {

@@ -4,6 +4,7 @@
 //! at the end [`cut`] decides what is shown.
 
 mod cut;
+mod file_read;
 mod handled;
 mod run;
 mod save;

@@ -12,8 +12,8 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BeforeModel, BuildError, Builder, Language, Limit, OnOffloadError, Report, Settings, TokenCounter, ToolPolicy,
-    ToolReduction,
+    BeforeModel, BuildError, Builder, Language, Length, Limit, OnOffloadError, Report, Settings, TokenCounter,
+    ToolPolicy, ToolReduction,
 };
 use serde_json::json;
 
@@ -32,6 +32,8 @@ fn l11_the_defaults_are_the_documented_ones() {
         "skip_clear": false,
         "read_file_tool_name": "read_file",
         "max_length_for_trunc": 50_000,
+        "preview_above": null,
+        "keep_file_reads": true,
         "preview": "head_tail",
         "preview_length": 8_000,
         "stub_length": 0,
@@ -57,7 +59,8 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
     assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
-    assert_eq!((default.preview, default.preview_length, default.stub_length), (Preview::HeadTail, 8_000, 0));
+    assert_eq!((default.preview, default.preview_above, default.keep_file_reads), (Preview::HeadTail, None, true));
+    assert_eq!((default.preview_length, default.stub_length), (Length::Bytes(8_000), Length::Bytes(0)));
     assert!(default.trunc_exclude_tools.is_empty() && default.clear_exclude_tools.is_empty());
     assert_eq!(default.token_counter, TokenCounter::O200kBase);
     assert_eq!((default.max_tokens_for_clear, default.clear_retention_suffix_limit), (30_000, 1));
@@ -79,8 +82,12 @@ fn o3_presets() {
     assert_eq!(Settings::anthropic(), expected);
     let mut expected = Settings::default();
     expected.max_length_for_trunc = Limit::Bytes(8_000);
-    expected.preview_length = 2_000;
+    expected.preview_above = Some(1_500);
+    expected.preview = Preview::Mixed;
+    expected.preview_length = Length::curve(8.0, 0.65, 6_000);
+    expected.stub_length = Length::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
+    expected.clear_at_least_tokens = 15_000;
     assert_eq!(Settings::recommended(), expected);
     for settings in [Settings::default(), Settings::eino(), Settings::anthropic(), Settings::recommended()] {
         let reduction = ToolReduction::builder()
@@ -102,8 +109,10 @@ fn settings_survive_json() {
         "skip_clear": true,
         "read_file_tool_name": false,
         "max_length_for_trunc": {"tokens": 9_000},
+        "preview_above": 8_000,
+        "keep_file_reads": false,
         "preview": "head_tail",
-        "preview_length": 7,
+        "preview_length": {"scale": 8.5, "exponent": 0.5, "at_most": 100},
         "stub_length": 9,
         "trunc_exclude_tools": ["a"],
         "clear_exclude_tools": ["b", "c"],
@@ -122,7 +131,8 @@ fn settings_survive_json() {
             "skip_truncation": false,
             "skip_clear": false,
             "max_length_for_trunc": 8_000,
-            "preview": "head_tail",
+            "preview_above": 1_000,
+            "preview": "mixed",
             "preview_length": 1,
             "stub_length": 2,
             "keep_errors": true,
@@ -469,13 +479,15 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 21] = [
+    let setters: [(&str, Set); 23] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("skip_truncation", |b| b.skip_truncation(true)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
         ("max_length_for_trunc", |b| b.max_length_for_trunc(60_000)),
-        ("preview", |b| b.preview(Preview::HeadTail)),
+        ("preview_above", |b| b.preview_above(9)),
+        ("keep_file_reads", |b| b.keep_file_reads(false)),
+        ("preview", |b| b.preview(Preview::Mixed)),
         ("preview_length", |b| b.preview_length(5)),
         ("stub_length", |b| b.stub_length(5)),
         ("trunc_exclude_tools", |b| b.trunc_exclude_tools(["a"])),
@@ -500,8 +512,7 @@ fn every_setter_has_an_effect() {
         let reduction = set(ToolReduction::builder().backend(memory())).build().unwrap();
         let settings = serde_json::to_value(reduction.settings()).unwrap();
         let changed: Vec<_> = fields.iter().filter(|field| settings[**field] != default[**field]).copied().collect();
-        // There is one kind of preview only; its setter can't change anything yet.
-        let is_default = matches!(name, "preview") || cfg!(not(feature = "tiktoken")) && name == "token_counter";
+        let is_default = cfg!(not(feature = "tiktoken")) && name == "token_counter";
         assert_eq!(changed, if is_default { vec![] } else { vec![name] });
     }
 }
@@ -557,6 +568,7 @@ async fn reports_are_handed_to_the_observer() {
 async fn l7_no_number_is_too_odd() {
     let fields = [
         "max_length_for_trunc",
+        "preview_above",
         "preview_length",
         "stub_length",
         "max_tokens_for_clear",
@@ -591,6 +603,10 @@ async fn l7_no_number_is_too_odd() {
     for limit in tokens.iter().chain(&numbers) {
         try_out(json!({"max_length_for_trunc": limit})).await;
         try_out(json!({"preview_length": 0, "max_length_for_trunc": limit})).await;
+        for preview in ["lines", "index", "mixed"] {
+            let curve = json!({"scale": 1e300, "exponent": 1, "at_most": 400});
+            try_out(json!({"preview_length": curve, "preview": preview, "stub_length": curve, "preview_above": 0, "max_length_for_trunc": limit})).await;
+        }
         try_out(json!({"tool_config": {"f": {"max_length_for_trunc": limit, "preview_length": 0}}})).await;
         for number in &numbers {
             let policy = json!({"max_length_for_trunc": limit, "preview_length": number, "stub_length": number});

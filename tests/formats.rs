@@ -77,6 +77,7 @@ pub(crate) fn samples(format: WireFormat) -> Vec<Value> {
                 {"functionResponse": {"name": "grep", "response": {"result": "3 hits"}, "willContinue": false}},
                 {"functionResponse": {"id": "a", "name": "f", "response": {"stdout": "x", "code": 0}}},
                 {"functionResponse": {"name": "g", "response": {"error": "no"}}},
+                {"functionResponse": {"name": "g", "response": {"error": "no", "code": 1}}},
                 {"function_response": {"name": "g", "response": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "parts": [
                     {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
                 ]}},

@@ -93,7 +93,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "max_length_for_trunc = \"5\""
         line 1, `max_length_for_trunc`: invalid type: string "5", expected a whole number of bytes, or the table { tokens = N }
     "preview_length = 1.5"
-        line 1, `preview_length`: invalid type: floating point `1.5`, expected usize
+        line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }
     "token_counter = \"gpt2\""
         line 1, `token_counter`: `gpt2` is none of o200k_base, cl100k_base, estimate
     "language = \"french\""

@@ -25,11 +25,13 @@ Usage: cargo run --example agent_loop -- [OPTIONS]
   --max-tokens N     above N tokens, old results are cleared [12000]
   --keep-rounds N    the newest N rounds are never cleared [1]
   --language LANG    the language of hints, `en` or `zh` [en]
+  --model NAME       built with `--features openai`, a real model: at OPENAI_BASE_URL,
+                     or OpenAI's, with the key OPENAI_API_KEY [a script]
   --json             a last line with the totals as one JSON object
   -h, --help         this text
 
-It needs no key and no network: the model is a script that reacts to what it is
-shown. It ends with 0 if everything stored could be read back byte for byte,
+Without --model it needs no key and no network: the model is a script that reacts
+to what it is shown. It ends with 0 if everything stored could be read back byte for byte,
 with 1 if not, and with 2 if it was started in a way that cannot work.
 ";
 
@@ -46,6 +48,7 @@ pub(crate) struct Options {
     pub(crate) max_tokens: u64,
     pub(crate) keep_rounds: usize,
     pub(crate) language: Language,
+    pub(crate) model: Option<String>,
     pub(crate) json: bool,
 }
 
@@ -59,6 +62,7 @@ impl Options {
             max_tokens: 12_000,
             keep_rounds: 1,
             language: Language::English,
+            model: None,
             json: false,
         };
         while let Some(arg) = from.next()? {
@@ -69,6 +73,7 @@ impl Options {
                 Arg::Long("max-tokens") => options.max_tokens = from.value()?.parse()?,
                 Arg::Long("keep-rounds") => options.keep_rounds = from.value()?.parse()?,
                 Arg::Long("language") => options.language = from.value()?.parse_with(language)?,
+                Arg::Long("model") => options.model = Some(from.value()?.string()?),
                 Arg::Long("json") => options.json = true,
                 Arg::Short('h') | Arg::Long("help") => return Ok(None),
                 other => return Err(other.unexpected().into()),
@@ -121,9 +126,18 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
     })
 }
 
-/// The model that explores.
-pub(crate) fn open_model(reduction: &ToolReduction) -> Arc<dyn ChatModel> {
-    Arc::new(ScriptedModel::new(reduction.clone()))
+/// The model that explores: the one named, or the script.
+pub(crate) fn open_model(name: Option<&str>, reduction: &ToolReduction) -> Result<Arc<dyn ChatModel>, Failure> {
+    Ok(match name {
+        None => Arc::new(ScriptedModel::new(reduction.clone())),
+        #[cfg(feature = "openai")]
+        Some(name) => {
+            let model = offcut_async_openai::OpenAiChatModel::named(name);
+            Arc::new(model.map_err(|error| Failure::usage(chain(&error)))?)
+        }
+        #[cfg(not(feature = "openai"))]
+        Some(_) => return Err(Failure::usage("--model: built without it; add `--features openai`")),
+    })
 }
 
 /// Why the example ends early, in words for the person who started it.

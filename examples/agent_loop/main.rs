@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --example agent_loop
 //! cargo run --example agent_loop -- --dir some/other/tree --backend some/store --max-tokens 5000
+//! OPENAI_API_KEY=… cargo run --example agent_loop --features openai -- --model NAME
 //! ```
 //!
 //! The library is at work in [`explore`]; everything else is the example's own: the tools in `tools`, the model in `model`, what
@@ -43,7 +44,7 @@ async fn explore(options: &Options) -> Result<usize, Failure> {
         .language(options.language)
         .on_report(tally.observer())
         .build()?;
-    let agent = Agent::builder(tally.watch(open_model(&reduction), &reduction))
+    let agent = Agent::builder(tally.watch(open_model(options.model.as_deref(), &reduction)?, &reduction))
         .tool(ListFiles(directory.clone()))
         .tool(Grep(directory.clone()))
         .tool(Read(directory.clone()))

@@ -63,7 +63,7 @@ impl<'a> Liner<'a> {
 
     /// What a part becomes. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, of: Source<'_>, part: PartRef<'_>, number: usize) -> Line {
-        let preview = |text: &str| of.policy.preview.show(text, of.policy.stub_length);
+        let preview = |text: &str| of.policy.preview.show(text, of.policy.stub_length.of(text.len() as u64));
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
                 let hint = Hint::parse(text);
@@ -111,7 +111,7 @@ impl<'a> Liner<'a> {
     /// What a hint becomes that is longer than it needs to be.
     fn shorten(&mut self, of: Source<'_>, text: &str, shown: Hint, stored: Stored, number: usize) -> Line {
         // No more than is shown now: what was not worth its place then is not worth it when it is old.
-        let preview = (of.policy.preview, of.policy.stub_length.min(shown.preview.len()));
+        let preview = (of.policy.preview, of.policy.stub_length.of(shown.bytes).min(shown.preview.len()));
         // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
         let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1));
         short.hint.bytes = shown.bytes;

@@ -334,7 +334,7 @@ impl<'a> Planner<'a> {
             self.settled.push((key, Reason::AlreadyHint));
             return Some(Reason::AlreadyHint);
         }
-        let is_short = known.bytes <= policy.preview_length as u64;
+        let is_short = known.bytes <= policy.preview_length.at_most() as u64;
         (slot.head.is_error && policy.keep_errors && is_short).then_some(Reason::ShortError)
     }
 }

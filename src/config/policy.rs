@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limit, Settings};
+use super::{Length, Limit, Settings};
 use crate::backend::Backend;
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::Preview;
@@ -27,15 +27,18 @@ pub struct ToolPolicy {
     /// See [`Settings::max_length_for_trunc`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length_for_trunc: Option<Limit>,
+    /// See [`Settings::preview_above`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview_above: Option<usize>,
     /// See [`Settings::preview`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,
     /// See [`Settings::preview_length`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub preview_length: Option<usize>,
+    pub preview_length: Option<Length>,
     /// See [`Settings::stub_length`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stub_length: Option<usize>,
+    pub stub_length: Option<Length>,
     /// See [`Settings::keep_errors`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_errors: Option<bool>,
@@ -144,6 +147,13 @@ impl ToolPolicy {
         self
     }
 
+    /// See [`Settings::preview_above`].
+    #[must_use]
+    pub fn preview_above(mut self, bytes: usize) -> Self {
+        self.preview_above = Some(bytes);
+        self
+    }
+
     /// See [`Settings::preview`].
     #[must_use]
     pub fn preview(mut self, preview: Preview) -> Self {
@@ -153,15 +163,15 @@ impl ToolPolicy {
 
     /// See [`Settings::preview_length`].
     #[must_use]
-    pub fn preview_length(mut self, bytes: usize) -> Self {
-        self.preview_length = Some(bytes);
+    pub fn preview_length(mut self, length: impl Into<Length>) -> Self {
+        self.preview_length = Some(length.into());
         self
     }
 
     /// See [`Settings::stub_length`].
     #[must_use]
-    pub fn stub_length(mut self, bytes: usize) -> Self {
-        self.stub_length = Some(bytes);
+    pub fn stub_length(mut self, length: impl Into<Length>) -> Self {
+        self.stub_length = Some(length.into());
         self
     }
 
@@ -180,9 +190,10 @@ pub(crate) struct Policy {
     pub(crate) truncates: bool,
     pub(crate) clears: bool,
     pub(crate) limit: Limit,
+    pub(crate) preview_above: Option<usize>,
     pub(crate) preview: Preview,
-    pub(crate) preview_length: usize,
-    pub(crate) stub_length: usize,
+    pub(crate) preview_length: Length,
+    pub(crate) stub_length: Length,
     pub(crate) keep_errors: bool,
 }
 
@@ -202,6 +213,7 @@ impl Policy {
                 && !is_in(&settings.trunc_exclude_tools),
             clears: !own.skip_clear.unwrap_or(settings.skip_clear) && !is_in(&settings.clear_exclude_tools),
             limit: own.max_length_for_trunc.unwrap_or(settings.max_length_for_trunc),
+            preview_above: own.preview_above.or(settings.preview_above),
             preview: own.preview.unwrap_or(settings.preview),
             preview_length: own.preview_length.unwrap_or(settings.preview_length),
             stub_length: own.stub_length.unwrap_or(settings.stub_length),

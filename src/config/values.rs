@@ -32,6 +32,122 @@ impl<'de> Deserialize<'de> for Limit {
     }
 }
 
+/// How long something may get that is made of a text.
+///
+/// In files a number is bytes, and `{ scale = 8.4, exponent = 0.65, at_most = 7000 }` is a curve.
+///
+/// ```
+/// use offcut::Length;
+/// let curve = Length::curve(10.0, 0.6, 5_000);
+/// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.of(bytes)), [630, 2_511, 5_000]);
+/// assert_eq!(Length::from(2_000).of(10_000), 2_000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Length {
+    /// So many bytes, whatever the text.
+    Bytes(usize),
+    /// It grows more slowly than the text: `scale · bytes^exponent`.
+    Curve {
+        /// More than 0.
+        scale: f64,
+        /// More than 0, and at most 1.
+        exponent: f64,
+        /// Never more bytes than this.
+        at_most: usize,
+    },
+}
+
+impl From<usize> for Length {
+    fn from(bytes: usize) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl Length {
+    /// A length that grows more slowly than the text it is of.
+    #[must_use]
+    pub fn curve(scale: f64, exponent: f64, at_most: usize) -> Self {
+        Self::Curve { scale, exponent, at_most }
+    }
+
+    /// The length for a text of so many bytes.
+    #[must_use]
+    pub fn of(self, bytes: u64) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            // A number that is none becomes 0.
+            Self::Curve { scale, exponent, at_most } => ((scale * (bytes as f64).powf(exponent)) as usize).min(at_most),
+        }
+    }
+
+    /// The length for the longest text.
+    #[must_use]
+    pub fn at_most(self) -> usize {
+        match self {
+            Self::Bytes(at_most) | Self::Curve { at_most, .. } => at_most,
+        }
+    }
+
+    pub(crate) fn grows(self) -> bool {
+        matches!(self, Self::Curve { .. })
+    }
+
+    /// Whether it is one at all: a curve has a scale above 0 and an exponent above 0 that is at most 1.
+    pub(crate) fn is_sound(self) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::Curve { scale, exponent, .. } => {
+                scale.is_finite() && scale > 0.0 && exponent > 0.0 && exponent <= 1.0
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(LengthVisitor)
+    }
+}
+
+struct LengthVisitor;
+
+impl<'de> Visitor<'de> for LengthVisitor {
+    type Value = Length;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }")
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Length, E> {
+        Ok(Length::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Length, E> {
+        let bytes = u64::try_from(bytes).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
+        self.visit_u64(bytes)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Length, M::Error> {
+        const FIELDS: &[&str] = &["scale", "exponent", "at_most"];
+        let (mut scale, mut exponent, mut at_most) = (None, None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "scale" => scale = Some(map.next_value()?),
+                "exponent" => exponent = Some(map.next_value()?),
+                "at_most" => at_most = Some(map.next_value()?),
+                unknown => return Err(de::Error::unknown_field(unknown, FIELDS)),
+            }
+        }
+        let missing = de::Error::missing_field;
+        Ok(Length::Curve {
+            scale: scale.ok_or_else(|| missing("scale"))?,
+            exponent: exponent.ok_or_else(|| missing("exponent"))?,
+            at_most: at_most.ok_or_else(|| missing("at_most"))?,
+        })
+    }
+}
+
 struct LimitVisitor;
 
 impl<'de> Visitor<'de> for LimitVisitor {

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, text_of};
+use super::blocks::{Blocks, is_cache_mark, text_of};
 use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -121,7 +121,7 @@ fn read_block(block: &Value) -> PartRef<'_> {
         "image" => read_source(block),
         // A document with a title or citations is more than its bytes.
         "document" => {
-            let is_bare = |name: &String| matches!(name.as_str(), "type" | "source" | "cache_control");
+            let is_bare = |name: &String| matches!(name.as_str(), "type" | "source") || is_cache_mark(name);
             let is_bare = block.as_object().is_some_and(|fields| fields.keys().all(is_bare));
             if is_bare { read_source(block) } else { PartRef::Opaque(block) }
         }

@@ -76,7 +76,7 @@ impl Blocks {
 
     /// Whether a text part has fields that are neither its text nor a cache mark.
     fn has_unknown_fields(&self, part: &Value) -> bool {
-        let is_known = |name: &String| matches!(name.as_str(), "type" | "text" | "cache_control");
+        let is_known = |name: &String| matches!(name.as_str(), "type" | "text") || is_cache_mark(name);
         (self.is_text)(text_of(part, "type")) && part.as_object().is_some_and(|fields| !fields.keys().all(is_known))
     }
 
@@ -90,7 +90,7 @@ impl Blocks {
             let (is_part, is_kept) = (!kind.is_empty(), are_kept && (self.is_text)(kind));
             if let Value::Object(fields) = part {
                 let is_mark =
-                    |name: &str| is_part && name == "cache_control" || is_kept && name != "type" && name != "text";
+                    |name: &str| is_part && is_cache_mark(name) || is_kept && name != "type" && name != "text";
                 marks.extend(fields.into_iter().filter(|(name, _)| is_mark(name)));
             }
         }
@@ -100,6 +100,11 @@ impl Blocks {
         }
         Value::Array(new)
     }
+}
+
+/// Where a provider's prompt cache ends: Anthropic's mark, which others take too, and OpenAI's.
+pub(super) fn is_cache_mark(field: &str) -> bool {
+    matches!(field, "cache_control" | "prompt_cache_breakpoint")
 }
 
 /// A field that is text; empty if it is missing or none.

@@ -13,8 +13,8 @@ use crate::content::{Part, ToolCall};
 /// Each `functionResponse` is a slot. Its `response` must be an object: what is shown of it is the value of its one field `output`,
 /// `result`, `content` or `error`, and otherwise the whole of it as JSON. A response with an `error` and no `output` is an error,
 /// and stays one. A value that is a list of nothing but `{"type": "text", "text": …}`, as MCP servers give it, is that many
-/// texts; media stand in the response's own `parts`, behind the texts. Calls next to a `thoughtSignature` are signed. Order of keys: see the
-/// crate's documentation on `preserve_order`.
+/// texts; media stand in the response's own `parts`, behind the texts. Calls next to a `thoughtSignature` are signed. Order of
+/// keys: see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gemini;
 

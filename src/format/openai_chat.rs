@@ -168,6 +168,7 @@ fn read_call(raw: &Value) -> Call<'_> {
 
 fn read_part(part: &Value) -> PartRef<'_> {
     let url = match text_of(part, "type") {
+        "refusal" => return part.get("refusal").and_then(Value::as_str).map_or(PartRef::Opaque(part), PartRef::Text),
         "image_url" => part.get("image_url").and_then(|image| image.get("url").unwrap_or(image).as_str()),
         // A file with a name is more than its bytes.
         "file" => match part.get("file").and_then(Value::as_object) {

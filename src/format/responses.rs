@@ -147,9 +147,7 @@ fn read_part(part: &Value) -> PartRef<'_> {
         "refusal" => return part.get("refusal").and_then(Value::as_str).map_or(PartRef::Opaque(part), PartRef::Text),
         "input_image" => part.get("image_url"),
         // A file with a name is more than its bytes.
-        "input_file" if part.as_object().is_some_and(|fields| fields.len() == 2) => {
-            part.get("file_data").or_else(|| part.get("file_url"))
-        }
+        "input_file" if part.get("filename").is_none() => part.get("file_data").or_else(|| part.get("file_url")),
         _ => None,
     };
     url.and_then(Value::as_str).and_then(read_url).unwrap_or(PartRef::Opaque(part))
@@ -248,7 +246,7 @@ mod tests {
     fn l5_unknown_fields_stay() {
         let output = |text: &str| {
             json!({"type": "function_call_output", "call_id": "a", "id": "fco_1", "status": "completed", "output": [
-                {"type": "input_text", "text": text, "x": 1},
+                {"type": "input_text", "text": text, "x": 1, "prompt_cache_breakpoint": {"mode": "explicit"}},
             ]})
         };
         let mut changed = output("long");

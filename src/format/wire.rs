@@ -166,9 +166,13 @@ fn only_format(message: &Value) -> Option<WireFormat> {
     if fields.contains_key("parts") {
         return Some(WireFormat::Gemini);
     }
-    if fields.contains_key("type") {
-        // A message that says its type is one of Responses if it has a role or an id of theirs; a log's entry has neither.
-        let is_item = ["role", "call_id", "id", "summary"].iter().any(|field| fields.contains_key(*field));
+    if let Some(kind) = fields.get("type") {
+        // Entries of logs have types too, and messages inside of them.
+        let is_item = match kind.as_str().unwrap_or_default() {
+            "message" => fields.contains_key("role"),
+            "reasoning" | "item_reference" | "compaction" => true,
+            kind => kind.ends_with("_call") || kind.ends_with("_call_output") || kind.starts_with("mcp_"),
+        };
         return is_item.then_some(WireFormat::Responses);
     }
     let is_chat = ["tool_calls", "tool_call_id", "function_call"].iter().any(|field| fields.contains_key(*field))
@@ -225,7 +229,10 @@ mod tests {
     #[test]
     fn what_is_no_conversation_is_none() {
         let ours = json!([{"role": "user", "content": [{"type": "text", "value": "go"}]}]);
-        let log = json!([{"type": "session_meta", "payload": {}}]);
+        let log = json!([
+            {"type": "session_meta", "payload": {}}, {"type": "summary", "summary": "x"},
+            {"type": "message", "id": "1", "message": {"role": "user", "content": "go"}},
+        ]);
         for document in [json!(null), json!("x"), json!([]), json!([1, null]), json!({"input": "x"}), ours, log] {
             assert_eq!(WireFormat::detect(&document), None, "{document}");
         }

@@ -25,7 +25,7 @@ const PER_LINE: f32 = 1.0;
 
 /// What may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     Lines,
     Index,
     Both,
@@ -127,9 +127,8 @@ impl<'u, 't> Chooser<'u, 't> {
                 Item::Line(unit) => {
                     self.take_line(unit);
                     // It costs no mark any more.
-                    if let Some(next) =
-                        unit.checked_add(1).filter(|next| self.follows_taken(*next) && !self.is_taken[*next])
-                    {
+                    let next = unit + 1;
+                    if self.follows_taken(next) && !self.is_taken[next] {
                         heap.push(Entry::of(&self, Item::Line(next), about_tokens(own_text(&self.units[next]))));
                     }
                 }

@@ -18,7 +18,7 @@ const END: usize = MAX_KEPT / 8;
 const MAX_SEEN: usize = 32 * 1024;
 /// Lines are chosen by their names only where so much of the text, one part in this, is lines with names. Otherwise what matters
 /// is not named, and head and tail are shown.
-const SURE: u64 = 4;
+const SURE: u64 = 10;
 
 /// All of a text that is not long, or a choice of its lines. Costs about a megabyte at most, and a few times the budget.
 #[derive(Clone, Debug)]

@@ -29,6 +29,7 @@ impl Sketch {
     }
 
     /// Of `text`, as far as showing it in `budget` bytes takes.
+    #[cfg(test)]
     fn of(text: &str, budget: usize) -> Self {
         let mut sketch = Self::new(budget);
         sketch.push(text);

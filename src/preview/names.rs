@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn names_are_told_from_words() {
         assert_eq!(names("a plain sentence, HTTPSERVER, foo-bars"), []);
-        assert_eq!(names("-- parse_all() 'fooBar' Foobar 2026x1"), [("parse_all", None), ("fooBar", None)]);
+        assert_eq!(names("-- parse_all() 'fooBar' Foobar 6x1"), [("parse_all", None), ("fooBar", None)]);
         assert_eq!(names("see src/read_back.rs: done"), [("src/read_back.rs", None), ("read_back", Some(0))],);
         assert_eq!(names("中文 user_name中文"), [("user_name", None)]);
         assert_eq!(names(&"x1".repeat(50)), []);

@@ -181,7 +181,8 @@ mod tests {
                 let at = place.byte as usize;
                 prop_assert_eq!(&line[at..at + unit.len()], &unit);
                 prop_assert_eq!(place.ends_line, at + unit.len() == line.len());
-                prop_assert!(unit.len() <= if place.byte == 0 && place.ends_line { MAX_LINE } else { MAX_PIECE });
+                let most = if place.byte == 0 && place.ends_line { MAX_LINE } else { MAX_PIECE };
+                prop_assert!(unit.len() <= most);
             }
         }
     }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
 use crate::backend::{Backend, Key, Location};
-use crate::config::{BuildError, Hooks, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::config::{BuildError, Hooks, Length, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -208,6 +208,18 @@ impl Builder {
         self
     }
 
+    /// See [`Settings::preview_above`].
+    pub fn preview_above(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.settings.preview_above = bytes.into();
+        self
+    }
+
+    /// See [`Settings::keep_file_reads`].
+    pub fn keep_file_reads(mut self, keep: bool) -> Self {
+        self.settings.keep_file_reads = keep;
+        self
+    }
+
     /// See [`Settings::preview`].
     pub fn preview(mut self, preview: Preview) -> Self {
         self.settings.preview = preview;
@@ -215,14 +227,14 @@ impl Builder {
     }
 
     /// See [`Settings::preview_length`].
-    pub fn preview_length(mut self, bytes: usize) -> Self {
-        self.settings.preview_length = bytes;
+    pub fn preview_length(mut self, length: impl Into<Length>) -> Self {
+        self.settings.preview_length = length.into();
         self
     }
 
     /// See [`Settings::stub_length`].
-    pub fn stub_length(mut self, bytes: usize) -> Self {
-        self.settings.stub_length = bytes;
+    pub fn stub_length(mut self, length: impl Into<Length>) -> Self {
+        self.settings.stub_length = length.into();
         self
     }
 
@@ -323,11 +335,13 @@ impl Builder {
         let prose = prose.remove(&settings.language).unwrap_or_else(|| Prose::of(settings.language));
         let has_given_ids = gen_ids.iter().any(Option::is_some);
         let checks = Checks { settings: &settings, prose: &prose, roots: &roots, has_given_ids };
+        check_lengths(&default, None)?;
         checks.truncation(&default, None)?;
         let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
             let policy = Policy::resolve(&settings, &hooks, Some(name));
+            check_lengths(&policy, Some(name))?;
             checks.truncation(&policy, Some(name))?;
             policies.insert(name.clone(), policy);
         }
@@ -443,6 +457,15 @@ fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
+/// A curve has to be one.
+fn check_lengths(policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
+    let lengths = [("preview_length", policy.preview_length), ("stub_length", policy.stub_length)];
+    match lengths.into_iter().find(|(_, length)| !length.is_sound()) {
+        Some((field, _)) => Err(BuildError::NoCurve { field, tool: tool.map(str::to_owned) }),
+        None => Ok(()),
+    }
+}
+
 /// What a truncation is checked against.
 struct Checks<'c> {
     settings: &'c Settings,
@@ -473,7 +496,10 @@ impl Checks<'_> {
         if limit < at_least {
             return Err(BuildError::LimitTooSmall { tool, limit, at_least });
         }
-        let preview_length = policy.preview_length;
+        if let Some(above) = policy.preview_above.filter(|above| *above > limit) {
+            return Err(BuildError::PreviewAboveLimit { tool, above, limit });
+        }
+        let preview_length = policy.preview_length.at_most();
         if preview_length.saturating_add(longest_hint) > limit {
             return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
         }

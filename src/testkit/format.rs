@@ -115,6 +115,7 @@ impl Seen {
                     seen.note(format_args!("call {id:?} {name:?} {is_signed}"));
                     let arguments = match arguments {
                         Arguments::Json(value) => value.clone(),
+                        Arguments::Object(fields) => Value::Object(fields.clone()),
                         Arguments::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
                     };
                     seen.calls.push(Asked { arguments, is_signed });

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::cache::Cache;
 use super::{CountTokens, Effort, image};
@@ -37,6 +38,8 @@ pub(crate) enum Text<'m> {
     Is(&'m str),
     /// A document, which counts as its compact text.
     Of(&'m Value),
+    /// The same of an object.
+    Fields(&'m Map<String, Value>),
 }
 
 impl<'m> Text<'m> {
@@ -52,6 +55,7 @@ impl<'m> Text<'m> {
         match arguments {
             Arguments::Text(text) => Self::Is(text),
             Arguments::Json(value) => Self::Of(value),
+            Arguments::Object(fields) => Self::Fields(fields),
         }
     }
 
@@ -59,11 +63,8 @@ impl<'m> Text<'m> {
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Is(text) => text.len() as u64,
-            Self::Of(value) => {
-                let mut length = Length(0);
-                write_json(value, &mut length);
-                length.0
-            }
+            Self::Of(value) => length(value),
+            Self::Fields(fields) => length(fields),
         }
     }
 
@@ -71,6 +72,8 @@ impl<'m> Text<'m> {
         match self {
             Self::Is(text) => text.into(),
             Self::Of(value) => value.to_string().into(),
+            // Nothing in it can fail to be written.
+            Self::Fields(fields) => serde_json::to_string(fields).unwrap_or_default().into(),
         }
     }
 }
@@ -89,8 +92,14 @@ impl io::Write for Length {
     }
 }
 
+fn length(json: &impl Serialize) -> u64 {
+    let mut length = Length(0);
+    write_json(json, &mut length);
+    length.0
+}
+
 /// The compact text of `value`. Neither a value nor the writers here can fail.
-fn write_json(value: &Value, to: &mut impl io::Write) {
+fn write_json(value: &impl Serialize, to: &mut impl io::Write) {
     let written = serde_json::to_writer(to, value);
     debug_assert!(written.is_ok());
 }
@@ -128,12 +137,15 @@ impl Meter {
     pub(crate) fn print(&self, text: Text<'_>) -> Fingerprint {
         match text {
             Text::Is(text) => self.secret.of(text.as_bytes()),
-            Text::Of(value) => {
-                let mut stream = self.secret.stream();
-                write_json(value, &mut stream);
-                stream.finish()
-            }
+            Text::Of(value) => self.print_json(value),
+            Text::Fields(fields) => self.print_json(fields),
         }
+    }
+
+    fn print_json(&self, json: &impl Serialize) -> Fingerprint {
+        let mut stream = self.secret.stream();
+        write_json(json, &mut stream);
+        stream.finish()
     }
 
     /// For what is known by more than one text.
@@ -253,6 +265,11 @@ mod tests {
             assert_eq!(meter.print(Text::Of(&value)), meter.print(Text::Is(&text)));
             assert_eq!(Text::Of(&value).bytes(), text.len() as u64);
             assert_eq!(meter.text_of(Text::Of(&value)), meter.text(&text));
+            if let Some(fields) = value.as_object() {
+                assert_eq!(meter.print(Text::Fields(fields)), meter.print(Text::Is(&text)));
+                assert_eq!(Text::Fields(fields).bytes(), text.len() as u64);
+                assert_eq!(Text::Fields(fields).read(), text);
+            }
         }
     }
 

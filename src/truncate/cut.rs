@@ -1,7 +1,9 @@
 //! Which texts of a result are cut, and what is shown of each: a pure decision.
 
 use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 
+use super::file_read::reads_a_file;
 use super::splitter::{Size, Slot, first_head, has_settled_head, size, size_of_text, sure_gain};
 use super::text::Text;
 use crate::backend::Location;
@@ -113,7 +115,7 @@ impl Planner<'_> {
     /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that, and what the
     /// marks behind it take, without which there is no preview; what is left is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
-        let all = self.policy.preview_length;
+        let all = self.policy.preview_length.of(cut.iter().map(|candidate| candidate.text.length()).sum());
         if !has_settled_head(self.policy) || !cut.iter().any(|candidate| candidate.is_first) {
             let all = all / shares.max(1);
             return Budget { head: all / 2, all };
@@ -127,12 +129,43 @@ impl Planner<'_> {
     fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
         let mut longest: Vec<Candidate<'_>> = texts.to_vec();
         longest.sort_by_key(|candidate| (Reverse(candidate.text.length()), candidate.slot));
-        for count in 0..=longest.len().min(MAX_CUTS) {
+        let at_least = self.previewed(&longest);
+        let some = self.cut_longest(&longest, lost, at_least..=longest.len().min(MAX_CUTS));
+        // A preview within the limit may be no gain: what fits stays whole.
+        let some = some.or_else(|| self.cut_longest(&longest, lost, 0..=at_least.checked_sub(1)?));
+        some.unwrap_or_else(|| self.cut_all(texts, lost))
+    }
+
+    /// How many of the longest texts are previewed even where all are within the limit.
+    fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
+        let keeps = self.session.settings().keep_file_reads;
+        let Some(above) = self.policy.preview_above.filter(|_| !(keeps && reads_a_file(self.call))) else { return 0 };
+        let long = longest.iter().take_while(|candidate| candidate.text.length() > above as u64);
+        let count = long.count().min(MAX_CUTS);
+        // What is a hint already says no more than it should.
+        let is_ours = |candidate: &Candidate<'_>| candidate.text.shown().is_some_and(|text| self.is_ours(&text));
+        if longest[..count].iter().any(is_ours) { 0 } else { count }
+    }
+
+    fn is_ours(&self, text: &str) -> bool {
+        Hint::parse_all(text).is_some_and(|hints| {
+            let is_known = |location: &Location| self.session.resolve(location.as_str()).is_some();
+            hints.iter().all(|hint| hint.location.as_ref().is_none_or(is_known))
+        })
+    }
+
+    /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of them does.
+    fn cut_longest(&self, longest: &[Candidate<'_>], lost: &[Cut], counts: RangeInclusive<usize>) -> Option<Vec<Cut>> {
+        for count in counts {
             let (cut, rest) = longest.split_at(count);
+            // Previews cost more than sums.
+            if !self.fit(lost.iter(), rest) {
+                continue;
+            }
             // Shares only get smaller from here on: once a cut is no gain, more cuts are none either.
             let cuts: Option<Vec<Cut>> =
                 cut.iter().map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate))).collect();
-            let Some(mut cuts) = cuts else { break };
+            let mut cuts = cuts?;
             // Bytes that can't be shown are stored all the same.
             let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
             let is_at_hand = whole.try_for_each(|candidate| {
@@ -140,10 +173,14 @@ impl Planner<'_> {
                 Some(())
             });
             if is_at_hand.is_some() && self.fit(cuts.iter().chain(lost), rest) {
-                return cuts;
+                return Some(cuts);
             }
         }
-        // All texts as one, and each document for itself; where that does not fit either, the documents too.
+        None
+    }
+
+    /// All texts as one, and each document for itself; where that does not fit either, the documents too.
+    fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
         let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) =
             texts.iter().partition(|candidate| candidate.text.json.is_some());
         let shares = json.len() + 1;
@@ -199,7 +236,7 @@ impl Planner<'_> {
         let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
         let mut manifest = serde_json::json!({"offcut_parts": lengths}).to_string();
         manifest.push('\n');
-        let mut sketch = self.policy.preview.sketch(self.policy.preview_length);
+        let mut sketch = self.policy.preview.sketch(self.policy.preview_length.at_most());
         for candidate in texts {
             sketch.append(&candidate.text.sketch);
             sketch.push("\n");

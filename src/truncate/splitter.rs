@@ -221,7 +221,7 @@ impl Splitter {
             Limit::Bytes(_) => Counts::Nothing,
             Limit::Tokens { tokens } => Counts::Tokens(tokens),
         };
-        let mut text = Text::new(self.policy.preview.sketch(self.policy.preview_length), counts);
+        let mut text = Text::new(self.policy.preview.sketch(self.policy.preview_length.at_most()), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
         self.slots.push(Slot::Text(text));
         self.is_open = true;
@@ -302,12 +302,13 @@ impl Splitter {
 
 /// The head that the first text has in every preview, in bytes.
 pub(super) fn first_head(policy: &Policy) -> usize {
-    policy.preview_length / 2
+    policy.preview_length.at_most() / 2
 }
 
-/// Whether each preview of the first text begins with its head: none is too small for that.
+/// Whether each preview of the first text begins with its head: it is known before the end, and none is too small for that.
 pub(super) fn has_settled_head(policy: &Policy) -> bool {
-    policy.preview_length - first_head(policy) > longest_marks()
+    let is_known = policy.preview.begins_with_head() && !policy.preview_length.grows();
+    is_known && policy.preview_length.at_most() - first_head(policy) > longest_marks()
 }
 
 /// Appends without a copy where there is nothing yet.

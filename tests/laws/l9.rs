@@ -12,18 +12,20 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
 use offcut::backend::{Backend, Memory};
 use offcut::hint::{Hint, Placement};
+use offcut::preview::Preview;
 use offcut::report::{Decision, Report};
 use offcut::{
     BuildError, Chunk, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
     ToolReduction, TruncatedStream,
 };
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use serde_json::json;
 
 use super::generate::{Id, ids};
 use super::text::{Kind, Text, texts};
-use super::world::words;
+use super::world::{preview as strategies, words};
 use super::{Violation, block_on, hold, require};
 
 /// A streamed result, and everything that may change what becomes of it.
@@ -40,6 +42,9 @@ struct Case {
     limit: usize,
     counter: Option<Counter>,
     preview: usize,
+    strategy: Preview,
+    /// Results within the limit are previewed above so many bytes.
+    above: Option<usize>,
     language: Language,
 }
 
@@ -117,11 +122,12 @@ fn cases() -> impl Strategy<Value = Case> {
         1 => Just(Some(Counter::Lines)),
     ];
     let preview = prop_oneof![1 => 0_usize..160, 2 => 150_usize..200, 3 => 200_usize..3_000];
+    let preview = (preview, strategies(), option::weighted(0.3, 0_usize..1_000));
     let language = prop_oneof![3 => Just(Language::English), 1 => Just(Language::Chinese)];
     let output = (pieces, vec(sizes, 1..5), prop_oneof![4 => Just(false), 1 => Just(true)]);
     let id = (ids(), prop_oneof![4 => Just(false), 1 => Just(true)]);
     (id, output, limit, counter, preview, language).prop_map(
-        |((id, is_taken), (pieces, chunks, breaks_off), limit, counter, preview, language)| Case {
+        |((id, is_taken), (pieces, chunks, breaks_off), limit, counter, (preview, strategy, above), language)| Case {
             id,
             is_taken,
             pieces,
@@ -130,6 +136,8 @@ fn cases() -> impl Strategy<Value = Case> {
             limit,
             counter,
             preview,
+            strategy,
+            above,
             language,
         },
     )
@@ -188,7 +196,7 @@ impl Case {
             None => Limit::Bytes(self.limit),
             Some(_) => Limit::tokens(self.limit as u64),
         };
-        let builder = builder.max_length_for_trunc(limit);
+        let builder = builder.max_length_for_trunc(limit).preview(self.strategy).preview_above(self.above);
         match builder.clone().preview_length(self.preview).build() {
             Err(BuildError::PreviewTooLong { longest_hint, limit, .. }) => {
                 builder.preview_length(limit - longest_hint).build().unwrap()
@@ -326,8 +334,10 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
 
 /// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was shown is its beginning.
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
+    // The others speak at the end.
+    let case = Case { strategy: Preview::HeadTail, ..case };
     let (_, reduction) = case.world().await;
-    let preview = reduction.settings().preview_length;
+    let preview = reduction.settings().preview_length.at_most();
     let feed = Feed::default();
     let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));
     let (mut came, mut all) = (Vec::new(), Vec::new());

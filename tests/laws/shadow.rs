@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use offcut::Part;
-use offcut::format::{Arguments, Data, PartRef, Piece};
+use offcut::format::{Data, PartRef, Piece};
 use offcut::hint::{Hint, Kind, Placement};
 use serde_json::Value;
 
@@ -98,10 +98,7 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
         Piece::Content(part) if is_open => view.slots.last_mut().unwrap().push(seen(part)),
         Piece::Call(call) => {
             view.calls.push(call.id.to_owned());
-            view.arguments.push(match call.arguments {
-                Arguments::Text(text) => text.to_owned(),
-                Arguments::Json(value) => value.to_string(),
-            });
+            view.arguments.push(call.arguments.to_string());
         }
         _ => {}
     });
@@ -385,6 +382,7 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
             .all(|row| row.split_once(':').is_some_and(|(_, line)| text.contains(line.trim_matches('…')))),
         _ => {
             text.contains(preview)
+                || shows_pieces_alone(preview, &text)
                 || preview.match_indices("[… ").any(|(at, _)| {
                     let (head, tail) = (&preview[..at], preview[at..].split_once('\n').map_or("", |(_, tail)| tail));
                     let starts = text.starts_with(head) || text.starts_with(head.trim_end_matches('\n'));
@@ -401,4 +399,31 @@ impl Shadow {
     pub(crate) fn is_stored(&self, stored: &BTreeMap<String, Bytes>) -> bool {
         self.stored == *stored
     }
+}
+
+/// Whether every piece of `preview` stands in `text`, as far as an excerpt of lines and names can be told without making it anew:
+/// each line, its number aside, in the line of that number or in any, and each name in the line that it is said to be of.
+fn shows_pieces_alone(preview: &str, text: &str) -> bool {
+    let Some((shown, _)) = preview.rsplit_once("\n[… ") else { return false };
+    let lines: Vec<&str> = text.split('\n').collect();
+    let stands = |row: &str| {
+        let (place, body) = row.split_once('|').unwrap_or_default();
+        let number = place.split('+').next().and_then(|number| number.parse::<usize>().ok());
+        let numbered = number.and_then(|number| lines.get(number.checked_sub(1)?));
+        numbered.is_some_and(|line| line.contains(body.trim_matches('…')))
+            || lines.iter().any(|line| line.contains(row.trim_end_matches('…')))
+    };
+    let named = |row: &str| {
+        let mut line = "";
+        row.strip_prefix("names: ").is_some_and(|list| {
+            list.split(' ').all(|word| {
+                if let Ok(number) = word.parse::<usize>() {
+                    line = lines.get(number.wrapping_sub(1)).copied().unwrap_or_default();
+                    return true;
+                }
+                line.contains(word)
+            })
+        })
+    };
+    shown.split('\n').all(|row| stands(row) || named(row))
 }

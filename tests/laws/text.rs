@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Odd,
     /// Pieces of hints and of previews' marks.
     Marks,
+    /// What previews choose by: names, some on lines that say their own number, and what looks like an excerpt's marks.
+    Names,
     /// What the first line of joined texts looks like.
     Manifest,
 }
@@ -52,6 +54,13 @@ impl Text {
                 Kind::Spaces => out.push_str("                                "),
                 Kind::Odd => out.push_str(&format!("\u{0}{n}\r\n\t\u{1f600}e\u{301}\u{fffd}\r{seed}\u{2028}")),
                 Kind::Marks => out.push_str(&format!("[offcut/1 cleared {seed}B 3+{n} \"memory:/x\"]\n[… {n} B …]\n")),
+                Kind::Names => out.push_str(&match n % 5 {
+                    0 => format!("{n:>6}→let value_{} = store.read_range({seed});\n", n % 17),
+                    1 => format!("{n}|src/part_{}.rs: the rest of it is plain\n", n % 23),
+                    2 => format!("names: {n} item_{n}\n"),
+                    3 => "plain words, ".repeat(25) + "config_file\n",
+                    _ => format!("[… {n} B …]\n"),
+                }),
                 Kind::Manifest => out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n")),
             }
         }
@@ -69,6 +78,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
         1 => Just(Kind::Spaces),
         1 => Just(Kind::Odd),
         1 => Just(Kind::Marks),
+        4 => Just(Kind::Names),
         1 => Just(Kind::Manifest),
     ]
 }

@@ -10,8 +10,9 @@ use futures_util::StreamExt;
 use offcut::backend::{Backend, Fs, Memory};
 use offcut::handler::{Handled, HandlerError};
 use offcut::hint::Language;
+use offcut::preview::Preview;
 use offcut::testkit::Faulty;
-use offcut::{BuildError, Builder, Limit, OnOffloadError, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{BuildError, Builder, Length, Limit, OnOffloadError, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;
@@ -27,6 +28,7 @@ pub(crate) struct Setup {
     /// Of what the limit has room for.
     pub(crate) preview_percent: usize,
     pub(crate) stub_length: usize,
+    pub(crate) previews: Previews,
     pub(crate) threshold: u64,
     pub(crate) keep: usize,
     pub(crate) at_least: u64,
@@ -79,6 +81,16 @@ impl Handlers {
     }
 }
 
+/// How results are previewed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Previews {
+    pub(crate) preview: Preview,
+    /// Whether lengths grow with the text.
+    pub(crate) grow: bool,
+    /// Results within the limit are previewed above this percentage of it.
+    pub(crate) above: Option<usize>,
+}
+
 /// What is different for single tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tools {
@@ -110,9 +122,17 @@ pub(crate) fn words(text: &str) -> u64 {
     text.split_ascii_whitespace().count() as u64 + (text.len() / 6) as u64
 }
 
+/// Half of the time the default.
+pub(crate) fn preview() -> impl Strategy<Value = Preview> {
+    let others = prop_oneof![Just(Preview::Lines), Just(Preview::Index), Just(Preview::Mixed)];
+    prop_oneof![Just(Preview::HeadTail), others]
+}
+
 pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     let counter = prop_oneof![8 => Just(Counter::Estimate), 3 => Just(Counter::Words), 1 => Just(Counter::Tiktoken)];
     let lengths = (0_usize..3_000, any::<bool>(), 0_usize..=100, prop_oneof![2 => Just(0), 1 => 1_usize..400]);
+    let previews = (preview(), any::<bool>(), option::weighted(0.3, 0_usize..=100));
+    let previews = previews.prop_map(|(preview, grow, above)| Previews { preview, grow, above });
     let clear = (
         prop_oneof![3 => 1_u64..400, 1 => 400_u64..3_000],
         0_usize..4,
@@ -136,8 +156,8 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     let handlers = prop_oneof![
         5 => Just(Handlers::None), 1 => Just(Handlers::Default), 1 => Just(Handlers::Fail), 1 => Just(Handlers::Panic)
     ];
-    let all = (counter, lengths, clear, others, tools, handlers);
-    all.prop_map(move |(counter, lengths, clear, others, tools, handlers)| {
+    let all = (counter, lengths, previews, clear, others, tools, handlers);
+    all.prop_map(move |(counter, lengths, previews, clear, others, tools, handlers)| {
         let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
         let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
         let (language, has_reader, mode, root, session) = others;
@@ -148,6 +168,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
             limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
             preview_percent,
             stub_length,
+            previews,
             threshold,
             keep,
             at_least,
@@ -206,7 +227,8 @@ impl World {
     }
 
     fn try_build(&self, least: usize, room: usize) -> Result<ToolReduction, BuildError> {
-        let Setup { tools, .. } = self.setup;
+        let Setup { tools, previews, .. } = self.setup;
+        let length = |at_most| if previews.grow { Length::curve(3.0, 0.7, at_most) } else { Length::Bytes(at_most) };
         let limit = least + self.setup.more_limit;
         let limit = if self.setup.limit_in_tokens { Limit::tokens(limit as u64) } else { Limit::Bytes(limit) };
         // `room` is for the tightest of the tools.
@@ -218,8 +240,10 @@ impl World {
             })
             .backend(self.stores[0].clone())
             .max_length_for_trunc(limit)
-            .preview_length(preview)
-            .stub_length(self.setup.stub_length)
+            .preview(previews.preview)
+            .preview_above(previews.above.map(|percent| least * percent / 100))
+            .preview_length(length(preview))
+            .stub_length(length(self.setup.stub_length))
             .max_tokens_for_clear(self.setup.threshold)
             .clear_retention_suffix_limit(self.setup.keep)
             .clear_at_least_tokens(self.setup.at_least)
@@ -245,7 +269,7 @@ impl World {
             builder = builder.clear_exclude_tools(["cat"]);
         }
         if let Some((more, stub)) = tools.grep_lengths {
-            let policy = ToolPolicy::new().max_length_for_trunc(least + more).stub_length(stub);
+            let policy = ToolPolicy::new().max_length_for_trunc(least + more).stub_length(length(stub));
             builder = builder.tool("grep", policy);
         }
         self.setup.handlers.set(builder).build()

@@ -1,0 +1,51 @@
+//! Offcut for loops over [`async_openai`].
+//!
+//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format). Nothing is converted.
+#![cfg_attr(
+    feature = "model",
+    doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
+)]
+#![cfg_attr(feature = "tower", doc = "- [`ClearLayer`]: clears old results in whatever a client sends.")]
+//!
+//! Messages as [`serde_json::Value`] need nothing from here: [`offcut::format::OpenAiChat`] and
+//! [`offcut::format::Responses`] are their formats.
+//!
+//! ```
+//! use async_openai::types::chat::{ChatCompletionRequestMessage, ChatCompletionRequestUserMessage};
+//! use offcut::backend::Memory;
+//! use offcut::{ToolCall, ToolReduction};
+//! use offcut_async_openai::TypedChat;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
+//! let mut messages: Vec<ChatCompletionRequestMessage> = vec![ChatCompletionRequestUserMessage::from("go").into()];
+//!
+//! // When a tool has returned:
+//! let call = ToolCall::new("call_1", "grep", "{}");
+//! let shown = reduction.truncate(&call, "a line that matches\n".repeat(1_000)).await?;
+//! messages.push(TypedChat::tool_message(&call, shown));
+//!
+//! // And before each call of the model:
+//! reduction.clear(&TypedChat, &mut messages).await?;
+//! # Ok(()) }
+//! ```
+
+mod chat;
+#[cfg(feature = "tower")]
+mod layer;
+#[cfg(feature = "model")]
+mod model;
+mod responses;
+mod url;
+
+pub use chat::TypedChat;
+#[cfg(feature = "tower")]
+pub use layer::{ClearLayer, Clearing};
+#[cfg(feature = "model")]
+pub use model::{NoModel, OpenAiChatModel};
+pub use responses::TypedResponses;
+
+/// The README's examples compile and run.
+#[cfg(all(doctest, feature = "model"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

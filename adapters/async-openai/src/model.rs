@@ -1,0 +1,143 @@
+//! A chat model at any OpenAI-compatible endpoint.
+
+mod answer;
+mod client;
+mod error;
+mod request;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_openai::Client;
+use async_openai::config::{Config, OpenAIConfig};
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
+use serde_json::{Map, Value};
+
+use answer::Answer;
+
+pub use error::NoModel;
+
+/// A model for [`offcut::agent::Agent`], at any endpoint that speaks OpenAI's chat completions.
+///
+/// Rate limits, server errors and refused connections are retried by [`async_openai`]: three times, after as many seconds as the
+/// endpoint asks for, else after 100 ms and twice as long each time. What the endpoint counted of the input is fed back, so that
+/// [`ToolReduction`](offcut::ToolReduction) counts from it.
+///
+/// Messages go over the wire as [`offcut::format::Message`] holds them. Images in results, which tool messages of the API can't
+/// hold, follow them in a message of the user. What a model thought is not kept.
+///
+/// # Default
+///
+/// - whole answers; streamed ones with [`on_text`](Self::on_text)
+/// - nothing is asked of the generation but what [`with`](Self::with) says
+///
+/// ```no_run
+/// use offcut::agent::Agent;
+/// use offcut::backend::Memory;
+/// use offcut::format::Message;
+/// use offcut::ToolReduction;
+/// use offcut_async_openai::OpenAiChatModel;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+/// let agent = Agent::builder(OpenAiChatModel::from_env()?)
+///     .tool(reduction.read_file_tool())
+///     .middleware(reduction)
+///     .build()?;
+/// agent.run(&mut vec![Message::user("Hello.")]).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
+    client: Client<C>,
+    generation: Map<String, Value>,
+    on_text: Option<Arc<OnText>>,
+}
+
+type OnText = dyn Fn(&str) + Send + Sync;
+
+impl OpenAiChatModel {
+    /// The model that the environment names: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's own unless it is set) with the key
+    /// `OPENAI_API_KEY`, which an endpoint of your own may do without.
+    ///
+    /// # Errors
+    ///
+    /// [`NoModel`] without `OPENAI_MODEL`; or TLS can't be set up.
+    pub fn from_env() -> Result<Self, NoModel> {
+        let model = std::env::var("OPENAI_MODEL").ok().filter(|model| !model.is_empty());
+        Self::named(model.ok_or(NoModel::Unnamed)?)
+    }
+
+    /// The model `name`, at the endpoint that the environment names as for [`from_env`](Self::from_env).
+    ///
+    /// # Errors
+    ///
+    /// [`NoModel`] if TLS can't be set up.
+    pub fn named(name: impl Into<String>) -> Result<Self, NoModel> {
+        Ok(Self::new(Client::build(client::client()?, OpenAIConfig::default()), name))
+    }
+}
+
+impl<C: Config> OpenAiChatModel<C> {
+    /// The model `name`, asked through `client`. Retries, time-outs and proxies are the client's.
+    pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
+        let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
+        Self { client, generation, on_text: None }
+    }
+
+    /// Asks something of every generation, as the endpoint names it: `temperature`, `max_completion_tokens`.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.generation.insert(name.into(), value.into());
+        self
+    }
+
+    /// Has answers streamed, and gives their text to `on_text` as it comes.
+    #[must_use]
+    pub fn on_text(mut self, on_text: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_text = Some(Arc::new(on_text));
+        self
+    }
+
+    async fn whole(&self, body: Map<String, Value>) -> Result<Answer, ModelError> {
+        let answer = self.client.chat().create_byot::<_, Value>(body).await.map_err(error::from_client)?;
+        Answer::whole(&answer)
+    }
+
+    async fn streamed(&self, mut body: Map<String, Value>, on_text: &OnText) -> Result<Answer, ModelError> {
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
+        let mut chunks = self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(error::from_client)?;
+        let mut answer = Answer::default();
+        while let Some(chunk) = chunks.next().await {
+            answer.add(&chunk.map_err(error::from_client)?, on_text)?;
+        }
+        answer.ended()
+    }
+}
+
+#[async_trait]
+impl<C: Config> ChatModel for OpenAiChatModel<C> {
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let mut body = self.generation.clone();
+        body.extend(request.generation_config.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        body.insert("messages".into(), request::messages(request.messages).into());
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.into());
+        }
+        let answer = match &self.on_text {
+            None => self.whole(body).await?,
+            Some(on_text) => self.streamed(body, &**on_text).await?,
+        };
+        answer.into_reply()
+    }
+}
+
+impl<C: Config> fmt::Debug for OpenAiChatModel<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the client: its configuration holds the key.
+        f.debug_struct("OpenAiChatModel").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}

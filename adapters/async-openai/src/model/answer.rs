@@ -1,0 +1,103 @@
+//! What an endpoint answers, whole or chunk by chunk. Compatible endpoints leave out much, so nothing is asked for that is not needed.
+
+use offcut::ToolCall;
+use offcut::agent::{ModelError, ModelReply};
+use offcut::format::Message;
+use serde_json::Value;
+
+use super::OnText;
+
+/// An answer as it comes.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    text: String,
+    /// The calls, with the index that the endpoint gives them.
+    calls: Vec<(Option<u64>, ToolCall)>,
+    input_tokens: Option<u64>,
+    finish_reason: Option<String>,
+}
+
+impl Answer {
+    pub(super) fn whole(answer: &Value) -> Result<Self, ModelError> {
+        let mut all = Self::default();
+        all.take(answer, "message", &|_| {})?;
+        if answer["choices"].as_array().is_none_or(Vec::is_empty) {
+            return Err(ModelError::new("the endpoint's answer has no `choices`: it is no chat completion"));
+        }
+        Ok(all)
+    }
+
+    /// Adds a chunk of a streamed answer.
+    pub(super) fn add(&mut self, chunk: &Value, on_text: &OnText) -> Result<(), ModelError> {
+        self.take(chunk, "delta", on_text)
+    }
+
+    /// That a streamed answer is all there.
+    pub(super) fn ended(self) -> Result<Self, ModelError> {
+        match self.finish_reason {
+            Some(_) => Ok(self),
+            None => Err(ModelError::new("the answer broke off before its end; ask again")),
+        }
+    }
+
+    fn take(&mut self, from: &Value, field: &str, on_text: &OnText) -> Result<(), ModelError> {
+        if let Some(error) = from.get("error").filter(|error| !error.is_null()) {
+            let message = error["message"].as_str().unwrap_or("it does not say why");
+            return Err(ModelError::new(format!("the endpoint failed while it answered: {message}")));
+        }
+        if let Some(tokens) = from["usage"]["prompt_tokens"].as_u64() {
+            self.input_tokens = Some(tokens);
+        }
+        let choice = &from["choices"][0];
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        let said = &choice[field];
+        for text in [&said["content"], &said["refusal"]].into_iter().filter_map(Value::as_str) {
+            self.text.push_str(text);
+            on_text(text);
+        }
+        said["tool_calls"].as_array().into_iter().flatten().for_each(|call| self.take_call(call));
+        Ok(())
+    }
+
+    /// A call, or a piece of one. Some endpoints give pieces no index; then one with a new id begins a call.
+    fn take_call(&mut self, call: &Value) {
+        let (index, id) = (call["index"].as_u64(), call["id"].as_str().unwrap_or_default());
+        let at = match index {
+            Some(_) => self.calls.iter().position(|(known, _)| *known == index),
+            None if id.is_empty() && call["function"]["name"].is_null() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let at = at.unwrap_or_else(|| {
+            self.calls.push((index, ToolCall::default()));
+            self.calls.len() - 1
+        });
+        let (_, known) = &mut self.calls[at];
+        // Ids and names come whole; some endpoints repeat them with every piece.
+        if known.id.is_empty() {
+            id.clone_into(&mut known.id);
+        }
+        if let (Some(name), true) = (call["function"]["name"].as_str(), known.name.is_empty()) {
+            name.clone_into(&mut known.name);
+        }
+        match &call["function"]["arguments"] {
+            Value::String(piece) => known.arguments.push_str(piece),
+            Value::Null => {}
+            // Some give JSON instead of text.
+            other => known.arguments.push_str(&other.to_string()),
+        }
+    }
+
+    pub(super) fn into_reply(self) -> Result<ModelReply, ModelError> {
+        let Self { text, calls, input_tokens, finish_reason } = self;
+        if text.is_empty() && calls.is_empty() {
+            let reason = finish_reason.as_deref().unwrap_or("none is given");
+            let text = format!("the model said nothing and called nothing (finish reason: {reason})");
+            return Err(ModelError::new(text));
+        }
+        let content = if text.is_empty() { Vec::new() } else { vec![text.into()] };
+        let calls = calls.into_iter().map(|(_, call)| call).collect();
+        Ok(ModelReply { message: Message::Assistant { content, calls }, input_tokens })
+    }
+}

@@ -1,0 +1,29 @@
+//! HTTP and TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::crypto::CryptoProvider;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::NoModel;
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A client that brings its own cryptography. Without it, reqwest would take the one that the process has set as its default, and
+/// panic where none is set; to set one from here would be in the way of a program that sets its own.
+pub(super) fn client() -> Result<reqwest::Client, NoModel> {
+    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(|error| NoModel::Tls { source: error.into() })?
+        .with_no_client_auth();
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(config)
+        // Not for the whole answer: models think for minutes.
+        .connect_timeout(CONNECT)
+        .build()
+        .map_err(|error| NoModel::Tls { source: error.into() })
+}

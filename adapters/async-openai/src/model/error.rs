@@ -1,0 +1,54 @@
+//! What goes wrong, said so that somebody can do something about it.
+
+use async_openai::error::{ApiErrorResponse, OpenAIError};
+use offcut::agent::ModelError;
+
+/// Why there is no model to ask.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoModel {
+    /// The environment names none.
+    #[error("the environment names no model: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
+    Unnamed,
+    /// TLS can't be set up.
+    #[error("TLS can't be set up: install certificates, or build a client of your own and use `OpenAiChatModel::new`")]
+    Tls {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What the client says, without what models or tools have said.
+pub(super) fn from_client(error: OpenAIError) -> ModelError {
+    match error {
+        OpenAIError::ApiError(refusal) => refused(&refusal),
+        // The error of `async_openai` holds the answer; its source does not.
+        OpenAIError::JSONDeserialize(source, _) => {
+            let text =
+                "the endpoint's answer is no JSON: does OPENAI_BASE_URL name an OpenAI-compatible API, up to `/v1`?";
+            ModelError::new(text).with_source(source)
+        }
+        OpenAIError::Reqwest(source) if source.is_connect() => {
+            ModelError::new("the endpoint can't be reached: is OPENAI_BASE_URL right?").with_source(source)
+        }
+        OpenAIError::Reqwest(source) => ModelError::new("the request failed on its way").with_source(source),
+        OpenAIError::StreamError(_) => ModelError::new("the answer broke off: its connection was lost"),
+        other => ModelError::new("the request could not be made").with_source(other),
+    }
+}
+
+fn refused(ApiErrorResponse { status_code, api_error }: &ApiErrorResponse) -> ModelError {
+    let is_code = |code: &str| api_error.code.as_deref() == Some(code) || api_error.r#type.as_deref() == Some(code);
+    let advice = match status_code.as_u16() {
+        401 | 403 => "; check OPENAI_API_KEY",
+        404 => "; check the model's name and OPENAI_BASE_URL",
+        _ if is_code("context_length_exceeded") => "; lower `max_tokens_for_clear`",
+        _ => "",
+    };
+    let text = format!("the endpoint answered {status_code}: {}{advice}", api_error.message);
+    if status_code.as_u16() == 429 && !is_code("insufficient_quota") {
+        ModelError::rate_limited(text)
+    } else {
+        ModelError::new(text)
+    }
+}

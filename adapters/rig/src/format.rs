@@ -1,0 +1,142 @@
+//! rig's messages as a format.
+
+use offcut::Part;
+use offcut::format::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use rig::message::{
+    AssistantContent, CallId, Document, DocumentSourceKind, Message, MimeType, ProviderCallId, ToolCall, ToolFunction,
+    ToolResult, UserContent,
+};
+use serde_json::Value;
+
+use crate::content::{seen, seen_image, written};
+
+/// The format of [`rig::message::Message`], whatever the provider.
+///
+/// - A user message holds any number of results, each a slot. A result with an image that is neither base64 nor a URL is none: it
+///   is left alone.
+/// - An id that rig made up because the provider sent none is not seen as one; such calls and results pair by name and order.
+/// - A call whose provider item has a signature beside it keeps its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RigMessages;
+
+impl Format for RigMessages {
+    type Message = Message;
+
+    fn visit<'m>(&self, message: &'m Message, see: &mut dyn FnMut(Piece<'m>)) {
+        match message {
+            Message::System { content } => {
+                see(Piece::Role(Role::System));
+                see(Piece::Content(PartRef::Text(content)));
+            }
+            Message::User { content } => visit_user(content, see),
+            Message::Assistant(message) => {
+                see(Piece::Role(Role::Assistant));
+                message.content.iter().filter_map(seen_block).for_each(see);
+            }
+        }
+    }
+
+    fn replace_result(&self, message: &mut Message, slot: usize, parts: Vec<Part>) {
+        let Message::User { content } = message else { return };
+        let results = content.iter_mut().filter_map(|item| match item {
+            UserContent::ToolResult(result) if is_slot(result) => Some(result),
+            _ => None,
+        });
+        if let Some(result) = { results }.nth(slot) {
+            result.content = parts.into_iter().map(written).collect();
+        }
+    }
+
+    fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
+        let Message::Assistant(message) = message else { return };
+        let calls = message.content.iter_mut().filter_map(|block| match block {
+            AssistantContent::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        if let Some(call) = { calls }.nth(call) {
+            call.function = ToolFunction::parse(call.function.name.clone(), &arguments);
+        }
+    }
+}
+
+fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
+    let mut role = None;
+    for item in content {
+        match item {
+            UserContent::ToolResult(result) => {
+                let is_slot = is_slot(result);
+                // A slot ends at the next result or role, and what is in none begins with one.
+                if role.replace(Role::Tool) != Some(Role::Tool) || !is_slot {
+                    see(Piece::Role(Role::Tool));
+                }
+                if is_slot {
+                    let (id, name) = (id_of(&result.call), Some(result.name.as_str()));
+                    see(Piece::Result(ResultHead { id, name, is_error: result.is_error }));
+                }
+                result.content.iter().filter_map(seen).for_each(|part| see(Piece::Content(part)));
+            }
+            item => {
+                if role.replace(Role::User) != Some(Role::User) {
+                    see(Piece::Role(Role::User));
+                }
+                seen_item(item).into_iter().for_each(|part| see(Piece::Content(part)));
+            }
+        }
+    }
+    if role.is_none() {
+        see(Piece::Role(Role::User));
+    }
+}
+
+/// Whether all that `result` holds can be seen, and so stored before it is replaced.
+fn is_slot(result: &ToolResult) -> bool {
+    result.content.iter().all(|content| seen(content).is_some())
+}
+
+fn id_of(id: &CallId) -> &str {
+    id.provider().map_or("", ProviderCallId::as_str)
+}
+
+fn seen_block(block: &AssistantContent) -> Option<Piece<'_>> {
+    Some(match block {
+        AssistantContent::Text(text) => Piece::Content(PartRef::Text(&text.text)),
+        AssistantContent::Reasoning(reasoning) => Piece::Content(PartRef::Text(&reasoning.text)),
+        AssistantContent::ToolCall(call) => Piece::Call(seen_call(call)),
+        AssistantContent::Image(image) => Piece::Content(seen_image(image)?),
+        AssistantContent::Opaque(opaque) => Piece::Content(PartRef::Opaque(&opaque.item)),
+        _ => return None,
+    })
+}
+
+fn seen_call(call: &ToolCall) -> Call<'_> {
+    let arguments = match &call.function.invalid_arguments {
+        Some(text) => Arguments::Text(text),
+        None => Arguments::Object(&call.function.arguments),
+    };
+    let is_signed = call.native.as_ref().is_some_and(|native| has_signature(&native.item));
+    Call { id: id_of(&call.id), name: call.function.name.as_str(), arguments, is_signed }
+}
+
+/// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops the item of a call that was
+/// changed, and the signature with it.
+fn has_signature(item: &Value) -> bool {
+    let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
+    item.as_object().is_some_and(|fields| fields.keys().any(is_signature))
+}
+
+/// What a person sent, for the count. Media other than images count by their bytes; what is elsewhere counts nothing.
+fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
+    let (data, mime) = match item {
+        UserContent::Text(text) => return Some(PartRef::Text(&text.text)),
+        UserContent::Image(image) => return seen_image(image),
+        UserContent::Document(Document { data: DocumentSourceKind::String(text), .. }) => {
+            return Some(PartRef::Text(text));
+        }
+        UserContent::Document(document) => (&document.data, document.media_type.as_ref().map(MimeType::to_mime_type)),
+        UserContent::Audio(audio) => (&audio.data, audio.media_type.as_ref().map(MimeType::to_mime_type)),
+        UserContent::Video(video) => (&video.data, video.media_type.as_ref().map(MimeType::to_mime_type)),
+        UserContent::ToolResult(_) => return None,
+    };
+    let DocumentSourceKind::Base64(data) = data else { return None };
+    Some(PartRef::Media { mime: mime.unwrap_or("application/octet-stream"), data: Data::Base64(data) })
+}

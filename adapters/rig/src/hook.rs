@@ -1,0 +1,170 @@
+//! The hook.
+
+use offcut::agent::Tool as _;
+use offcut::{BeforeModel, Body, Error, ToolCall, ToolReduction};
+use rig::agent::{
+    AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction, ModelTurnFinished,
+    OutcomeAction, OutcomeEvent, RequestPatch, StepEventKind,
+};
+use rig::effect::Outcome;
+use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName};
+use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
+
+use crate::content::{read, written};
+use crate::history::History;
+
+/// What the reader answers by itself, so that the hook knows it from any other tool, whatever their names.
+const READER: &str = "offcut_rig::reader";
+
+/// A hook that bounds what tools return, and clears what is old before each model call.
+///
+/// - **When a tool has returned**, any tool, MCP's included: a result over the limit is stored whole and replaced by a preview and a
+///   hint. rig's transcript has the short one.
+/// - **Before each model call**: over the token threshold, old results are stored and replaced by hints, in this request alone.
+///   rig keeps the history as it was said and hands that in each time; the hook repeats its decisions byte for byte, so that the
+///   provider's prompt cache sees the same prefix.
+/// - **The reader** is listed as a tool and answered by the hook, in the hook's own session.
+///
+/// Clones share everything. The input tokens that the provider reports count for what a run has sent, tools and preamble included.
+///
+/// # Conversations
+///
+/// One hook is one conversation: what it decided holds for one history. Keep it as long as the conversation goes on. Where one
+/// agent serves many, the agent gets the [`reader`](Self::reader), and each request the hook of its conversation:
+///
+/// ```
+/// # use offcut::{ToolReduction, backend::Memory};
+/// # use offcut_rig::Reduction;
+/// # use rig::agent::{Agent, AgentBuilder};
+/// # async fn example(model: impl Into<rig::DynModel<rig::operation::Completion>>) -> Result<(), Box<dyn std::error::Error>> {
+/// let all = ToolReduction::recommended(Memory::new()).build()?;
+/// let agent = AgentBuilder::new(model).dynamic_tool(Reduction::new(all.clone()).reader()?).build();
+///
+/// let chat = Reduction::new(all.session("chat-42"));
+/// let first = agent.prompt("Where is the leak?").add_hook(chat.clone()).await?;
+/// let then = agent.prompt("Mend it.").history(first.messages).add_hook(chat.clone()).await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// If the store fails, results and history go on whole. With `on_offload_error` set to `Fail`, the tool call fails, or the run
+/// stops, with what the store said.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    reduction: ToolReduction,
+}
+
+/// The input tokens of the run's last request, as the provider counted them.
+#[derive(Clone, Copy)]
+struct LastUsage(u64);
+
+impl Reduction {
+    /// A hook for the conversation that `reduction` is the session of.
+    #[must_use]
+    pub fn new(reduction: ToolReduction) -> Self {
+        Self { reduction }
+    }
+
+    /// The tool that reads stored content back, for `AgentBuilder::dynamic_tool`. Hooks answer it, each in its own session.
+    ///
+    /// # Errors
+    ///
+    /// None that can be: a reduction whose reader has no name does not build.
+    pub fn reader(&self) -> Result<DynamicTool, EmptyToolName> {
+        let definition = self.reduction.read_file_tool().definition();
+        let name = ToolName::new(definition.name)?;
+        Ok(DynamicTool::new(name, definition.description, definition.parameters, |_| {
+            let missing =
+                "this conversation has no hook that reads stored results: add offcut_rig::Reduction with `add_hook`";
+            Box::pin(async move { Err(ToolExecutionError::other(missing).with_code(READER)) })
+        }))
+    }
+
+    /// The history that is to be sent before `prompt`; `None` if that is `history` as it is.
+    ///
+    /// The hook calls it. Drivers of their own, over [`rig::run::AgentRun`], give what it returns to [`RequestPatch::history`].
+    /// `last_usage` is the input tokens that the provider counted for the last request, if it is known.
+    ///
+    /// # Errors
+    ///
+    /// The store failed, and `on_offload_error` is `Fail`.
+    pub async fn clear(
+        &self,
+        history: &[Message],
+        prompt: &Message,
+        last_usage: Option<u64>,
+    ) -> Result<Option<Vec<Message>>, Error> {
+        let mut conversation = History::new(history, prompt);
+        let mut turn = BeforeModel::new(&mut conversation);
+        turn.last_usage = last_usage;
+        self.reduction.clear_turn(&mut turn).await?;
+        Ok(conversation.into_changed())
+    }
+
+    /// What the model is to be shown of `result`; `None` if that is what it is.
+    async fn truncate(&self, call: &ToolCall, result: &ToolResult) -> Result<Option<ToolOutput>, Error> {
+        let given = result.output();
+        let is_error = result.is_error() || result.is_refused();
+        let parts = given.as_content().iter().map(read).collect();
+        let shown = self.reduction.truncate(call, offcut::ToolOutput { body: Body::Parts(parts), is_error }).await?;
+        // Nothing is replaced by nothing.
+        let shown = ToolOutput::content(shown.parts.into_iter().map(written).collect()).ok();
+        Ok(shown.filter(|shown| shown != given))
+    }
+
+    /// The reader's answer, which is always below the limit.
+    async fn answer(&self, call: &ToolCall) -> ToolResult {
+        match self.reduction.read_file_tool().call(call).await {
+            Ok(output) => {
+                let (parts, _) = output.into_parts().await;
+                match ToolOutput::content(parts.into_iter().map(written).collect()) {
+                    Ok(output) => ToolResult::success(output),
+                    Err(error) => ToolResult::failed(error),
+                }
+            }
+            Err(error) => ToolResult::failed(ToolExecutionError::other(error.to_string())),
+        }
+    }
+}
+
+impl AgentHook for Reduction {
+    async fn on_outcome(&self, _: &HookContext, event: OutcomeEvent<'_>) -> OutcomeAction {
+        let (Some(result), Some(name)) = (event.tool_result(), event.tool_name()) else {
+            return OutcomeAction::proceed();
+        };
+        let id = event.call_id.and_then(|id| id.provider()).map_or("", ProviderCallId::as_str);
+        let call = ToolCall::new(id, name, event.tool_args().unwrap_or_default());
+        if result.error().is_some_and(|error| error.code() == Some(READER)) {
+            return OutcomeAction::replace(Ok(Outcome::ToolResult { result: self.answer(&call).await }));
+        }
+        match self.truncate(&call, result).await {
+            Ok(None) => OutcomeAction::proceed(),
+            Ok(Some(output)) => OutcomeAction::rewrite_tool_output(&event, output),
+            Err(error) => {
+                let result = ToolResult::failed(ToolExecutionError::other(error.to_string()).with_source(error));
+                OutcomeAction::replace(Ok(Outcome::ToolResult { result }))
+            }
+        }
+    }
+
+    async fn on_completion_call(&self, run: &HookContext, event: CompletionCallEvent<'_>) -> CompletionCallAction {
+        let last_usage = run.scratchpad().get().map(|LastUsage(tokens)| tokens);
+        match self.clear(event.history, event.prompt, last_usage).await {
+            Ok(None) => CompletionCallAction::continue_run(),
+            Ok(Some(history)) => CompletionCallAction::patch(RequestPatch::new().history(history)),
+            Err(error) => CompletionCallAction::stop(error.to_string()),
+        }
+    }
+
+    async fn on_model_turn_finished(&self, run: &HookContext, event: ModelTurnFinished<'_>) -> ModelTurnAction {
+        if let Some(tokens) = event.usage.input_tokens {
+            run.scratchpad().insert(LastUsage(tokens));
+        }
+        ModelTurnAction::continue_run()
+    }
+
+    fn observes(&self, kind: StepEventKind) -> bool {
+        matches!(kind, StepEventKind::CompletionCall | StepEventKind::ModelTurnFinished | StepEventKind::ToolDispatch)
+    }
+}

@@ -1,0 +1,32 @@
+//! Keeps what an MCP server's tools return from filling the model's context: [`offcut`] around any `rmcp` service.
+//!
+//! ```
+//! use offcut::{ToolReduction, backend::Memory};
+//! use offcut_rmcp::Reduced;
+//! # use rmcp::{ServerHandler, ServiceExt};
+//! # struct MyServer;
+//! # impl ServerHandler for MyServer {}
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
+//! let server = Reduced::new(MyServer, reduction);
+//! # let (transport, _client) = tokio::io::duplex(4096);
+//! # drop(_client);
+//! # let _ =
+//! server.serve(transport).await // as you served `MyServer`
+//! # ;
+//! # Ok(()) }
+//! ```
+//!
+//! [`Reduced`] says what changes, what passes through untouched, and how each client gets a session of its own.
+
+mod reader;
+mod reduced;
+mod result;
+
+pub use reduced::Reduced;
+
+/// The README's examples compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

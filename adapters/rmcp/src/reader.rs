@@ -1,0 +1,26 @@
+//! The reader as a tool of an MCP server.
+
+use offcut::agent::Tool as _;
+use offcut::{ReadFileTool, ToolCall};
+use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+
+use crate::result::written;
+
+/// How the reader is listed.
+pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
+    let definition = reader.definition();
+    let schema = definition.parameters.as_object().cloned().unwrap_or_default();
+    Tool::new(definition.name, definition.description, schema)
+        .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
+}
+
+/// Answers a call of the reader.
+pub(crate) async fn read(reader: &ReadFileTool, call: &ToolCall) -> CallToolResult {
+    match reader.call(call).await {
+        Ok(output) => {
+            let (parts, _) = output.into_parts().await;
+            CallToolResult::success(parts.into_iter().map(written).collect())
+        }
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+    }
+}

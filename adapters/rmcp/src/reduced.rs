@@ -1,0 +1,240 @@
+//! The server around a server.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use offcut::{ToolCall, ToolReduction};
+#[expect(deprecated, reason = "clients of older protocols use it")]
+use rmcp::model::SetLevelRequestParams;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestParams,
+    CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams,
+    GetPromptResponse, GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams, ReadResourceResponse,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::reader;
+use crate::result::reduce;
+
+type Request = RequestContext<RoleServer>;
+type Notification = NotificationContext<RoleServer>;
+
+/// Names the session that a request belongs to.
+type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
+
+/// An MCP server whose tool results are bounded: what is over the limit is stored, and the client sees a preview and a hint.
+///
+/// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole and replaced. Structured content
+///   that says the same as a text which is replaced goes with it; what is left is a text block. `isError`, `_meta`, images, audio,
+///   blobs and links stay.
+/// - **`tools/list`**: the reader that hints name is added behind the last page; tools that may be reduced are listed without their
+///   `outputSchema`, since what is left of a result is not of that shape.
+/// - **Everything else** passes through untouched: prompts, resources, completions, notifications, progress, cancellation, cursors.
+///
+/// Not reduced are results that a server hands out as *tasks*, since `tasks/get` does not say which tool they are of.
+///
+/// # Sessions
+///
+/// The reader reads what its own session stored, and nothing else. Whoever can reach the reader of a session can read all of it, so
+/// **each client needs a session of its own**: over stdio there is one client; over HTTP, give each service that the factory makes
+/// `reduction.session(id)` with an id that never repeats, or, where a server keeps no sessions,
+/// [`session_by`](Self::session_by) with whom the request comes from.
+///
+/// # Errors
+///
+/// If the server has a tool of its own by the reader's name, `tools/list` is an error that says how to rename the reader. If the
+/// store fails, the result goes on whole, unless `on_offload_error` is `Fail`.
+#[derive(Clone)]
+pub struct Reduced<S> {
+    service: S,
+    reduction: ToolReduction,
+    session_of: Option<SessionOf>,
+}
+
+impl<S> Reduced<S> {
+    /// `service`, with its results kept small by `reduction`.
+    pub fn new(service: S, reduction: ToolReduction) -> Self {
+        Self { service, reduction, session_of: None }
+    }
+
+    /// Gives each request the session that `session_of` names; those without a name share the reduction as it is.
+    ///
+    /// For servers whose services do not belong to one client each. Name what the client can't choose, such as who it has proven to
+    /// be: a client that can name another's session can read it.
+    ///
+    /// ```
+    /// # use offcut::{ToolReduction, backend::Memory};
+    /// # use offcut_rmcp::Reduced;
+    /// # struct MyServer;
+    /// # impl rmcp::ServerHandler for MyServer {}
+    /// #[derive(Clone)]
+    /// struct Tenant(String); // put there by a layer that checks who asks
+    ///
+    /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// let server = Reduced::new(MyServer, reduction)
+    ///     .session_by(|request| {
+    ///         let head = request.extensions.get::<axum::http::request::Parts>()?; // of the HTTP request
+    ///         Some(head.extensions.get::<Tenant>()?.0.clone())
+    ///     });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn session_by(
+        mut self,
+        session_of: impl Fn(&RequestContext<RoleServer>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.session_of = Some(Arc::new(session_of));
+        self
+    }
+
+    fn session(&self, request: &Request) -> ToolReduction {
+        let id = self.session_of.as_ref().and_then(|session_of| session_of(request));
+        id.map_or_else(|| self.reduction.clone(), |id| self.reduction.session(&id))
+    }
+
+    /// The name of the reader, where hints name one.
+    fn reader(&self) -> Option<&str> {
+        self.reduction.settings().read_file_tool_name.as_deref()
+    }
+
+    /// The reader that `tool` names, if it is one: hints name it, and the server does not.
+    fn is_reader(&self, tool: &str) -> bool {
+        self.reader() == Some(tool)
+    }
+
+    /// A tool as a client may know it: what may be replaced has no promised shape.
+    fn listed(&self, mut tool: Tool) -> Tool {
+        if self.reduction.truncates(&tool.name) {
+            tool.output_schema = None;
+        }
+        tool
+    }
+}
+
+fn same_name(reader: &str) -> ErrorData {
+    let message = format!(
+        "the server has a tool `{reader}` of its own, which the reader of stored results would hide: give the reader another \
+         name with `read_file_tool_name`"
+    );
+    ErrorData::internal_error(message, None)
+}
+
+/// The call as this crate's library knows calls. MCP has no ids of calls; those of requests are unique among a client's.
+fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
+    let arguments = params.arguments.clone().unwrap_or_default();
+    ToolCall::new(request.id.to_string(), params.name.as_ref(), serde_json::Value::Object(arguments).to_string())
+}
+
+/// Hands requests and notifications on as they are.
+macro_rules! pass_on {
+    ($($(#[$attribute:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
+        $($(#[$attribute])* async fn $name(&self, $($argument: $type),*) $(-> Result<$answer, ErrorData>)? {
+            self.service.$name($($argument),*).await
+        })*
+    };
+}
+
+// A method that is missing here would hide what the server does.
+#[deny(clippy::missing_trait_methods)]
+impl<S: ServerHandler> ServerHandler for Reduced<S> {
+    async fn call_tool(&self, params: CallToolRequestParams, request: Request) -> Result<CallToolResponse, ErrorData> {
+        let (call, session) = (called(&params, &request), self.session(&request));
+        if self.is_reader(&call.name) {
+            return match self.service.get_tool(&call.name) {
+                Some(_) => Err(same_name(&call.name)),
+                None => Ok(reader::read(&session.read_file_tool(), &call).await.into()),
+            };
+        }
+        match self.service.call_tool(params, request).await? {
+            CallToolResponse::Complete(result) => match reduce(&session, &call, result).await {
+                Ok(result) => Ok(result.into()),
+                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+            },
+            other => Ok(other),
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        cursor: Option<PaginatedRequestParams>,
+        request: Request,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut page = self.service.list_tools(cursor, request).await?;
+        if let Some(reader) = self.reader() {
+            if page.tools.iter().any(|tool| tool.name == reader) {
+                return Err(same_name(reader));
+            }
+            if page.next_cursor.is_none() {
+                page.tools.push(reader::listed(&self.reduction.read_file_tool()));
+            }
+        }
+        page.tools = page.tools.into_iter().map(|tool| self.listed(tool)).collect();
+        Ok(page)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        match self.service.get_tool(name) {
+            None if self.is_reader(name) => Some(reader::listed(&self.reduction.read_file_tool())),
+            tool => tool.map(|tool| self.listed(tool)),
+        }
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        self.service.get_info()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.service.supported_protocol_versions()
+    }
+
+    fn negotiate_initialize(&self, params: &InitializeRequestParams) -> Result<InitializeResult, ErrorData> {
+        self.service.negotiate_initialize(params)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.service.accepted_subscription_filter(requested)
+    }
+
+    pass_on! {
+        ping(request: Request) -> ();
+        initialize(params: InitializeRequestParams, request: Request) -> InitializeResult;
+        discover(request: Request) -> DiscoverResult;
+        complete(params: CompleteRequestParams, request: Request) -> CompleteResult;
+        #[expect(deprecated, reason = "clients of older protocols use it")]
+        set_level(params: SetLevelRequestParams, request: Request) -> ();
+        get_prompt(params: GetPromptRequestParams, request: Request) -> GetPromptResponse;
+        list_prompts(cursor: Option<PaginatedRequestParams>, request: Request) -> ListPromptsResult;
+        list_resources(cursor: Option<PaginatedRequestParams>, request: Request) -> ListResourcesResult;
+        list_resource_templates(cursor: Option<PaginatedRequestParams>, request: Request) -> ListResourceTemplatesResult;
+        read_resource(params: ReadResourceRequestParams, request: Request) -> ReadResourceResponse;
+        read_resource_directory(params: ReadResourceDirectoryRequestParams, request: Request) -> ReadResourceDirectoryResult;
+        listen(subscription: SubscriptionContext) -> ();
+        #[expect(deprecated, reason = "clients of older protocols use it")]
+        subscribe(params: SubscribeRequestParams, request: Request) -> ();
+        #[expect(deprecated, reason = "clients of older protocols use it")]
+        unsubscribe(params: UnsubscribeRequestParams, request: Request) -> ();
+        list_skills(cursor: Option<PaginatedRequestParams>, request: Request) -> ListSkillsResult;
+        get_skill(params: GetSkillRequestParams, request: Request) -> GetSkillResult;
+        get_task(params: GetTaskParams, request: Request) -> GetTaskResult;
+        update_task(params: UpdateTaskParams, request: Request) -> ();
+        cancel_task(params: CancelTaskParams, request: Request) -> ();
+        on_custom_request(custom: CustomRequest, request: Request) -> CustomResult;
+        on_custom_notification(custom: CustomNotification, notification: Notification);
+        on_cancelled(params: CancelledNotificationParam, notification: Notification);
+        on_progress(params: ProgressNotificationParam, notification: Notification);
+        on_initialized(notification: Notification);
+        on_roots_list_changed(notification: Notification);
+    }
+}
+
+impl<S> fmt::Debug for Reduced<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reduced").field("reduction", &self.reduction).finish_non_exhaustive()
+    }
+}

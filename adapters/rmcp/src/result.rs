@@ -1,0 +1,157 @@
+//! What becomes of a tool's result.
+
+use std::vec::IntoIter;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use offcut::{Body, Error, Part, ToolCall, ToolOutput, ToolReduction};
+use rmcp::model::{CallToolResult, ContentBlock, EmbeddedResource, Resource, ResourceContents};
+use serde_json::Value;
+
+/// `result` with what is over the limit stored and replaced. Within the limit it is what it was.
+pub(crate) async fn reduce(
+    reduction: &ToolReduction,
+    call: &ToolCall,
+    mut result: CallToolResult,
+) -> Result<CallToolResult, Error> {
+    let structured = result.structured_content.take();
+    let (parts, taken) = take_apart(std::mem::take(&mut result.content), structured);
+    let is_error = result.is_error == Some(true);
+    let shown = reduction.truncate(call, ToolOutput { body: Body::Parts(parts), is_error }).await?;
+    (result.content, result.structured_content) = taken.put_together(shown.parts);
+    Ok(result)
+}
+
+/// What stays of a result while its texts are looked at.
+struct Taken {
+    /// The blocks that held the texts, with the texts' lengths, in order.
+    shells: Vec<(ContentBlock, usize)>,
+    structured: Structured,
+}
+
+/// Content is structured so that programs can read it; servers say the same once more as text, for those that can't.
+enum Structured {
+    None,
+    /// The text with this index says the same.
+    SameAs(usize, Value),
+    /// It is a part of its own, the last.
+    Alone,
+}
+
+fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Part>, Taken) {
+    let mut taken = Taken { shells: Vec::new(), structured: Structured::None };
+    let mut parts = Vec::with_capacity(content.len() + 1);
+    for mut block in content {
+        match text_of(&mut block).map(std::mem::take) {
+            Some(text) => {
+                taken.shells.push((block, text.len()));
+                parts.push(Part::Text(text));
+            }
+            // Passed on as it is: its own JSON, which `written` reads again.
+            None => parts.push(Part::Opaque(serde_json::to_value(&block).unwrap_or_default())),
+        }
+    }
+    if let Some(value) = structured {
+        let mut texts = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
+        match texts.position(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == value)) {
+            Some(text) => taken.structured = Structured::SameAs(text, value),
+            None => {
+                taken.structured = Structured::Alone;
+                parts.push(Part::Json(value));
+            }
+        }
+    }
+    (parts, taken)
+}
+
+impl Taken {
+    fn put_together(self, shown: Vec<Part>) -> (Vec<ContentBlock>, Option<Value>) {
+        let has_document = shown.iter().any(|part| matches!(part, Part::Json(_)));
+        let texts = shown.iter().filter(|part| matches!(part, Part::Text(_))).count();
+        let replaced_document = usize::from(matches!(self.structured, Structured::Alone) && !has_document);
+        // Where there are fewer, texts of several blocks have become one.
+        let are_joined = texts != self.shells.len() + replaced_document;
+
+        let mut twin = match self.structured {
+            Structured::SameAs(text, value) => Some((text, value)),
+            Structured::None | Structured::Alone => None,
+        };
+        let mut shells = self.shells.into_iter();
+        let (mut content, mut document, mut seen) = (Vec::with_capacity(shown.len()), None, 0);
+        for part in shown {
+            match part {
+                Part::Text(text) => {
+                    let shell = if are_joined { None } else { shells.next() };
+                    let is_changed = shell.as_ref().is_none_or(|(_, length)| *length != text.len());
+                    twin.take_if(|(text, _)| is_changed && (are_joined || *text == seen));
+                    seen += 1;
+                    content.push(fill(shell.map(|(shell, _)| shell), text, is_changed));
+                }
+                Part::Json(value) => document = Some(value),
+                part => content.push(written(part)),
+            }
+        }
+        content.extend(left_out(shells));
+        (content, document.or(twin.map(|(_, value)| value)))
+    }
+}
+
+/// `part` as a block of its own.
+pub(crate) fn written(part: Part) -> ContentBlock {
+    match part {
+        Part::Text(text) => ContentBlock::text(text),
+        Part::Media { mime, data } if mime.starts_with("audio/") => ContentBlock::audio(STANDARD.encode(data), mime),
+        Part::Media { mime, data } => ContentBlock::image(STANDARD.encode(data), mime),
+        Part::Link { url, .. } => ContentBlock::resource_link(Resource::new(url.clone(), url)),
+        Part::Json(value) => ContentBlock::text(value.to_string()),
+        Part::Opaque(value) => {
+            serde_json::from_value(value.clone()).unwrap_or_else(|_| ContentBlock::text(value.to_string()))
+        }
+    }
+}
+
+/// The text of a block that is nothing but text, or a text resource.
+fn text_of(block: &mut ContentBlock) -> Option<&mut String> {
+    match block {
+        ContentBlock::Text(block) => Some(&mut block.text),
+        ContentBlock::Resource(EmbeddedResource {
+            resource: ResourceContents::TextResourceContents { text, .. },
+            ..
+        }) => Some(text),
+        _ => None,
+    }
+}
+
+/// The block with its text, perhaps another than it had.
+fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentBlock {
+    let Some(mut block) = shell else { return ContentBlock::text(text) };
+    if let Some(place) = text_of(&mut block) {
+        *place = text;
+    }
+    if is_changed
+        && let ContentBlock::Resource(EmbeddedResource {
+            resource: ResourceContents::TextResourceContents { mime_type, .. },
+            ..
+        }) = &mut block
+    {
+        // A hint is no JSON and no HTML, whatever the resource was.
+        *mime_type = Some("text/plain".into());
+    }
+    block
+}
+
+/// Links to the resources whose texts have become one with others.
+fn left_out(shells: IntoIter<(ContentBlock, usize)>) -> impl Iterator<Item = ContentBlock> {
+    shells.filter_map(|(shell, length)| match shell {
+        ContentBlock::Resource(EmbeddedResource {
+            resource: ResourceContents::TextResourceContents { uri, mime_type, meta, .. },
+            annotations,
+            ..
+        }) => {
+            let mut link = Resource::new(uri.clone(), uri).with_size(length as u64);
+            (link.mime_type, link.meta, link.annotations) = (mime_type, meta, annotations);
+            Some(ContentBlock::resource_link(link))
+        }
+        _ => None,
+    })
+}

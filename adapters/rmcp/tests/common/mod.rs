@@ -1,0 +1,22 @@
+//! An MCP server that returns too much, and what a client sees of it.
+// Each test uses a part of it.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+pub(crate) mod client;
+pub(crate) mod server;
+
+use offcut::backend::Memory;
+use offcut::{ToolPolicy, ToolReduction};
+
+/// The limit, in bytes.
+pub(crate) const LIMIT: usize = 2_000;
+
+pub(crate) fn reduction() -> ToolReduction {
+    ToolReduction::builder()
+        .backend(Memory::named("t").unwrap())
+        .max_length_for_trunc(LIMIT)
+        .preview_length(500)
+        .tool("exact", ToolPolicy::new().skip_truncation(true))
+        .build()
+        .unwrap()
+}

@@ -1,0 +1,138 @@
+//! Chat-completions transcripts as the turns of a loop, and those as messages of any format.
+
+use std::collections::HashMap;
+
+use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses, WireFormat};
+use offcut::{Part, ToolCall};
+use serde_json::{Value, json};
+
+pub(crate) enum Turn {
+    Say(String, String),
+    Ask(String, Vec<ToolCall>),
+    Answer(ToolCall, String),
+}
+
+/// What a transcript says. Each call gets an id that every provider takes and that no other call has.
+pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) = (Vec::new(), HashMap::new());
+    for message in messages {
+        let text = message["content"].as_str().unwrap_or_default().to_owned();
+        match message["role"].as_str() {
+            Some("tool") => {
+                let at = open.iter().position(|(id, _)| message["tool_call_id"] == **id).expect("a call");
+                turns.push(Turn::Answer(open.remove(at).1, text));
+            }
+            Some("assistant") => {
+                let renamed = OpenAiChat::tool_calls(message).into_iter().map(|call| {
+                    let safe = call.id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_");
+                    let times = used.entry(safe.clone()).or_default();
+                    *times += 1;
+                    let id = if *times > 1 { format!("{safe}-{times}") } else { safe };
+                    (call.id.clone(), ToolCall { id, ..call })
+                });
+                open = renamed.collect();
+                turns.push(Turn::Ask(text, open.iter().map(|(_, call)| call.clone()).collect()));
+            }
+            role => turns.push(Turn::Say(role.unwrap_or_default().to_owned(), text)),
+        }
+    }
+    turns
+}
+
+/// A conversation in one format, as it grows.
+pub(crate) struct Converter {
+    format: WireFormat,
+    pub(crate) messages: Vec<Value>,
+    /// Whether the last message holds results.
+    has_results: bool,
+}
+
+impl Converter {
+    pub(crate) fn new(format: WireFormat) -> Self {
+        // Some transcripts begin with what the model says, which some providers refuse.
+        let mut converter = Self { format, messages: Vec::new(), has_results: false };
+        converter.say("user", "Begin.");
+        converter
+    }
+
+    pub(crate) fn say(&mut self, role: &str, text: &str) {
+        // Most providers take no empty text.
+        if text.trim().is_empty() {
+            return;
+        }
+        let role = match self.format {
+            WireFormat::OpenAiChat | WireFormat::Responses => role,
+            _ => "user",
+        };
+        self.push(match self.format {
+            WireFormat::Gemini => json!({"role": role, "parts": [{"text": text}]}),
+            _ => json!({"role": role, "content": text}),
+        });
+    }
+
+    pub(crate) fn ask(&mut self, text: &str, calls: &[ToolCall]) {
+        let object = |call: &ToolCall| {
+            let parsed = serde_json::from_str::<Value>(&call.arguments).ok().filter(Value::is_object);
+            parsed.unwrap_or_else(|| json!({"said": call.arguments}))
+        };
+        let said = Some(text).filter(|text| !text.trim().is_empty());
+        if calls.is_empty() && said.is_none() {
+            return;
+        }
+        match self.format {
+            WireFormat::Responses => {
+                if let Some(text) = said {
+                    self.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": []}]}));
+                }
+                for ToolCall { id, name, arguments } in calls {
+                    self.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments, "status": "completed"}));
+                }
+            }
+            WireFormat::Anthropic => {
+                let text = said.map(|text| json!({"type": "text", "text": text}));
+                let calls = calls
+                    .iter()
+                    .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": object(call)}));
+                self.push(json!({"role": "assistant", "content": text.into_iter().chain(calls).collect::<Value>()}));
+            }
+            WireFormat::Gemini => {
+                let text = said.map(|text| json!({"text": text}));
+                let calls = calls
+                    .iter()
+                    .map(|call| json!({"functionCall": {"id": call.id, "name": call.name, "args": object(call)}}));
+                self.push(json!({"role": "model", "parts": text.into_iter().chain(calls).collect::<Value>()}));
+            }
+            _ => {
+                let mut message = json!({"role": "assistant", "content": said});
+                if !calls.is_empty() {
+                    let function = |call: &ToolCall| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
+                    message["tool_calls"] = calls.iter().map(function).collect();
+                }
+                self.push(message);
+            }
+        }
+    }
+
+    pub(crate) fn answer(&mut self, call: &ToolCall, parts: Vec<Part>) {
+        let near = if self.has_results { self.messages.last_mut() } else { None };
+        let (field, result, make): (_, _, fn([Value; 1]) -> Value) = match self.format {
+            WireFormat::Responses => return self.push(Responses::tool_output(call, parts)),
+            WireFormat::Anthropic => {
+                ("content", Anthropic::tool_result(call, parts, false), |one| Anthropic::tool_message(one))
+            }
+            WireFormat::Gemini => ("parts", Gemini::tool_response(call, parts, false), |one| Gemini::tool_message(one)),
+            _ => return self.push(OpenAiChat::tool_message(call, parts)),
+        };
+        match near {
+            Some(near) => near[field].as_array_mut().expect("a list").push(result),
+            None => self.push(make([result])),
+        }
+        self.has_results = true;
+    }
+
+    fn push(&mut self, message: Value) {
+        self.messages.push(message);
+        self.has_results = false;
+    }
+}

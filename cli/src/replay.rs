@@ -22,8 +22,8 @@ use crate::transcript::Source;
 pub(crate) use agent::{Change, Miss};
 use agent::{Replay, Ruler, Script};
 pub(crate) use card::Card;
-pub(crate) use figures::{Figures, Summary, share};
-pub(crate) use table::table;
+pub(crate) use figures::{Figures, Summary};
+pub(crate) use table::{table, table_by_trace};
 
 /// The name of doing nothing.
 pub(crate) const NONE: &str = "none";

@@ -86,12 +86,13 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Car
     let by_trace: Vec<Vec<Figures>> =
         replayed.iter().map(|one| one.replays.iter().map(|replay| replay.figures).collect()).collect();
     format!(
-        "{} transcripts, {} model calls, {:.1} M tokens sent, {} strings and {} lines used from results\n\n{}",
+        "{} transcripts, {} model calls, {:.1} M tokens sent, {} strings and {} lines used from results\n\n{}\n{}",
         replayed.len(),
         none.model_calls,
         none.tokens as f64 / 1e6,
         none.uses,
         none.quotes,
-        replay::table(names, totals, &by_trace, card)
+        replay::table(names, totals, card),
+        replay::table_by_trace(names, &by_trace, card)
     )
 }

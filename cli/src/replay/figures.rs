@@ -121,7 +121,7 @@ impl Figures {
 }
 
 /// The part of the whole; of nothing, everything.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
+pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut::format::{Arguments, Data, Format, Message, PartRef, Piece, Role, WireFormat};
+use offcut::format::{Data, Format, Message, PartRef, Piece, Role, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
@@ -55,11 +55,7 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         }),
         Piece::Call(call) => {
             if let Some(Message::Assistant { calls, .. }) = messages.last_mut() {
-                let arguments = match call.arguments {
-                    Arguments::Text(text) => text.to_owned(),
-                    Arguments::Json(value) => value.to_string(),
-                };
-                calls.push(ToolCall::new(call.id, call.name, arguments));
+                calls.push(ToolCall::new(call.id, call.name, call.arguments.to_string()));
             }
         }
         Piece::Content(part) => {

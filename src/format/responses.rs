@@ -71,6 +71,7 @@ impl Format for Responses {
             | "local_shell_call"
             | "shell_call"
             | "apply_patch_call"
+            | "tool_search_call"
             | "web_search_call"
             | "file_search_call"
             | "code_interpreter_call"

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         messages.push(Message::calls(vec![call.clone()]));
         for decision in &shown.report.decisions {
             let (before, after) = (decision.bytes.before, decision.bytes.after);
-            let places: Vec<_> = decision.locations.iter().map(|location| location.as_str()).collect();
+            let places: Vec<_> = decision.locations.iter().map(offcut::backend::Location::as_str).collect();
             writeln!(out, "{tool:6} {before:6} bytes, shown {after:6}  {:?} {}", decision.outcome, places.join(" "))?;
         }
         messages.push(Message::tool(&call, shown.parts, shown.is_error));

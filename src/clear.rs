@@ -22,7 +22,7 @@ use crate::backend::{Backend, Location};
 use crate::config::Settings;
 use crate::handler::Replacement;
 use crate::hint::{Facts, Hint};
-use crate::preview::Preview;
+use crate::preview::Previewer;
 use crate::report::{Decision, Report};
 use crate::session::Session;
 use crate::store::Stored;
@@ -165,7 +165,9 @@ struct ToShorten {
     stored: Stored,
     draft: Draft,
     /// How what is stored is previewed, and in how many bytes.
-    preview: (Preview, usize),
+    preview: (Previewer, usize),
+    /// The bytes that a preview of it took when it was truncated.
+    was_previewed_in: usize,
     /// What to do if it does not match, for what is no hint of truncation.
     otherwise: Option<Box<Line>>,
 }

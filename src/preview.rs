@@ -2,6 +2,7 @@
 
 mod choice;
 mod cost;
+mod custom;
 mod excerpt;
 mod gathered;
 mod head_tail;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use choice::Wanted;
 use gathered::Gathered;
 
+pub use custom::PreviewOf;
+pub(crate) use custom::{Custom, Previewer};
 pub(crate) use head_tail::longest_marks;
 pub(crate) use sketch::Sketch;
 

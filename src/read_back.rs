@@ -30,12 +30,14 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
 }
 
 /// What the sentences of a hint may be made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Said<'s> {
     pub(crate) prose: &'s Prose,
     pub(crate) tool: &'s str,
     /// The reader that hints name now, if they do. They may have named none before.
     pub(crate) reader: Option<&'s str>,
+    /// What user's code previews a text as, if there is any.
+    pub(crate) own: &'s (dyn Fn(&str) -> Option<String> + Sync),
 }
 
 fn is_preview(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
@@ -44,10 +46,10 @@ fn is_preview(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
         let facts = Facts { tool: said.tool, reader, parts, ..Facts::default() };
         said.prose.is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
     });
-    is_said
-        && shown.bytes == content.len() as u64
-        && shown.lines.is_none_or(|lines| lines == count_lines(content))
-        && holds_only(&shown.preview, &String::from_utf8_lossy(text))
+    is_said && shown.bytes == content.len() as u64 && shown.lines.is_none_or(|lines| lines == count_lines(content)) && {
+        let text = String::from_utf8_lossy(text);
+        holds_only(&shown.preview, &text) || (said.own)(&text).as_deref() == Some(shown.preview.as_str())
+    }
 }
 
 /// What can be shown of stored content, and how many texts it is if they were joined.

@@ -13,6 +13,7 @@ use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Message, Messages, Plain, Rewriting};
 use offcut::handler::{Detail, Handled, HandlerError, Replacement};
 use offcut::hint::Hint;
+use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{BeforeModel, Builder, Chunk, Error, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy};
@@ -575,4 +576,72 @@ fn a_dry_run_shows_what_a_handler_wants() {
     let conversation = Messages::new(&Plain, &mut messages);
     let plan = reduction.plan(&conversation);
     assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
+}
+
+/// The first lines, as many as fit, with the tool's name and its arguments.
+fn first_lines(of: &PreviewOf<'_>) -> String {
+    let mut shown = format!("{} {}\n", of.tool, of.arguments);
+    for line in of.text.lines() {
+        if shown.len() + line.len() >= of.budget {
+            break;
+        }
+        shown.push_str(line);
+        shown.push('\n');
+    }
+    shown
+}
+
+#[tokio::test]
+async fn a_preview_of_ones_own_is_shown_whole_and_streamed_and_cut_further_when_it_is_old() {
+    let store = memory();
+    let reduction = small(&store).preview_with(first_lines).stub_length(60).build().unwrap();
+    let asks = ToolCall::new("a", "f", r#"{"x":1}"#);
+    let whole = reduction.truncate(&asks, lines(500)).await.unwrap();
+    let hint = Hint::parse(&whole.text()).unwrap();
+    assert!(hint.preview.starts_with("f {\"x\":1}\nline 1\nline 2\n") && hint.preview.len() <= 200, "{}", hint.preview);
+    let chunks =
+        lines(500).into_bytes().chunks(7).map(|chunk| Ok(Chunk::Bytes(chunk.to_vec().into()))).collect::<Vec<_>>();
+    let streamed = reduction.truncate(&asks, ToolOutput::stream(stream::iter(chunks))).await.unwrap();
+    assert_eq!(streamed.text(), whole.text(), "T2");
+
+    let mut messages = vec![Message::calls(vec![asks.clone()]), Message::tool(&asks, whole.parts, false)];
+    messages.extend(round("b", "f", lines(99)));
+    messages.extend(round("c", "f", "ok"));
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "the preview is known again");
+    let stub = Hint::parse(text(content(&messages[1]))).unwrap();
+    assert!(stub.preview.starts_with("f {\"x\":1}\nline 1\n") && stub.preview.len() <= 60, "{}", stub.preview);
+    assert_eq!(Hint::parse(text(content(&messages[3]))).unwrap().preview.lines().next(), Some("f {}"));
+}
+
+#[tokio::test]
+async fn a_preview_of_ones_own_that_panics_or_takes_too_much_gives_way_to_the_named_one() {
+    let plain = small(&memory()).build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap().text();
+    for (show, said) in [
+        ((|_| panic!("a preview's panic")) as fn(&PreviewOf<'_>) -> String, "the preview panicked"),
+        (|of| "x".repeat(of.budget + 1), "the preview took 201 bytes, and may take 200"),
+    ] {
+        let shown = small(&memory()).preview_with(show).build().unwrap();
+        let shown = shown.truncate(&call("a", "f"), lines(500)).await.unwrap();
+        assert_eq!((shown.text(), shown.report.decisions[0].error.as_deref()), (plain.clone(), Some(said)));
+    }
+}
+
+#[tokio::test]
+async fn o1_previews_by_name_and_by_code_override_each_other() {
+    let preview = async |builder: Builder, tool: &str| {
+        let shown = builder.build().unwrap().truncate(&call("a", tool), lines(500)).await.unwrap();
+        Hint::parse(&shown.text()).unwrap().preview
+    };
+    let fixed = |_: &PreviewOf<'_>| "fixed".to_owned();
+    let ends = Preview::HeadTail.show(&lines(500), 200);
+    let all = || small(&memory()).preview_with(fixed);
+    assert_eq!(preview(all(), "f").await, "fixed");
+    assert_eq!(preview(all().preview(Preview::HeadTail), "f").await, ends);
+    let named = || ToolPolicy::new().preview(Preview::HeadTail);
+    assert_eq!(preview(all().tool("f", named()), "f").await, ends);
+    assert_eq!(preview(all().tool("f", named()), "g").await, "fixed");
+    let own = ToolPolicy::new().preview_with(|_| "own".to_owned());
+    assert_eq!(preview(all().tool("f", own.clone()), "f").await, "own");
+    assert_eq!(preview(small(&memory()).tool("f", own), "g").await, ends);
 }

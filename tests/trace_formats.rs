@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
-use offcut::format::{Arguments, Format, Messages, PartRef, Piece, WireFormat};
+use offcut::format::{Format, Messages, PartRef, Piece, WireFormat};
 use offcut::hint::Hint;
 use offcut::{TokenCounter, ToolReduction};
 use serde_json::Value;

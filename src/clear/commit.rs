@@ -264,8 +264,9 @@ fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u6
 
 /// The short hint, if what is shown is what is stored; else what there is to do otherwise.
 async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Reason> {
-    let ToShorten { shown, stored, mut draft, preview: (preview, budget), otherwise } = shorten;
-    let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader() };
+    let ToShorten { shown, stored, mut draft, preview: (preview, budget), was_previewed_in, otherwise } = shorten;
+    let own = |text: &str| preview.own(text, was_previewed_in)?.ok();
+    let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader(), own: &own };
     let content = match stored.whole().await {
         Ok(content) => content,
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -281,7 +282,7 @@ async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision)
         return otherwise.map(|otherwise| *otherwise).ok_or(Reason::Unverified);
     };
     let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
-    draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget);
+    draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget).0;
     Ok(Line::Ready(draft.render(session, Some(stored.location.clone())), Some(stored.location)))
 }
 

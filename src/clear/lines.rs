@@ -12,6 +12,7 @@ use crate::backend::{Location, digest};
 use crate::config::Policy;
 use crate::format::{Data, PartRef};
 use crate::hint::{Hint, Kind, Placement, count_lines};
+use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::{Id, Name, Phase, Target};
@@ -35,6 +36,7 @@ pub(super) struct Source<'s> {
     pub(super) id: &'s Id,
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
+    pub(super) previewer: &'s Previewer,
 }
 
 impl<'a> Liner<'a> {
@@ -63,7 +65,7 @@ impl<'a> Liner<'a> {
 
     /// What a part becomes. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, of: Source<'_>, part: PartRef<'_>, number: usize) -> Line {
-        let preview = |text: &str| of.policy.preview.show(text, of.policy.stub_length.of(text.len() as u64));
+        let preview = |text: &str| of.previewer.show(text, of.policy.stub_length.of(text.len() as u64)).0;
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
                 let hint = Hint::parse(text);
@@ -111,19 +113,20 @@ impl<'a> Liner<'a> {
     /// What a hint becomes that is longer than it needs to be.
     fn shorten(&mut self, of: Source<'_>, text: &str, shown: Hint, stored: Stored, number: usize) -> Line {
         // No more than is shown now: what was not worth its place then is not worth it when it is old.
-        let preview = (of.policy.preview, of.policy.stub_length.of(shown.bytes).min(shown.preview.len()));
+        let preview = (of.previewer.clone(), of.policy.stub_length.of(shown.bytes).min(shown.preview.len()));
         // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
-        let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1));
+        let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1).0);
         short.hint.bytes = shown.bytes;
         short.hint.lines = shown.lines;
         short.hint.notes = shown.notes;
         let otherwise = matches!(shown.kind, Kind::Page { .. } | Kind::Matches).then(|| {
             let content = Bytes::copy_from_slice(text.as_bytes());
             let name = of.id.name_of(&content).part(number);
-            let draft = draft(of.tool, None, &content, preview.0.show(text, preview.1));
+            let draft = draft(of.tool, None, &content, preview.0.show(text, preview.1).0);
             Box::new(self.store(of, &name, content, draft))
         });
-        Line::Shorten(Box::new(ToShorten { shown, stored, draft: short, preview, otherwise }))
+        let was_previewed_in = of.policy.preview_length.of(shown.bytes);
+        Line::Shorten(Box::new(ToShorten { shown, stored, draft: short, preview, was_previewed_in, otherwise }))
     }
 
     /// Where `content` is going to be stored: under a name that no other content has in this pass.

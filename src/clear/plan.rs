@@ -235,7 +235,8 @@ impl<'a> Planner<'a> {
         }
         let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
         decision.error = decision.error.or(error);
-        let of = Source { id: &id, tool: &decision.tool, policy };
+        let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
+        let of = Source { id: &id, tool: &decision.tool, policy, previewer: &previewer };
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts.map(|(part, number)| self.liner.part(of, *part, number)).collect();
         let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
@@ -276,7 +277,8 @@ impl<'a> Planner<'a> {
         }
         let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
         decision.error = error;
-        let of = Source { id: &id, tool: &decision.tool, policy };
+        let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
+        let of = Source { id: &id, tool: &decision.tool, policy, previewer: &previewer };
         let line = self.liner.arguments(of, text.into_owned().into());
         let outcome = if policy.backend().is_some() { Outcome::Cleared } else { Outcome::Lost };
         self.propose(decision, outcome, place, known, vec![line], |hint| cleared_arguments(&hint));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Length, Limit, Settings};
 use crate::backend::Backend;
 use crate::handler::{ClearHandler, TruncHandler};
-use crate::preview::Preview;
+use crate::preview::{Custom, Preview, PreviewOf, Previewer};
 
 /// What is different for one tool. What is `None` is inherited from the [`Settings`], field by field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,7 @@ pub(crate) struct Hooks {
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trunc_handler: Option<Arc<dyn TruncHandler>>,
     pub(crate) clear_handler: Option<Arc<dyn ClearHandler>>,
+    pub(crate) preview: Option<Custom>,
 }
 
 impl Hooks {
@@ -66,6 +67,7 @@ impl Hooks {
             backend: self.backend.as_ref().or(other.backend.as_ref()).cloned(),
             trunc_handler: self.trunc_handler.as_ref().or(other.trunc_handler.as_ref()).cloned(),
             clear_handler: self.clear_handler.as_ref().or(other.clear_handler.as_ref()).cloned(),
+            preview: self.preview.as_ref().or(other.preview.as_ref()).cloned(),
         }
     }
 }
@@ -76,6 +78,7 @@ impl fmt::Debug for Hooks {
             .field("backend", &self.backend)
             .field("has_trunc_handler", &self.trunc_handler.is_some())
             .field("has_clear_handler", &self.clear_handler.is_some())
+            .field("has_preview", &self.preview.is_some())
             .finish()
     }
 }
@@ -83,10 +86,15 @@ impl fmt::Debug for Hooks {
 impl PartialEq for Hooks {
     fn eq(&self, other: &Self) -> bool {
         // Exhaustive, so that a new field does not compile until somebody decides about it.
-        let Self { backend, trunc_handler, clear_handler } = self;
+        let Self { backend, trunc_handler, clear_handler, preview } = self;
         is_same(backend, &other.backend)
             && is_same(trunc_handler, &other.trunc_handler)
             && is_same(clear_handler, &other.clear_handler)
+            && match (preview, &other.preview) {
+                (Some(one), Some(other)) => one.is(other),
+                (None, None) => true,
+                _ => false,
+            }
     }
 }
 
@@ -158,6 +166,14 @@ impl ToolPolicy {
     #[must_use]
     pub fn preview(mut self, preview: Preview) -> Self {
         self.preview = Some(preview);
+        self.hooks.preview = None;
+        self
+    }
+
+    /// Previews this tool's results with code of your own: see [`Builder::preview_with`](crate::Builder::preview_with).
+    #[must_use]
+    pub fn preview_with(mut self, show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
+        self.hooks.preview = Some(Custom::new(show));
         self
     }
 
@@ -198,6 +214,11 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
+    /// How the results of a call are previewed.
+    pub(crate) fn previewer(&self, tool: &str, arguments: impl FnOnce() -> String) -> Previewer {
+        Previewer::new(self.preview, self.hooks.preview.as_ref(), tool, arguments)
+    }
+
     pub(crate) fn backend(&self) -> Option<&Arc<dyn Backend>> {
         self.hooks.backend.as_ref()
     }
@@ -206,9 +227,14 @@ impl Policy {
     pub(crate) fn resolve(settings: &Settings, global: &Hooks, name: Option<&str>) -> Self {
         let nothing = ToolPolicy::default();
         let own = name.and_then(|name| settings.tool_config.get(name)).unwrap_or(&nothing);
+        let mut hooks = own.hooks.or(global);
+        // A preview by name is a tool's own too.
+        if own.preview.is_some() && own.hooks.preview.is_none() {
+            hooks.preview = None;
+        }
         let is_in = |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
         Self {
-            hooks: own.hooks.or(global),
+            hooks,
             truncates: !own.skip_truncation.unwrap_or(settings.skip_truncation)
                 && !is_in(&settings.trunc_exclude_tools),
             clears: !own.skip_clear.unwrap_or(settings.skip_clear) && !is_in(&settings.clear_exclude_tools),

@@ -13,7 +13,7 @@ use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Facts, Hint, Kind, Language, MAX_TOOL, Notes, Prose, Sentence, WrongTemplate};
-use crate::preview::Preview;
+use crate::preview::{Custom, Preview, PreviewOf};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
@@ -223,6 +223,27 @@ impl Builder {
     /// See [`Settings::preview`].
     pub fn preview(mut self, preview: Preview) -> Self {
         self.settings.preview = preview;
+        self.hooks.preview = None;
+        self
+    }
+
+    /// Previews texts with code of your own, in place of [`Settings::preview`]: it gets the text, the tool, its arguments and the
+    /// bytes that the preview may take, has to be pure, and is called more than once. Where it panics or takes more, the named
+    /// preview is shown and the report says so. It sees whole texts: streams are held up to 64 MiB for it, and longer texts, and
+    /// texts that are stored as one, get the named preview.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?)
+    ///     .preview_with(|of| of.text.lines().take(1).map(|line| format!("{}: {line}", of.tool)).collect())
+    ///     .build()?;
+    /// let shown = reduction.truncate(&ToolCall::new("call_1", "query", "{}"), "812 rows\n".repeat(5_000)).await?;
+    /// assert!(shown.text().ends_with("\nquery: 812 rows"));
+    /// # Ok(()) }
+    /// ```
+    pub fn preview_with(mut self, show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
+        self.hooks.preview = Some(Custom::new(show));
         self
     }
 

@@ -12,7 +12,7 @@ use crate::content::ToolCall;
 use crate::hint::{Facts, Hint, Kind, Notes, Placement};
 use crate::preview::longest_marks;
 use crate::session::Session;
-use crate::store::{DIGEST_EXAMPLE, Id, Name, Phase, Target};
+use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Phase, Target};
 
 /// More texts than this are stored as one: so many hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
@@ -30,6 +30,8 @@ pub(super) struct Cut {
     lines: u64,
     notes: Notes,
     preview: String,
+    /// What a user's preview did wrong.
+    pub(super) problem: Option<String>,
 }
 
 /// Several texts that are stored as one: a line with their lengths, then each with a line feed behind it.
@@ -216,7 +218,17 @@ impl Planner<'_> {
     }
 
     fn cut_to(&self, candidate: Candidate<'_>, Budget { head, all }: Budget) -> Cut {
-        self.cut_as(candidate, candidate.text.sketch.show(head, all))
+        let text = candidate.text;
+        let own = || {
+            let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
+            let previewer = self.policy.previewer(&self.call.name, || self.call.arguments.clone());
+            previewer.own(&shown, all)
+        };
+        match own().transpose() {
+            Ok(Some(preview)) => self.cut_as(candidate, preview),
+            Ok(None) => self.cut_as(candidate, text.sketch.show(head, all)),
+            Err(problem) => Cut { problem: Some(problem), ..self.cut_as(candidate, text.sketch.show(head, all)) },
+        }
     }
 
     /// `None` for a text that is not in memory: it is over the limit.
@@ -227,7 +239,16 @@ impl Planner<'_> {
     fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
         let Candidate { slot, text, .. } = candidate;
         let notes = Notes { not_utf8: !text.is_utf8(), interrupted: self.interrupted, ..Notes::default() };
-        Cut { slot, number: 1, joined: None, bytes: text.bytes, lines: text.sketch.lines(), notes, preview }
+        Cut {
+            slot,
+            number: 1,
+            joined: None,
+            bytes: text.bytes,
+            lines: text.sketch.lines(),
+            notes,
+            preview,
+            problem: None,
+        }
     }
 
     /// All texts as one object.
@@ -255,6 +276,7 @@ impl Planner<'_> {
             joined: Some(Joined { manifest, slots: texts.iter().map(|candidate| candidate.slot).collect() }),
             notes,
             preview: sketch.show(head, all),
+            problem: None,
         };
         (notes.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }

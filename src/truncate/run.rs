@@ -50,7 +50,12 @@ impl Run {
         // What another reader returned of stored content can only be told from the whole of it. A whole result is asked at its
         // end, where it is over the limit.
         let may_be_a_page = !is_stream || named_in(session, call).is_some();
-        let (placement, spill_above) = if may_be_a_page { (Placement::First, MAX_WHOLE) } else { (placement, 0) };
+        let (placement, spill_above) = match () {
+            () if may_be_a_page => (Placement::First, MAX_WHOLE),
+            // A preview by user's code sees the whole text.
+            () if policy.hooks.preview.is_some() => (placement, MAX_WHOLE),
+            () => (placement, 0),
+        };
         let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
         let (id, error) = session.id_of(Phase::Truncate, &call.id, || call.clone());
         let decision = Decision {
@@ -286,6 +291,7 @@ impl Run {
     /// Stores what the plan cuts, and puts the hints in its place.
     async fn save_all(&mut self, plan: Vec<Cut>) -> Result<(), Error> {
         for cut in plan {
+            self.decision.error = self.decision.error.take().or(cut.problem.clone());
             let saved = match self.save(&cut).await {
                 Ok(Saved { location, is_local, error }) => {
                     self.decision.error = error.map(|error| error.to_string()).or(self.decision.error.take());

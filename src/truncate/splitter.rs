@@ -307,7 +307,8 @@ pub(super) fn first_head(policy: &Policy) -> usize {
 
 /// Whether each preview of the first text begins with its head: it is known before the end, and none is too small for that.
 pub(super) fn has_settled_head(policy: &Policy) -> bool {
-    let is_known = policy.preview.begins_with_head() && !policy.preview_length.grows();
+    let is_named = policy.hooks.preview.is_none();
+    let is_known = is_named && policy.preview.begins_with_head() && !policy.preview_length.grows();
     is_known && policy.preview_length.at_most() - first_head(policy) > longest_marks()
 }
 

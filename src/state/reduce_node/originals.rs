@@ -30,7 +30,7 @@ impl Original {
             return Ok(Self::Content);
         }
         let prose = Prose::of(Language::English);
-        let said = Said { prose: &prose, tool: "", reader: Some(READER) };
+        let said = Said { prose: &prose, tool: "", reader: Some(READER), own: &|_| None };
         let mut locations = Vec::new();
         for hint in hints {
             let Some(location) = &hint.location else { return Ok(Self::Imitation) };

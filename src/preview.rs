@@ -4,6 +4,7 @@ mod choice;
 mod cost;
 mod custom;
 mod excerpt;
+mod failures;
 mod gathered;
 mod head_tail;
 mod names;
@@ -29,7 +30,8 @@ pub enum Preview {
     /// `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
-    /// The lines with the most names, verbatim and with their numbers.
+    /// The lines with the most names, verbatim and with their numbers; of a log or a test run, what says that something failed
+    /// first.
     Lines,
     /// Names in the text, each behind the number of a line that has it, so that just that line can be read back.
     Index,

@@ -1,7 +1,7 @@
 //! Which lines and names of a text are worth their place.
 //!
-//! A line is worth the names that it shows, most if they are not shown with their surroundings yet, and an entry of the index the
-//! name that it names. What is worth most for its tokens is taken first, until the budget is used up. Worths only fall as more
+//! A line is worth the names that it shows, most if they are not shown with their surroundings yet, and much if it says that
+//! something failed; an entry of the index is worth the name that it names. What is worth most for its tokens is taken first, until the budget is used up. Worths only fall as more
 //! is taken, so a heap whose entries are looked at again as they come out gives the exact order; and they fall no more often
 //! than there are names in the text, so it takes no longer than that.
 
@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::cost::about_tokens;
 use super::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
+use super::failures::is_failure;
 use super::names::each_name;
 use super::units::{Unit, own_number};
 
@@ -17,6 +18,9 @@ use super::units::{Unit, own_number};
 const SHOWN: f32 = 2.0;
 /// Longer names are worth more, in fourth roots, up to so many bytes.
 const FULL_WORTH: usize = 30;
+/// What a line is worth beside its names that says what went wrong: the first ones in a text, so many.
+const FAILURE: f32 = 12.0;
+const MAX_FAILURES: usize = 8;
 /// About the tokens that an entry of the index takes beside its name.
 const PER_ENTRY: f32 = 1.0;
 /// About the tokens that the mark before a line takes, and the end of a line.
@@ -49,6 +53,7 @@ struct Chooser<'u, 't> {
     names: Vec<Named<'t>>,
     /// The names of each unit, by index.
     in_unit: Vec<Vec<usize>>,
+    is_failure: Vec<bool>,
     is_taken: Vec<bool>,
 }
 
@@ -94,8 +99,15 @@ impl<'u, 't> Chooser<'u, 't> {
             });
             in_unit.push(here);
         }
+        let mut failures = 0;
+        let is_failure = |unit: &Unit<'_>| {
+            let is_failure = failures < MAX_FAILURES && is_failure(unit.text);
+            failures += usize::from(is_failure);
+            is_failure
+        };
+        let is_failure = units.iter().map(is_failure).collect();
         let is_taken = vec![false; units.len()];
-        Self { units, names, in_unit, is_taken }
+        Self { units, names, in_unit, is_failure, is_taken }
     }
 
     fn choose(mut self, wanted: Wanted, mut left: usize) -> Excerpt<'t> {
@@ -189,7 +201,8 @@ impl<'u, 't> Chooser<'u, 't> {
             Item::Line(unit) => {
                 let shown = |name: &Named<'_>| if name.is_shown { 0.0 } else { SHOWN * name.worth };
                 let names = self.in_unit[unit].iter().map(|name| &self.names[*name]);
-                names.map(|name| shown(name) + named(name)).sum()
+                let failure = if self.is_failure[unit] { FAILURE } else { 0.0 };
+                failure + names.map(|name| shown(name) + named(name)).sum::<f32>()
             }
             Item::Name(name) => {
                 let parts = self.names[name].parts.iter().map(|part| named(&self.names[*part]));

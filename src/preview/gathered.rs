@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::choice::{Wanted, choose, worth};
 use super::excerpt::Length;
+use super::failures::is_failure;
 use super::head_tail;
 use super::names::each_name;
 use super::units::{Cutter, Place, Unit};
@@ -29,7 +30,7 @@ pub(crate) struct Gathered {
     kept: Kept,
 }
 
-/// The lines with names, or those of them that are kept.
+/// The lines with names and those that say what went wrong, or those of them that are kept.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     text: String,
@@ -108,10 +109,11 @@ impl Kept {
                 news += worth(name.text);
             }
         });
-        if !is_named {
+        if is_named {
+            self.named += unit.text.len() as u64 + u64::from(unit.place.ends_line);
+        } else if !is_failure(unit.text) {
             return;
         }
-        self.named += unit.text.len() as u64 + u64::from(unit.place.ends_line);
         self.text.push_str(unit.text);
         self.units.push(KeptUnit { end: self.text.len(), place: unit.place, news });
         if self.text.len() > MAX_KEPT || self.units.len() > MAX_UNITS {

@@ -1,0 +1,36 @@
+//! Lines that say what went wrong: of a log or a test run they matter most, whatever they name.
+
+/// What such lines have in them, as compilers, test runners and interpreters write it.
+const SIGNS: [&str; 11] = [
+    "FAIL",
+    "ERROR",
+    "FATAL",
+    "error:",
+    "error[",
+    "fatal:",
+    "Error:",
+    "Exception:",
+    "Traceback (most",
+    "panicked at",
+    "assertion ",
+];
+
+/// Whether `line` says that something went wrong.
+pub(super) fn is_failure(line: &str) -> bool {
+    SIGNS.iter().any(|sign| line.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_from_what_is_about_them() {
+        for line in ["test a ... FAILED", "error[E0308]: mismatched types", "ValueError: no", "src/a.c:3: error: no"] {
+            assert!(is_failure(line), "{line}");
+        }
+        for line in ["fn error(&self) -> Error {", "throw new Error(\"no\")", "0 errors", "it failed to matter"] {
+            assert!(!is_failure(line), "{line}");
+        }
+    }
+}

@@ -112,7 +112,7 @@ type Global = fn(Builder) -> Builder;
 type Own = fn(ToolPolicy) -> ToolPolicy;
 
 /// The rows that a tool can have of its own, each with two values: set for all, and set for one tool.
-const ROWS: [(&str, [Global; 2], Own); 11] = [
+const ROWS: [(&str, [Global; 2], Own); 13] = [
     ("backend", [|b| b.backend(Memory::named("one").unwrap()), |b| b.backend(Memory::named("two").unwrap())], |p| {
         p.backend(Memory::named("two").unwrap())
     }),
@@ -125,6 +125,17 @@ const ROWS: [(&str, [Global; 2], Own); 11] = [
         p.max_length_for_trunc(5_000)
     }),
     ("preview", [|b| b.preview(Preview::HeadTail), |b| b.preview(Preview::Lines)], |p| p.preview(Preview::Lines)),
+    (
+        "preview_above",
+        [
+            |b| b.max_length_for_trunc(5_000).preview_above(4_000),
+            |b| b.max_length_for_trunc(5_000).preview_above(1_000),
+        ],
+        |p| p.max_length_for_trunc(5_000).preview_above(1_000),
+    ),
+    ("preview_with", [|b| b.preview_with(|_| "one".into()), |b| b.preview_with(|_| "another".into())], |p| {
+        p.preview_with(|_| "another".into())
+    }),
     ("preview_length", [|b| b.preview_length(400), |b| b.preview_length(100)], |p| p.preview_length(100)),
     ("stub_length", [|b| b.stub_length(80), |b| b.stub_length(150)], |p| p.stub_length(150)),
     ("keep_errors", [|b| b.keep_errors(true), |b| b.keep_errors(false)], |p| p.keep_errors(false)),
@@ -180,6 +191,10 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
         comes: p1.rs (400 lines)
     preview
         comes: [offcut/1 truncated 3092B/400L 39+220 "memory://all/trunc/new"] Stored in full. Read it with read_file. (27 lines, shows 220 B)
+    preview_above
+        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+    preview_with
+        comes: [offcut/1 truncated 3092B/400L 39+7 "memory://all/trunc/new"] Stored in full. Read it with read_file. (2 lines, shows 7 B)
     preview_length
         comes: [offcut/1 truncated 3092B/400L 39+97 "memory://all/trunc/new"] Stored in full. Read it with read_file. (13 lines, shows 97 B)
         error: [offcut/1 cleared 201B/30L 43 "memory://all/clear/error"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)

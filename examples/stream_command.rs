@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use lexopt::{Arg, Parser, ValueExt};
 use offcut::backend::Fs;
+use offcut::preview::Preview;
 use offcut::{Chunk, ToolCall, ToolError, ToolOutput, ToolReduction};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -22,7 +23,8 @@ use tokio::process::{Child, Command};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (store, command) = arguments()?;
-    let reduction = ToolReduction::recommended(Fs::open(store)?).build()?;
+    let reduction =
+        ToolReduction::recommended(Fs::open(store)?).preview(Preview::HeadTail).preview_length(2_000).build()?;
     // A name of its own for each run: what is stored is never overwritten.
     let call = ToolCall::new(format!("run-{}", std::process::id()), "run", serde_json::to_string(&command)?);
 

@@ -157,7 +157,7 @@ impl Settings {
             max_length_for_trunc: Limit::Bytes(8_000),
             preview_above: Some(1_500),
             preview: Preview::Mixed,
-            preview_length: Length::curve(8.0, 0.65, 6_000),
+            preview_length: Length::curve(8.0, 0.65, 7_000),
             stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
             ..Self::default()

@@ -143,8 +143,8 @@ mod tests {
         [… 10611 B …]
         ");
         insta::assert_snapshot!(Preview::Mixed.show(&"{\"user_name\":\"jane_doe\",\"plain\":\"words\"},".repeat(90), 160), @r#"
-        1+3591|…"plain":"words"},{"user_name":"jane_doe","plain":"words"},{"user_name":"jane_doe","plain":"words"},
-        [… 3591 B …]
+        names: 1 jane_doe user_name
+        [… 3690 B …]
         "#);
         let numbered: String = (1..=200).map(|n| format!("{n:>6}→let value_{} = next();\n", n / 7)).collect();
         insta::assert_snapshot!(Preview::Mixed.show(&numbered, 160), @"

@@ -91,14 +91,18 @@ impl ToolReduction {
     }
 
     /// The same for a result that comes piece by piece, and is to be shown so: its beginning at once, and at its end either the
-    /// rest, or the end of the text and a hint. The same is stored, and the same pieces are shown; the hint comes last.
+    /// rest, or the end of the text and a hint. The same is stored, and the same pieces are shown; the hint comes last. Only head
+    /// and tail of a fixed length begin at once: other previews are known at the end.
     ///
     /// ```
     /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};
     /// use futures_util::{StreamExt, stream};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// use offcut::preview::Preview;
+    ///
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?);
+    /// let reduction = reduction.preview(Preview::HeadTail).preview_length(2_000).build()?;
     /// let log = stream::iter((1..=100_000).map(|n| Ok(Chunk::Bytes(format!("line {n}\n").into()))));
     /// let call = ToolCall::new("call_1", "build", "{}");
     /// let mut shown = reduction.truncate_stream(&call, ToolOutput::stream(log));

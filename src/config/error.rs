@@ -80,19 +80,6 @@ pub enum BuildError {
         /// The tool, or `None` for all.
         tool: Option<String>,
     },
-    /// What is over the limit is cut in any case.
-    #[error(
-        "`preview_above` of {} is {above} bytes, more than `max_length_for_trunc` ({limit}): lower it, or leave it out",
-        of(.tool)
-    )]
-    PreviewAboveLimit {
-        /// The tool, or `None` for all.
-        tool: Option<String>,
-        /// It, in bytes.
-        above: usize,
-        /// The limit, in bytes, or in tokens where it is in tokens: a token is at least a byte.
-        limit: usize,
-    },
     /// No page of what is stored would fit under the limit.
     #[error(
         "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least}",

@@ -1,9 +1,9 @@
 //! A text as it comes, in units: lines, and long lines in pieces.
 
 /// A longer line is cut into pieces, in bytes.
-const MAX_LINE: usize = 240;
+const MAX_LINE: usize = 400;
 /// A piece has at most so many bytes.
-const MAX_PIECE: usize = 160;
+const MAX_PIECE: usize = 280;
 /// A piece ends behind one of [`SEPARATORS`] if one is among its last bytes, so many of them.
 const NEAR_THE_END: usize = 40;
 const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_cut_behind_separators() {
-        let line = "0123456789 ".repeat(40);
+        let line = "0123456789 ".repeat(80);
         let units = cut(&[&line]);
         assert!(units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')), "{units:?}");
         assert_eq!(units.iter().filter(|(_, place)| place.ends_line).count(), 1);

@@ -517,9 +517,6 @@ impl Checks<'_> {
         if limit < at_least {
             return Err(BuildError::LimitTooSmall { tool, limit, at_least });
         }
-        if let Some(above) = policy.preview_above.filter(|above| *above > limit) {
-            return Err(BuildError::PreviewAboveLimit { tool, above, limit });
-        }
         let preview_length = policy.preview_length.at_most();
         if preview_length.saturating_add(longest_hint) > limit {
             return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });

@@ -153,9 +153,10 @@ impl Builder {
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
+    /// # async fn save(_: usize, _: usize) -> Result<(), std::io::Error> { Ok(()) }
     /// let builder = ToolReduction::recommended(Memory::new()).clear_post_process(|conversation, report| {
     ///     Box::pin(async move {
-    ///         tokio::fs::write("cleared.log", format!("{} of {}", report.cleared_tool_uses(), conversation.len())).await?;
+    ///         save(report.cleared_tool_uses(), conversation.len()).await?;
     ///         Ok(())
     ///     })
     /// });

@@ -188,7 +188,8 @@ fn o2_what_does_not_build_and_why() {
             .tool("a", ToolPolicy::new().backend(Memory::new()))
             .tool("b", ToolPolicy::new().backend(Memory::new())),
     ];
-    let mut errors = String::new();
+    let not_compiled = BuildError::CounterNotCompiledIn { name: "o200k_base" };
+    let mut errors = format!("{not_compiled}\n");
     for case in cases {
         let error = case.build().unwrap_err();
         errors.push_str(&format!("{error}\n"));
@@ -197,6 +198,7 @@ fn o2_what_does_not_build_and_why() {
         }
     }
     insta::assert_snapshot!(errors, @"
+    `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
     `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`

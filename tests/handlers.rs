@@ -11,7 +11,7 @@ use common::{builder, call, clear, content, lines, memory, outcomes, round, stor
 use futures_util::{StreamExt, stream};
 use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Message, Messages, Plain, Rewriting};
-use offcut::handler::{Detail, Handled, HandlerError, Replacement};
+use offcut::handler::{ClearHandler, Detail, Handled, HandlerError, Replacement, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
@@ -48,6 +48,39 @@ fn panics(_: Detail) -> Wish {
 
 fn later(handler: fn(Detail) -> Wish) -> impl Fn(Detail) -> std::future::Ready<Wish> + Send + Sync + 'static {
     move |detail| std::future::ready(handler(detail))
+}
+
+/// Handlers may be types, with what they need in them.
+struct Rows(usize);
+
+impl Rows {
+    fn first(&self, detail: &Detail) -> Handled {
+        let first: String = detail.text().lines().take(self.0).map(|row| format!("{row}\n")).collect();
+        Handled::Replace(Replacement::storing(detail.text(), move |_| first.clone()))
+    }
+}
+
+#[async_trait::async_trait]
+impl TruncHandler for Rows {
+    async fn handle(&self, detail: Detail) -> Wish {
+        Ok(self.first(&detail))
+    }
+}
+
+impl ClearHandler for Rows {
+    fn handle(&self, detail: Detail) -> Wish {
+        Ok(self.first(&detail))
+    }
+}
+
+#[tokio::test]
+async fn handlers_may_be_types() {
+    let reduction = small(&memory()).trunc_handler(Rows(2)).clear_handler(Rows(1)).build().unwrap();
+    let shown = reduction.truncate(&call("a", "f"), lines(500)).await.unwrap();
+    assert_eq!(shown.text(), "line 1\nline 2\n");
+    let mut messages = old(lines(99));
+    clear(&reduction, &mut messages).await;
+    assert_eq!(text(content(&messages[1])), "line 1\n");
 }
 
 #[tokio::test]

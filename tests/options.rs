@@ -88,7 +88,7 @@ impl Scenario {
         }
         match report {
             Ok(report) => {
-                seen.push(format!("pass: {:?}", report.tokens.map(|tokens| (tokens.counted, tokens.threshold))))
+                seen.push(format!("pass: {:?}", report.tokens.map(|tokens| (tokens.counted, tokens.threshold))));
             }
             Err(error) => seen.push(format!("pass: {error}")),
         }
@@ -102,7 +102,7 @@ fn diff(before: &[String], after: &[String]) -> String {
     changed.map(|(_, after)| format!("    {after}\n")).collect()
 }
 
-fn tiny(detail: Detail) -> Replacement {
+fn tiny(detail: &Detail) -> Replacement {
     Replacement::storing(detail.text(), |location| format!("tiny: {}", location.unwrap()))
 }
 
@@ -143,14 +143,14 @@ const ROWS: [(&str, [Global; 2], Own); 13] = [
         "trunc_handler",
         [
             |b| b.trunc_handler(|_| async { Ok(Handled::Keep) }),
-            |b| b.trunc_handler(|detail| async { Ok(Handled::Replace(tiny(detail))) }),
+            |b| b.trunc_handler(|detail| async move { Ok(Handled::Replace(tiny(&detail))) }),
         ],
-        |p| p.trunc_handler(|detail| async { Ok(Handled::Replace(tiny(detail))) }),
+        |p| p.trunc_handler(|detail| async move { Ok(Handled::Replace(tiny(&detail))) }),
     ),
     (
         "clear_handler",
-        [|b| b.clear_handler(|_| Ok(Handled::Keep)), |b| b.clear_handler(|detail| Ok(Handled::Replace(tiny(detail))))],
-        |p| p.clear_handler(|detail| Ok(Handled::Replace(tiny(detail)))),
+        [|b| b.clear_handler(|_| Ok(Handled::Keep)), |b| b.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail))))],
+        |p| p.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail)))),
     ),
 ];
 

@@ -27,8 +27,6 @@ pub(super) struct Splitter {
     spill_above: Option<u64>,
     /// How many bytes were spilled.
     pub(super) spilled: u64,
-    /// Whether the store failed, so that what leaves memory is lost.
-    is_broken: bool,
     /// Whether hints come behind their previews, and the first text is shown as it comes.
     pub(super) placement: Placement,
     /// How many slots were shown as a whole, and how many bytes of the text behind them.
@@ -124,7 +122,6 @@ impl Splitter {
             ended: Size::default(),
             spill_above,
             spilled: 0,
-            is_broken: false,
             placement,
             shown: (0, 0),
             passed: Size::default(),
@@ -189,9 +186,9 @@ impl Splitter {
         within.filter(|(_, _, is_spilled)| *is_spilled).map(|(slot, _, _)| slot).collect()
     }
 
-    /// The store failed: what was spilled is lost, and so is what would be.
+    /// The store failed: what was spilled is lost. Later texts are spilled anew: the store may have recovered.
     pub(super) fn lose_spilled(&mut self) {
-        self.is_broken = true;
+        self.spilled = 0;
         self.spilled_texts(|text, _| text.content = Content::Lost);
     }
 
@@ -265,10 +262,6 @@ impl Splitter {
             Bytes::from(std::mem::take(held))
         };
         text.note_tokens(&bytes, sure_gain(self.policy.limit), meter);
-        if self.is_broken {
-            text.content = Content::Lost;
-            return None;
-        }
         text.content = Content::Spilled(self.spilled);
         self.spilled += bytes.len() as u64;
         Some(bytes)

@@ -151,10 +151,10 @@ impl<'u, 't> Chooser<'u, 't> {
             }
             left -= bytes;
         }
-        self.excerpt(listed)
+        self.excerpt(&listed)
     }
 
-    fn excerpt(mut self, listed: Vec<usize>) -> Excerpt<'t> {
+    fn excerpt(mut self, listed: &[usize]) -> Excerpt<'t> {
         // What a shown line has needs no entry, nor does a part of a longer entry of the same line.
         for name in &mut self.names {
             name.is_named = false;

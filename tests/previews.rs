@@ -1,4 +1,6 @@
 //! How results are previewed: strategies, lengths that grow, and results within the limit.
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 

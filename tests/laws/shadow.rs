@@ -382,7 +382,7 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
             .all(|row| row.split_once(':').is_some_and(|(_, line)| text.contains(line.trim_matches('…')))),
         _ => {
             text.contains(preview)
-                || shows_pieces_alone(preview, &text)
+                || shows_pieces_alone(preview, text)
                 || preview.match_indices("[… ").any(|(at, _)| {
                     let (head, tail) = (&preview[..at], preview[at..].split_once('\n').map_or("", |(_, tail)| tail));
                     let starts = text.starts_with(head) || text.starts_with(head.trim_end_matches('\n'));

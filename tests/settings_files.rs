@@ -272,7 +272,7 @@ fn what_the_docs_say_of_eino_is_shown_by_tests_that_are_there() {
     let rows = table("configuration.md", "## From Eino");
     assert!(rows.len() > 15, "{rows:?}");
     for row in rows {
-        let name = row[2].replace('`', "").replace('|', "");
+        let name = row[2].replace(['`', '|'], "");
         assert!(tests.contains(&format!("async fn {}()", name.trim())), "{row:?}");
     }
 }

@@ -239,6 +239,7 @@ mod tests {
         out
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "so that `json!` can stand there")]
     fn response(given: Value) -> Value {
         json!({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": given}}]})
     }

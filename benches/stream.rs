@@ -17,6 +17,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use lexopt::ValueExt;
 use offcut::backend::{Backend, Fs};
+use offcut::preview::Preview;
 use offcut::{Chunk, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use offcut_benches::{in_a_child, memory_kib};
 use serde_json::{Value, json};
@@ -144,7 +145,8 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let store = Arc::new(open()?);
-        let reduction = ToolReduction::recommended(store.clone());
+        // What begins to speak at once.
+        let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
         // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with streams.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let chunks = chunks(mib);

@@ -89,6 +89,14 @@ impl Length {
         }
     }
 
+    /// The same, and at most `most` bytes.
+    pub(crate) fn capped(self, most: usize) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes.min(most)),
+            Self::Curve { scale, exponent, at_most } => Self::Curve { scale, exponent, at_most: at_most.min(most) },
+        }
+    }
+
     pub(crate) fn grows(self) -> bool {
         matches!(self, Self::Curve { .. })
     }

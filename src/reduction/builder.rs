@@ -340,7 +340,7 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        let Self { settings, hooks, not_opened, counter, gen_ids, post_process, on_report } = self;
+        let Self { mut settings, hooks, not_opened, counter, gen_ids, post_process, on_report } = self;
         if let Some(NotOpened { tool, url, source }) = not_opened {
             return Err(BuildError::Open { tool, url, source });
         }
@@ -350,7 +350,7 @@ impl Builder {
         if settings.read_file_tool_name.as_deref() == Some("") {
             return Err(BuildError::NamelessReader);
         }
-        let default = Policy::resolve(&settings, &hooks, None);
+        let mut default = Policy::resolve(&settings, &hooks, None);
         let templates =
             settings.templates.iter().map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
         let mut prose: BTreeMap<Language, Prose> = templates.collect::<Result<_, WrongTemplate>>()?;
@@ -358,13 +358,13 @@ impl Builder {
         let has_given_ids = gen_ids.iter().any(Option::is_some);
         let checks = Checks { settings: &settings, prose: &prose, roots: &roots, has_given_ids };
         check_lengths(&default, None)?;
-        checks.truncation(&default, None)?;
+        checks.truncation(&mut default, None)?;
         let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
-            let policy = Policy::resolve(&settings, &hooks, Some(name));
+            let mut policy = Policy::resolve(&settings, &hooks, Some(name));
             check_lengths(&policy, Some(name))?;
-            checks.truncation(&policy, Some(name))?;
+            checks.truncation(&mut policy, Some(name))?;
             policies.insert(name.clone(), policy);
         }
         check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
@@ -373,6 +373,7 @@ impl Builder {
         }
         let meter = Meter::new(counter);
         meter.prepare();
+        settings.preview_length = default.preview_length;
         let shared = Shared { settings, prose, default, policies, gen_ids, post_process, on_report };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
@@ -497,7 +498,7 @@ struct Checks<'c> {
 }
 
 impl Checks<'_> {
-    fn truncation(&self, policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
+    fn truncation(&self, policy: &mut Policy, tool: Option<&str>) -> Result<(), BuildError> {
         if !policy.truncates {
             return Ok(());
         }
@@ -517,6 +518,10 @@ impl Checks<'_> {
         let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
         if limit < at_least {
             return Err(BuildError::LimitTooSmall { tool, limit, at_least });
+        }
+        // A curve grows as far as there is room. A number was meant.
+        if policy.preview_length.grows() {
+            policy.preview_length = policy.preview_length.capped(limit - longest_hint);
         }
         let preview_length = policy.preview_length.at_most();
         if preview_length.saturating_add(longest_hint) > limit {

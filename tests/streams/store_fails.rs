@@ -227,3 +227,25 @@ async fn t12_a_store_and_a_source_that_both_fail() {
         }
     }
 }
+
+#[tokio::test]
+async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
+    let (first, second) = (lines(300), lines(301));
+    for way in Way::BOTH {
+        let store = Rigged::new();
+        store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
+        let link = || Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() });
+        let all = chunks(&first, SIZE).into_iter().chain([link()]).chain(chunks(&second, SIZE));
+        let reduction = reduction(&store, OnOffloadError::PreviewOnly);
+        let shown = way.go(&reduction, &call("a", "f"), output(all.collect())).await;
+        let hints: Vec<Hint> = shown
+            .parts
+            .iter()
+            .filter_map(|part| if let Part::Text(text) = part { Hint::parse(text) } else { None })
+            .collect();
+        assert!(hints[0].location.is_none(), "{way:?}: what was lost is said to be");
+        let location = hints[1].location.as_ref().expect("a location");
+        let original = reduction.read_original(location).await.unwrap().unwrap();
+        assert_eq!(original, second, "{way:?}");
+    }
+}

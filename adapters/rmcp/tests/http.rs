@@ -22,6 +22,12 @@ use rmcp::{ServerHandler, ServiceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+/// Whose TLS it is: nothing here uses any, but a client is not made without.
+fn tell_tls() {
+    // The other one may have been first.
+    _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// Serves what `service` makes for each session, and says where.
 async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static) -> String {
     let config = StreamableHttpServerConfig::default();
@@ -34,11 +40,13 @@ async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static
 
 async fn connect(url: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
     let (watcher, events) = Watcher::new();
+    tell_tls();
     (watcher.serve(StreamableHttpClientTransport::from_uri(url)).await.unwrap(), events)
 }
 
 /// A client without a session: each of its requests stands for itself.
 async fn connect_as(url: &str, token: &str) -> Client {
+    tell_tls();
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
     let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     let (watcher, _) = Watcher::new();

@@ -28,6 +28,8 @@ pub(crate) struct ModelServer {
 
 impl ModelServer {
     pub(crate) async fn start(script: impl Fn(&[Value]) -> Reply + Send + Sync + 'static) -> Self {
+        // The other one may have been first.
+        _ = rustls::crypto::ring::default_provider().install_default();
         let requests = Arc::<Mutex<Vec<Value>>>::default();
         let (seen, script) = (Arc::clone(&requests), Arc::new(script));
         let answer = move |body: Bytes| {

@@ -35,7 +35,7 @@ fn show(what: &str, text: &str, budget: usize) {
 }
 
 fn test_run() -> String {
-    let mut log = String::from("$ cargo test\n   Compiling shop v0.3.1 (/work/shop)\n");
+    let mut log = String::from("$ cargo test\n   Compiling shop v0.3.1 (/home/shop)\n");
     for n in 1..=220 {
         log.push_str(&format!("test cart::tests::adds_item_{n} ... ok\n"));
         if n == 143 {

@@ -1,6 +1,7 @@
 //! The reduction itself: what a loop holds and calls.
 
 mod builder;
+mod checks;
 
 use std::sync::{Arc, Mutex};
 

@@ -7,22 +7,18 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
-use crate::backend::{Backend, Key, Location};
+use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
+use crate::backend::Backend;
 use crate::config::{BuildError, Hooks, Length, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
-use crate::hint::{Facts, Hint, Kind, Language, MAX_TOOL, Notes, Prose, Sentence, WrongTemplate};
+use crate::hint::{Language, Prose, Sentence, WrongTemplate};
 use crate::preview::{Custom, Preview, PreviewOf};
-use crate::read_back::{MIN_PAGE, overhead};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
-use crate::store::{Phase, Roots, longest_key, longest_session};
+use crate::store::Phase;
 use crate::tokens::{CountTokens, Estimate, Meter};
-
-/// Bounds of `root_dir`: a session, a phase and a name come behind it.
-const MAX_ROOT_SEGMENTS: usize = 8;
-const MAX_ROOT: usize = 400;
 
 /// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build) checks it all.
 #[derive(Clone, Default)]
@@ -429,118 +425,5 @@ fn counter_by_name(counter: TokenCounter) -> Result<Arc<dyn CountTokens>, BuildE
         TokenCounter::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
         #[cfg(not(feature = "tiktoken"))]
         TokenCounter::Cl100kBase => Err(BuildError::CounterNotCompiledIn { name: "cl100k_base" }),
-    }
-}
-
-fn roots(settings: &Settings) -> Result<Roots, BuildError> {
-    if settings.root_dir.is_empty() {
-        return Ok(Roots::default());
-    }
-    let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir { source: Some(source) })?;
-    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT {
-        return Err(BuildError::RootDir { source: None });
-    }
-    Ok(Roots::default().below(root.as_str()))
-}
-
-/// A policy that was not part of settings may name a store too, and nobody opens it.
-fn check_opened(settings: &Settings) -> Result<(), BuildError> {
-    for (tool, policy) in &settings.tool_config {
-        if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
-            return Err(BuildError::NotOpened { tool: tool.clone(), url: url.clone() });
-        }
-    }
-    Ok(())
-}
-
-/// Two stores that name content alike must be one store.
-fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots) -> Result<(), BuildError> {
-    let probe = longest_key(roots, false);
-    let mut known = HashMap::new();
-    for backend in policies.filter_map(|policy| policy.backend()) {
-        for store in std::iter::once(backend.clone()).chain(backend.spool()) {
-            let identity = store.identity();
-            if *known.entry(store.locate(&probe)).or_insert(identity) != identity {
-                return Err(BuildError::SameLocations);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_clear(settings: &Settings) -> Result<(), BuildError> {
-    if settings.max_tokens_for_clear == 0 {
-        return Err(BuildError::ZeroLimit { field: "max_tokens_for_clear", instead: "skip_clear", tool: None });
-    }
-    match settings.clear_target_tokens {
-        Some(target) if target > settings.max_tokens_for_clear => {
-            Err(BuildError::TargetAboveThreshold { target, threshold: settings.max_tokens_for_clear })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A curve has to be one.
-fn check_lengths(policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
-    let lengths = [("preview_length", policy.preview_length), ("stub_length", policy.stub_length)];
-    match lengths.into_iter().find(|(_, length)| !length.is_sound()) {
-        Some((field, _)) => Err(BuildError::NoCurve { field, tool: tool.map(str::to_owned) }),
-        None => Ok(()),
-    }
-}
-
-/// What a truncation is checked against.
-struct Checks<'c> {
-    settings: &'c Settings,
-    prose: &'c Prose,
-    roots: &'c Roots,
-    has_given_ids: bool,
-}
-
-impl Checks<'_> {
-    fn truncation(&self, policy: &mut Policy, tool: Option<&str>) -> Result<(), BuildError> {
-        if !policy.truncates {
-            return Ok(());
-        }
-        let tool = tool.map(str::to_owned);
-        let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
-        let limit = policy.limit.safe_bytes();
-        if limit == 0 {
-            return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
-        }
-        // Sessions made from this reduction keep the promise too, whatever their id.
-        let key = longest_key(&self.roots.below(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
-        let spool = backend.spool().map(|spool| spool.locate(&key));
-        let location = backend.locate(&key);
-        let local = spool.as_ref().map_or(0, |location| self.longest_hint(location, true));
-        let longest_hint = self.longest_hint(&location, false).max(local);
-        let page = spool.iter().chain([&location]).map(|location| overhead(location, self.prose)).max();
-        let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
-        if limit < at_least {
-            return Err(BuildError::LimitTooSmall { tool, limit, at_least });
-        }
-        // A curve grows as far as there is room. A number was meant.
-        if policy.preview_length.grows() {
-            policy.preview_length = policy.preview_length.capped(limit - longest_hint);
-        }
-        let preview_length = policy.preview_length.at_most();
-        if preview_length.saturating_add(longest_hint) > limit {
-            return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
-        }
-        Ok(())
-    }
-
-    /// The longest that a hint of truncation gets, its preview aside.
-    fn longest_hint(&self, location: &Location, local: bool) -> usize {
-        let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
-        hint.lines = Some(999_999_999_999);
-        hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
-        hint.location = Some(location.clone());
-        let reader = self.settings.read_file_tool_name.as_deref();
-        let tool = "x".repeat(MAX_TOOL);
-        let facts = Facts { tool: &tool, reader, parts: 999_999, ..Facts::default() };
-        hint.prose = self.prose.of_hint(&hint, facts);
-        // The header holds the preview's length too, and a line feed comes before the preview.
-        hint.render().len() + "+999999999\n".len()
     }
 }

@@ -226,7 +226,7 @@ impl Report {
 }
 
 /// What handlers put there may be longer: that counts too.
-fn saved(changes: impl Iterator<Item = Change>) -> u64 {
+pub(crate) fn saved(changes: impl Iterator<Item = Change>) -> u64 {
     let (before, after) =
         changes.fold((0, 0), |(before, after), change| (before + change.before, after + change.after));
     u64::saturating_sub(before, after)

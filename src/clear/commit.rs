@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
 use crate::read_back::{Said, shows_only, texts_in};
-use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, saved};
 use crate::session::Session;
 use crate::tokens::{Meter, Text};
 
@@ -343,7 +343,7 @@ impl Committed {
             ledger.record_unverified(original.print);
         }
         let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
-        let saved = new.filter_map(|decision| decision.tokens).map(Change::saved).sum();
+        let saved = saved(new.filter_map(|decision| decision.tokens));
         if let Some(anchor) = anchor {
             ledger.record_saved(anchor, saved);
         }

@@ -12,7 +12,7 @@ use crate::config::OnOffloadError;
 use crate::content::ToolCall;
 use crate::error::Error;
 use crate::format::{Conversation, Message, Piece, Rewrite, Role};
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
+use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, saved};
 use crate::rounds::rounds_of;
 use crate::session::Session;
 use crate::store::{Phase, Target};
@@ -35,7 +35,14 @@ pub(crate) async fn pass(
     for round in rounds {
         decisions.extend(round.rewrite(session, &mut *rewrite).await?);
     }
-    let saved: u64 = decisions.iter().filter_map(|decision| decision.tokens).map(Change::saved).sum();
+    // Where the rewriter leaves all as it is, the first plan holds, and nothing is copied.
+    if !decisions.iter().any(|decision| decision.outcome.is_change()) {
+        drop(rewrite);
+        let mut report = plan.commit().await?.put(conversation);
+        decisions.append(&mut report.decisions);
+        return Ok(Report { decisions, ..report });
+    }
+    let saved = saved(decisions.iter().filter_map(|decision| decision.tokens));
     let copy = rewrite.copy();
     // The provider counted what is not there any more.
     let last_usage = request.last_usage.map(|usage| usage.saturating_sub(saved));

@@ -200,7 +200,7 @@ impl ToolReduction {
     /// The store failed, or nothing is there.
     pub async fn read_original(&self, location: &Location) -> Option<Result<bytes::Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
-        Some(stored.backend.read(&stored.key, 0..u64::MAX).await.map(|page| page.bytes))
+        Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
     }
 }
 

@@ -6,13 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, hex, is_safe_segment,
-};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, is_safe_segment};
 
-pub(crate) use swept::{By, FOLDERS, Named, Other, is_reserved, is_same, name, put, read, swept, unswept};
+pub(crate) use swept::{By, FOLDERS, Other, is_reserved, is_same, name, put, read, swept, unswept};
 
 /// The longest call id, in bytes, that is used as a name.
 const MAX_ID: usize = 64;
@@ -100,6 +97,11 @@ pub(crate) struct Roots {
 impl Roots {
     pub(crate) fn below(&self, segment: &str) -> Self {
         Self { prefix: format!("{}{segment}/", self.prefix) }
+    }
+
+    /// What the keys of the session, and of sessions made from it, begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
@@ -275,20 +277,11 @@ impl Target {
     async fn name(&self, store: &dyn Backend, writer: &mut dyn Writer, by: By) -> Result<Location, BackendError> {
         for key in self.keys() {
             match name(store, writer, key, by).await? {
-                Named::There => return Ok(store.locate(key)),
-                Named::Taken => {}
-                Named::Hidden => return self.uncover(store, key).await,
+                Put::Stored | Put::AlreadyThere => return Ok(store.locate(key)),
+                Put::Taken => {}
             }
         }
         Err(self.both_taken())
-    }
-
-    /// Gives what is under `key`, where it would not be read, the second name.
-    pub(crate) async fn uncover(&self, store: &dyn Backend, key: &Key) -> Result<Location, BackendError> {
-        if *key == self.second || store.copy(key, &self.second).await? == Put::Taken {
-            return Err(self.both_taken());
-        }
-        Ok(store.locate(&self.second))
     }
 
     fn both_taken(&self) -> BackendError {
@@ -347,19 +340,6 @@ impl Stored {
 /// A segment for the session `id`: the id where that is safe, else its digest.
 pub(crate) fn session_segment(id: &str) -> String {
     if is_reserved(id) { digest(id.as_bytes()) } else { Id::of_call(id).name_of(id.as_bytes()).file() }
-}
-
-/// The digest in the name of what is stored under `key`, whatever the key means.
-pub(crate) async fn digest_at(store: &dyn Backend, key: &Key) -> Result<String, BackendError> {
-    let (mut at, mut sha256) = (0, Sha256::new());
-    loop {
-        let page = store.read(key, at..at + BLOCK).await?;
-        at += page.bytes.len() as u64;
-        sha256.update(&page.bytes);
-        if page.bytes.is_empty() || at >= page.total {
-            return Ok(hex(&sha256.finalize().into()));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -55,29 +55,11 @@ pub(crate) fn unswept(key: &Key) -> Option<Key> {
     Key::new(format!("{prefix}{rest}")).ok()
 }
 
-/// What became of a writer's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// It is what the key means.
-    There,
-    /// Something else is. The writer can be asked again.
-    Taken,
-    /// It is under the key, and something else that was swept from there at this very moment is what the key means. It stays there
-    /// long enough to be copied.
-    Hidden,
-}
-
 /// How a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Finish,
     Keep,
-}
-
-/// What `key` would read as, were there no content under it: the key and the length of what was swept.
-async fn look(store: &dyn Backend, key: &Key) -> Result<Option<Key>, BackendError> {
-    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else { return Ok(None) };
-    Ok(found(store.read(&swept, 0..0).await)?.map(|_| swept))
 }
 
 /// `None` for what is not there.
@@ -94,46 +76,35 @@ pub(crate) async fn put(store: &dyn Backend, key: &Key, content: Bytes) -> Resul
     if put == Put::Taken {
         return Ok(put);
     }
-    match look(store, key).await? {
-        Some(swept) if !is_same(store, &swept, Other::Bytes(&content)).await? => Ok(Put::Taken),
-        _ => Ok(put),
-    }
+    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else { return Ok(put) };
+    Ok(if is(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) { Put::Taken } else { put })
 }
 
 /// Names what `writer` was given, so that it is what `key` means. `store` is where it goes: the writer's store, or its spool.
-pub(crate) async fn name(
-    store: &dyn Backend,
-    writer: &mut dyn Writer,
-    key: &Key,
-    by: By,
-) -> Result<Named, BackendError> {
-    // Before, because afterwards the writer can't be read any more.
-    let was_swept = look(store, key).await?;
-    if let Some(swept) = &was_swept
-        && !is_same(store, swept, Other::Writer(&mut *writer)).await?
-    {
-        return Ok(Named::Taken);
-    }
-    let put = match by {
-        By::Finish => writer.finish(key).await?,
-        By::Keep => writer.keep(key).await?,
-    };
-    if put == Put::Taken {
-        return Ok(Named::Taken);
-    }
-    if was_swept.is_some() {
-        return Ok(Named::There);
-    }
-    let Some(swept) = look(store, key).await? else { return Ok(Named::There) };
-    match found(is_same(store, &swept, Other::Stored(store, key)).await)? {
-        // Not there any more: it was there before, and what was swept is that.
-        Some(true) | None => Ok(Named::There),
-        Some(false) if put == Put::Stored => Ok(Named::Hidden),
-        // One of the two is the writer's, and nobody can say which.
-        Some(false) => {
-            let why = format!("`{key}` was swept while the same was stored there again: try again");
-            Err(BackendError::new(ErrorKind::Unavailable, why))
+///
+/// All is found out before, because afterwards the writer can't be read any more. What is not there then, at `key` first and where
+/// it would be swept to after it, can't be swept for a grace, and what is there and the same can only be swept as what it is.
+pub(crate) async fn name(store: &dyn Backend, writer: &mut dyn Writer, key: &Key, by: By) -> Result<Put, BackendError> {
+    if let Some(swept) = swept(key).filter(|_| store.can_be_swept()) {
+        for place in [key, &swept] {
+            if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
+                return Ok(Put::Taken);
+            }
         }
+    }
+    match by {
+        By::Finish => writer.finish(key).await,
+        By::Keep => writer.keep(key).await,
+    }
+}
+
+/// Whether exactly what is under `key` is the same as `other`; `None` if nothing is.
+async fn is(store: &dyn Backend, key: &Key, other: &mut Other<'_>) -> Result<Option<bool>, BackendError> {
+    // Nothing is there, nearly always: that is found out without a byte of content.
+    match found(store.read(key, 0..0).await)? {
+        None => Ok(None),
+        // It may be removed meanwhile.
+        Some(_) => found(is_same(store, key, other).await),
     }
 }
 
@@ -184,7 +155,7 @@ impl Other<'_> {
 }
 
 /// Whether exactly what is stored under `key`, without regard to what the key means, is the same as `other`.
-pub(crate) async fn is_same(store: &dyn Backend, key: &Key, mut other: Other<'_>) -> Result<bool, BackendError> {
+pub(crate) async fn is_same(store: &dyn Backend, key: &Key, other: &mut Other<'_>) -> Result<bool, BackendError> {
     let mut at = 0;
     loop {
         let block = at..at + BLOCK;
@@ -256,10 +227,10 @@ mod tests {
         let mut writer = store.writer().await.unwrap();
         writer.write("other".into()).await.unwrap();
         let named = name(&store, &mut *writer, &key("trunc/call_1"), By::Finish).await;
-        assert_eq!(named.unwrap(), Named::Taken);
-        assert_eq!(name(&store, &mut *writer, &key("trunc/call_2"), By::Finish).await.unwrap(), Named::There);
+        assert_eq!(named.unwrap(), Put::Taken);
+        assert_eq!(name(&store, &mut *writer, &key("trunc/call_2"), By::Finish).await.unwrap(), Put::Stored);
         let mut same = store.writer().await.unwrap();
         same.write("swept".into()).await.unwrap();
-        assert_eq!(name(&store, &mut *same, &key("trunc/call_1"), By::Finish).await.unwrap(), Named::There);
+        assert_eq!(name(&store, &mut *same, &key("trunc/call_1"), By::Finish).await.unwrap(), Put::Stored);
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::backend::{Backend, BackendError, ErrorKind, Location, Writer, hex};
+use crate::backend::{Backend, BackendError, ErrorKind, Location, Put, Writer, hex};
 use crate::session::Session;
-use crate::store::{self, BLOCK, By, Id, Name, Named, Phase, Target, digest_at, key};
+use crate::store::{self, BLOCK, By, Id, Name, Phase, Target, key};
 
 /// The place of one stored text of a result.
 pub(super) struct Place {
@@ -51,15 +51,10 @@ impl Place {
         let is_taken = match (&name, &spool) {
             (Some(name), None) => {
                 let key = key(roots, Phase::Truncate, name);
-                match store::name(backend, writer, &key, By::Finish).await? {
-                    Named::There => return Ok(Saved::at(backend.locate(&key))),
-                    Named::Taken => true,
-                    Named::Hidden => {
-                        let digest = digest_at(backend, &key).await?;
-                        let target = Target::with_digest(roots, Phase::Truncate, name, &digest);
-                        return target.uncover(backend, &key).await.map(Saved::at);
-                    }
+                if store::name(backend, writer, &key, By::Finish).await? != Put::Taken {
+                    return Ok(Saved::at(backend.locate(&key)));
                 }
+                true
             }
             _ => false,
         };

@@ -1,5 +1,10 @@
 //! Sweeping: what goes, what stays, and that nothing which is named is ever unreadable.
-#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+#![cfg(feature = "fs")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that can't be set up has failed, and says what it saw"
+)]
 
 mod common;
 
@@ -9,7 +14,6 @@ mod clocked;
 mod crash;
 #[path = "sweep/model.rs"]
 mod model;
-#[cfg(any())]
 #[path = "sweep/month.rs"]
 mod month;
 #[path = "sweep/rules.rs"]
@@ -19,8 +23,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use offcut::backend::{Backend, BackendError, Key, Location};
+use offcut::backend::{Backend, BackendError, Fs, Key, Location, Memory};
 use offcut::{TokenCounter, ToolReduction};
+
+use self::month::{Month, live_through};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -50,4 +56,21 @@ async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, Backe
 async fn contents(store: &impl Backend) -> BTreeMap<String, Location> {
     let entries: Vec<_> = store.list().collect().await;
     entries.into_iter().map(|entry| entry.unwrap().key).map(|key| (key.to_string(), store.locate(&key))).collect()
+}
+
+fn is_a_month(month: &Month) {
+    eprintln!("{month:?}");
+    assert!(month.hints > 1_000 && month.checked > 5_000, "{month:?}");
+    assert!(month.moved > 500 && month.removed > 500 && month.brought_back > 20, "{month:?}");
+}
+
+#[tokio::test]
+async fn a_month_of_sessions_leaves_nothing_dangling() {
+    is_a_month(&live_through(Memory::named("t").unwrap(), 200).await);
+}
+
+#[tokio::test]
+async fn a_month_of_sessions_leaves_nothing_dangling_on_files() {
+    let home = tempfile::tempdir().unwrap();
+    is_a_month(&live_through(Fs::open(home.path()).unwrap(), 200).await);
 }

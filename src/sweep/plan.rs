@@ -26,9 +26,9 @@ pub(super) struct Seen {
 }
 
 impl Holding {
-    /// The length of what the key means.
-    pub(super) fn bytes(&self) -> u64 {
-        self.swept.or(self.there).map_or(0, |seen| seen.bytes)
+    /// The length of what is under the key, or will be.
+    fn bytes(&self) -> u64 {
+        self.there.or(self.swept).map_or(0, |seen| seen.bytes)
     }
 }
 
@@ -111,7 +111,7 @@ impl Judge<'_> {
                 }
                 (there, Some(swept)) => {
                     // Stored or brought back meanwhile. If nobody names it then either, a later sweep moves it anew.
-                    there.into_iter().for_each(|seen| report.kept.add(seen.bytes));
+                    there.into_iter().for_each(|seen| report.waiting.add(seen.bytes));
                     if self.is_old(swept) {
                         step(Action::Remove, swept.bytes);
                     } else {

@@ -9,7 +9,8 @@ use crate::backend::{BackendError, Location};
 /// What a sweep did, or in a dry run would do.
 ///
 /// `live`, `young`, `kept` and `moved` are what was there when it began, each in one of them: what could not be moved is in `kept`
-/// and in `failed`. `waiting` and `removed` are what had been moved before.
+/// and in `failed`. `waiting` and `removed` are what had been moved before. What is stored after a sweep is the sum of all but
+/// `removed` and `brought_back`, and of it `young` and `kept` are at most the quota, or all young.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SweepReport {
@@ -25,7 +26,7 @@ pub struct SweepReport {
     pub moved: Tally,
     /// What was moved away before and is live: it is where it was again. It is part of `live` too.
     pub brought_back: Tally,
-    /// What was moved away before and stays there for now.
+    /// What was moved away before and stays there for now; and what was stored or brought back beside it that nobody names.
     pub waiting: Tally,
     /// What was moved away before and is removed now.
     pub removed: Tally,

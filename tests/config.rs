@@ -215,12 +215,12 @@ fn o2_what_does_not_build_and_why() {
     `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool
     the template `english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand

@@ -239,3 +239,8 @@ async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result
         }
     }
 }
+
+/// The example of docs/sweeping.md compiles.
+#[cfg(all(doctest, feature = "fs"))]
+#[doc = include_str!("../docs/sweeping.md")]
+struct Page;

@@ -59,11 +59,11 @@ impl Plan {
             anchor: None,
             report: Report::default(),
         };
-        let Some(Found { tokens, certainty, anchor, has_replaced }) = found else { return plan };
+        let Some(Found { tokens, certainty, anchor, has_replaced, seen }) = found else { return plan };
         let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
         // The rounds are read only where something is replaced again, or the pass is triggered.
-        let mut all = has_replaced.then(|| All::of(conversation, session.meter(), &ledger));
+        let mut all = has_replaced.then(|| All::of(conversation, session.meter(), &ledger, &seen));
         if let Some(all) = &all {
             planner.repeat(all);
         }
@@ -75,7 +75,7 @@ impl Plan {
         let (usage, drift) = (anchor.map(|anchor| anchor.usage), anchor.and_then(|anchor| ledger.drift(anchor)));
         planner.report.tokens = Some(TokenCount { counted, certainty, threshold, usage, drift });
         if counted > threshold && certainty == Certainty::Counted {
-            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger));
+            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
             planner.decide(all, counted);
         }
         planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
@@ -86,6 +86,7 @@ impl Plan {
         let settled = planner.settled;
         ledger.settle(settled);
         drop(ledger);
+        session.meter().end_pass(seen);
         plan
     }
 }

@@ -298,11 +298,19 @@ impl<'a> Planner<'a> {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
+        let bytes = texts.each_ref().map(|text| text.len() as u64);
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
-        let is_shorter = texts.iter().all(|text| (text.len() as u64) < decision.bytes.before);
-        let tokens = if is_shorter { texts.iter().map(|text| meter.text(text)).max() } else { None };
+        let is_shorter = bytes.iter().all(|bytes| *bytes < decision.bytes.before);
+        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long: it is longer by a
+        // digest, which takes no more tokens than it has bytes.
+        let fits = meter.counts_at_most_bytes() && bytes[1] <= tokens_before;
+        let tokens = is_shorter.then(|| {
+            let first = meter.text(&texts[0]);
+            let second = if fits { first + bytes[1].saturating_sub(bytes[0]) } else { meter.text(&texts[1]) };
+            first.max(second)
+        });
         let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
-            if texts[1].len() as u64 >= decision.bytes.before {
+            if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
                 self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
             }

@@ -173,6 +173,11 @@ impl Meter {
         self.counter.effort() == Effort::Free
     }
 
+    /// Whether it is known that no text has more tokens than bytes.
+    pub(crate) fn counts_at_most_bytes(&self) -> bool {
+        self.counter.effort() == Effort::AtMostBytes
+    }
+
     /// What a text costs that has been counted already.
     pub(crate) fn known(&self, print: Fingerprint) -> Option<u64> {
         self.cache.get(print)
@@ -233,7 +238,7 @@ impl Meter {
         tools: &[Value],
         limit: u64,
     ) -> Option<u64> {
-        if self.counter.effort() != Effort::AtMostBytes {
+        if !self.counts_at_most_bytes() {
             return None;
         }
         let mut bound: u64 = tools.iter().map(|tool| Text::Of(tool).bytes()).sum();

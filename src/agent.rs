@@ -248,7 +248,10 @@ impl Agent {
         let is_error = output.is_error;
         let (mut parts, interrupted) = output.into_parts().await;
         let is_error = is_error || interrupted.is_some();
-        parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
+        if let Some(error) = interrupted {
+            let shown = self.show_failure(call, ToolOutput::error(error.to_string())).await;
+            parts.extend(shown.into_parts().await.0);
+        }
         Message::tool(call, parts, is_error)
     }
 

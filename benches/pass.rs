@@ -5,8 +5,6 @@
 // A bench that can't be set up has failed, and it prints.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-mod support;
-
 use std::alloc::System;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -17,9 +15,10 @@ use offcut::format::{Conversation, Messages, OpenAiChat, PartRef, Piece};
 use offcut::report::Outcome;
 use offcut::tokens::{CountTokens, Tiktoken};
 use offcut::{Report, Settings, ToolCall, ToolPolicy, ToolReduction};
+use offcut_benches::texts::{Numbers, code, json as json_text};
+use offcut_benches::{fastest, is_bench, is_wanted, time};
 use serde_json::{Map, Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use support::{Numbers, code, fastest, is_bench, is_wanted, json as json_text, time};
 use tokio::runtime::Runtime;
 
 #[global_allocator]

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value};
 
-use crate::content::{Part, ToolCall, ToolError, ToolOutput};
+use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Message, Messages, Plain};
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};

@@ -1,5 +1,8 @@
 //! Truncation of whole results, rule by rule (T1–T9, T14).
 
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{builder, call, lines, memory, stored, text};

@@ -16,7 +16,7 @@ pub use error::BuildError;
 pub use file::SettingsError;
 pub use policy::ToolPolicy;
 pub(crate) use policy::{Hooks, Policy};
-pub use values::{Length, Limit, OnOffloadError, TokenCounter};
+pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
@@ -44,6 +44,8 @@ pub struct Settings {
     /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`. Up to 8 safe segments, see
     /// [`Key`](crate::backend::Key).
     pub root_dir: String,
+    /// What stored content is named by: the `<id>` of these paths.
+    pub names: Names,
     /// Results are never truncated.
     pub skip_truncation: bool,
     /// The clear pass does nothing.
@@ -100,6 +102,7 @@ impl Default for Settings {
         Self {
             backend_url: None,
             root_dir: String::new(),
+            names: Names::CallId,
             skip_truncation: false,
             skip_clear: false,
             read_file_tool_name: Some("read_file".into()),
@@ -154,6 +157,7 @@ impl Settings {
     #[must_use]
     pub fn recommended() -> Self {
         Self {
+            names: Names::Short,
             max_length_for_trunc: Limit::Bytes(8_000),
             preview_above: Some(1_500),
             preview: Preview::Mixed,

@@ -12,7 +12,7 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BeforeModel, BuildError, Builder, Language, Length, Limit, OnOffloadError, Report, Settings, TokenCounter,
+    BeforeModel, BuildError, Builder, Language, Length, Limit, Names, OnOffloadError, Report, Settings, TokenCounter,
     ToolPolicy, ToolReduction,
 };
 use serde_json::json;
@@ -28,6 +28,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     let expected = json!({
         "backend": null,
         "root_dir": "",
+        "names": "call_id",
         "skip_truncation": false,
         "skip_clear": false,
         "read_file_tool_name": "read_file",
@@ -55,7 +56,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
 
     let default = Settings::default();
-    assert_eq!(default.root_dir, "");
+    assert_eq!((default.root_dir.as_str(), default.names), ("", Names::CallId));
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
     assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
@@ -81,6 +82,7 @@ fn o3_presets() {
     expected.clear_retention_suffix_limit = 3;
     assert_eq!(Settings::anthropic(), expected);
     let mut expected = Settings::default();
+    expected.names = Names::Short;
     expected.max_length_for_trunc = Limit::Bytes(8_000);
     expected.preview_above = Some(1_500);
     expected.preview = Preview::Mixed;
@@ -104,6 +106,7 @@ fn settings_survive_json() {
     let json = json!({
         "backend": "memory:",
         "root_dir": "agent-1",
+        "names": "short",
         "skip_truncation": true,
         "skip_clear": true,
         "read_file_tool_name": false,
@@ -480,8 +483,9 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 23] = [
+    let setters: [(&str, Set); 24] = [
         ("root_dir", |b| b.root_dir("agent")),
+        ("names", |b| b.names(Names::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),

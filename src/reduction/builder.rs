@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
 use crate::backend::Backend;
-use crate::config::{BuildError, Hooks, Length, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::config::{BuildError, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -178,6 +178,12 @@ impl Builder {
     /// See [`Settings::root_dir`].
     pub fn root_dir(mut self, prefix: impl Into<String>) -> Self {
         self.settings.root_dir = prefix.into();
+        self
+    }
+
+    /// See [`Settings::names`].
+    pub fn names(mut self, names: Names) -> Self {
+        self.settings.names = names;
         self
     }
 

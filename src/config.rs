@@ -1,5 +1,6 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
+mod cost_aware;
 mod error;
 mod file;
 mod policy;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
+pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
 pub use policy::ToolPolicy;
@@ -85,6 +87,9 @@ pub struct Settings {
     pub clear_target_tokens: Option<u64>,
     /// The arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
+    /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether or not the pass is triggered;
+    /// `None` leaves them until it is. Not together with `clear_target_tokens`.
+    pub cost_aware: Option<CostAware>,
     /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its most.
     pub keep_errors: bool,
     /// What to do when the store fails.
@@ -120,6 +125,7 @@ impl Default for Settings {
             clear_at_least_tokens: 0,
             clear_target_tokens: None,
             clear_tool_inputs: false,
+            cost_aware: None,
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
             language: Language::English,

@@ -12,7 +12,9 @@ use offcut::handler::{Detail, Handled, Replacement};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::testkit::{Fault, Faulty};
-use offcut::{Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{
+    Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+};
 
 const TOOL: &str = "grep";
 /// As long, so that whatever is reckoned with it is too.
@@ -183,7 +185,6 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
         comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
     skip_truncation, the other way
         comes: p1.rs (400 lines)
-    names, which are short already
     skip_clear
         old: p1.rs (300 lines)
         older: p1.rs (299 lines)
@@ -219,7 +220,7 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     let rows: [(&str, Global); 23] = [
         ("root_dir", |b| b.root_dir("agent-1")),
-        ("names, which are short already", |b| b.names(Names::Short)),
+        ("names, of ids that are short already", |b| b.names(Names::Short)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
         ("read_file_tool_name = false", |b| b.read_file_tool_name(None)),
@@ -274,6 +275,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/agent-1/clear/old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://all/agent-1/clear/older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 43 "memory://all/agent-1/clear/last"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
+    names, of ids that are short already
     skip_clear
         old: p1.rs (300 lines)
         older: p1.rs (299 lines)

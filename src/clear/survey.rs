@@ -42,7 +42,7 @@ impl<'c> Survey<'c> {
     ) -> Self {
         meter.begin_pass();
         // The last request ended where the last assistant turn begins.
-        let last_turn = request.last_usage.and_then(|_| last_turn(conversation));
+        let last_turn = request.last_usage.and_then(|_| last_turn(conversation)).map(|(message, _)| message);
         let anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
         let from = anchor.map_or(0, |anchor| anchor.last_turn);
         let tools = if anchor.is_some() { &[] } else { request.tools };

@@ -9,7 +9,9 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
 use crate::backend::Backend;
-use crate::config::{BuildError, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::config::{
+    BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy,
+};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -308,6 +310,12 @@ impl Builder {
     /// See [`Settings::clear_tool_inputs`].
     pub fn clear_tool_inputs(mut self, clear: bool) -> Self {
         self.settings.clear_tool_inputs = clear;
+        self
+    }
+
+    /// See [`Settings::cost_aware`].
+    pub fn cost_aware(mut self, rule: impl Into<Option<CostAware>>) -> Self {
+        self.settings.cost_aware = rule.into();
         self
     }
 

@@ -87,6 +87,8 @@ pub struct Settings {
     pub clear_target_tokens: Option<u64>,
     /// The arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
+    /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and says what was done.
+    pub clear_tool_inputs_above: usize,
     /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether or not the pass is triggered;
     /// `None` leaves them until it is. Not together with `clear_target_tokens`.
     pub cost_aware: Option<CostAware>,
@@ -125,6 +127,7 @@ impl Default for Settings {
             clear_at_least_tokens: 0,
             clear_target_tokens: None,
             clear_tool_inputs: false,
+            clear_tool_inputs_above: 0,
             cost_aware: None,
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
@@ -170,6 +173,8 @@ impl Settings {
             preview_length: Length::curve(8.0, 0.65, 7_000),
             stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
+            clear_tool_inputs: true,
+            clear_tool_inputs_above: 800,
             ..Self::default()
         }
     }

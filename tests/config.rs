@@ -46,6 +46,7 @@ fn l11_the_defaults_are_the_documented_ones() {
         "clear_at_least_tokens": 0,
         "clear_target_tokens": null,
         "clear_tool_inputs": false,
+        "clear_tool_inputs_above": 0,
         "cost_aware": null,
         "keep_errors": true,
         "on_offload_error": "keep_original",
@@ -67,7 +68,8 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert_eq!(default.token_counter, TokenCounter::O200kBase);
     assert_eq!((default.max_tokens_for_clear, default.clear_retention_suffix_limit), (30_000, 1));
     assert_eq!((default.clear_at_least_tokens, default.clear_target_tokens), (0, None));
-    assert!(!default.clear_tool_inputs && default.keep_errors && default.cost_aware.is_none());
+    assert_eq!((default.clear_tool_inputs, default.clear_tool_inputs_above), (false, 0));
+    assert!(default.keep_errors && default.cost_aware.is_none());
     assert_eq!((default.on_offload_error, default.language), (OnOffloadError::KeepOriginal, Language::English));
     assert!(default.tool_config.is_empty());
 }
@@ -90,6 +92,8 @@ fn o3_presets() {
     expected.preview_length = Length::curve(8.0, 0.65, 7_000);
     expected.stub_length = Length::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
+    expected.clear_tool_inputs = true;
+    expected.clear_tool_inputs_above = 800;
     assert_eq!(Settings::recommended(), expected);
     for settings in [Settings::default(), Settings::eino(), Settings::anthropic(), Settings::recommended()] {
         let reduction = ToolReduction::builder()
@@ -125,6 +129,7 @@ fn settings_survive_json() {
         "clear_at_least_tokens": 7,
         "clear_target_tokens": 3,
         "clear_tool_inputs": true,
+        "clear_tool_inputs_above": 11,
         "cost_aware": {
             "above": 9,
             "at_least_tokens": 8,
@@ -505,7 +510,7 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 25] = [
+    let setters: [(&str, Set); 26] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("names", |b| b.names(Names::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
@@ -525,6 +530,7 @@ fn every_setter_has_an_effect() {
         ("clear_at_least_tokens", |b| b.clear_at_least_tokens(5)),
         ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
+        ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
         ("cost_aware", |b| b.cost_aware(CostAware::default())),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| b.on_offload_error(OnOffloadError::Fail)),

@@ -279,6 +279,7 @@ impl<'a> Planner<'a> {
         }
         let text = Text::of_arguments(call.is.arguments).read();
         let reason = match () {
+            () if text.len() <= self.session.settings().clear_tool_inputs_above => Some(Reason::WithinLimit),
             () if call.is.is_signed => Some(Reason::Signed),
             () if hint_in_arguments(&text).is_some_and(|hint| self.liner.is_ours(&hint)) => Some(Reason::AlreadyHint),
             () => None,

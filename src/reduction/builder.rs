@@ -313,6 +313,12 @@ impl Builder {
         self
     }
 
+    /// See [`Settings::clear_tool_inputs_above`].
+    pub fn clear_tool_inputs_above(mut self, bytes: usize) -> Self {
+        self.settings.clear_tool_inputs_above = bytes;
+        self
+    }
+
     /// See [`Settings::cost_aware`].
     pub fn cost_aware(mut self, rule: impl Into<Option<CostAware>>) -> Self {
         self.settings.cost_aware = rule.into();

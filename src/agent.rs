@@ -220,7 +220,7 @@ impl Agent {
         for _ in 0..self.max_model_calls {
             for middleware in &self.middlewares {
                 let mut conversation = Messages::new(&Plain, messages);
-                let mut turn = BeforeModel { conversation: &mut conversation, tools: &self.schemas, last_usage };
+                let mut turn = BeforeModel { tools: &self.schemas, last_usage, ..BeforeModel::new(&mut conversation) };
                 middleware.before_model(&mut turn).await?;
             }
             let reply =

@@ -318,6 +318,45 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     assert_eq!(stored(&store).await[1].1, long);
 }
 
+/// Two ids for which a short name is the same.
+fn ids_of_one_short_name() -> [String; 2] {
+    use sha2::Digest;
+    let mut known = std::collections::HashMap::new();
+    let ids = (0..).map(|n| format!("call_of_a_provider_{n}"));
+    ids.into_iter()
+        .find_map(|id| {
+            let digest = sha2::Sha256::digest(id.as_bytes());
+            let number = u64::from_be_bytes(digest[..8].try_into().unwrap()) % 1_000_000;
+            known.insert(number, id.clone()).map(|before| [before, id])
+        })
+        .unwrap()
+}
+
+#[tokio::test]
+async fn l1_short_names_that_are_the_same_never_overwrite() {
+    let store = memory();
+    let reduction = small(&store).names(offcut::Names::Short).max_tokens_for_clear(10).build().unwrap();
+    let (ids, contents) = (ids_of_one_short_name(), [lines(500), lines(600)]);
+    let mut messages = Vec::new();
+    for (id, content) in ids.iter().zip(&contents) {
+        let shown = reduction.truncate(&call(id, "f"), content.clone()).await.unwrap();
+        messages.push(shown.report.decisions[0].locations[0].clone());
+        let streamed = ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(content.clone().into()))]));
+        let again = reduction.truncate(&call(id, "f"), streamed).await.unwrap();
+        assert_eq!(again.report.decisions[0].locations[0], messages[messages.len() - 1], "and the same is there once");
+    }
+    let mut history = ids.iter().zip(&contents).flat_map(|(id, content)| common::round(id, "f", content.clone()));
+    let mut history: Vec<_> = history.by_ref().chain(common::round("last", "f", "ok")).collect();
+    let report = common::clear(&reduction, &mut history).await;
+    let cleared = report.decisions[..2].iter().map(|decision| decision.locations[0].clone());
+    let all: Vec<_> = messages.into_iter().chain(cleared).collect();
+    for (location, content) in all.iter().zip(contents.iter().cycle()) {
+        assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), content.as_bytes());
+    }
+    let names: Vec<usize> = all.iter().map(|location| location.as_str().rsplit('/').next().unwrap().len()).collect();
+    assert_eq!(names, [6, 6 + 17, 6, 6 + 17]);
+}
+
 #[tokio::test]
 async fn ids_that_repeat_never_overwrite() {
     let store = memory();

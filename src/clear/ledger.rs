@@ -87,6 +87,8 @@ pub(crate) struct Ledger {
     unverified: HashSet<Fingerprint, AsItIs>,
     /// What was decided for good: deciding again costs more than knowing it.
     settled: HashMap<Fingerprint, Reason, AsItIs>,
+    /// What previews of whole results gain, in tokens: making one again costs more than knowing it.
+    gains: HashMap<Fingerprint, u64, AsItIs>,
     /// What was saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// What the last pass left: so many messages, of so many tokens.
@@ -140,6 +142,15 @@ impl Ledger {
     /// Why something is kept for good.
     pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
+    }
+
+    pub(super) fn record_gains(&mut self, gains: Vec<(Fingerprint, u64)>) {
+        self.gains.extend(gains);
+    }
+
+    /// What a preview gains, 0 if there is none.
+    pub(super) fn gain(&self, key: Fingerprint) -> Option<u64> {
+        self.gains.get(&key).copied()
     }
 
     pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {

@@ -41,20 +41,21 @@ pub(super) struct Found {
 }
 
 impl<'c> Survey<'c> {
+    /// What is known to be within `limit` tokens is not counted.
     pub(super) fn of(
         meter: &Meter,
         ledger: &Ledger,
         conversation: &'c dyn Conversation,
         request: Request<'c>,
-        threshold: u64,
+        limit: Option<u64>,
     ) -> Self {
         let seen = meter.begin_pass();
         // The last request ended where the last assistant turn begins.
-        let last_turn = request.last_usage.and_then(|_| last_turn(conversation));
+        let last_turn = request.last_usage.and_then(|_| last_turn(conversation)).map(|(message, _)| message);
         let anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
         let from = anchor.map_or(0, |anchor| anchor.last_turn);
         let tools = if anchor.is_some() { &[] } else { request.tools };
-        let limit = anchor.map_or(Some(threshold), |anchor| anchor.room(ledger, threshold));
+        let limit = limit.and_then(|limit| anchor.map_or(Some(limit), |anchor| anchor.room(ledger, limit)));
         let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
         let mut look = Look {
             meter,

@@ -84,7 +84,7 @@ pub(super) async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<
     let block = loop {
         match writer.read(range.clone()).await {
             Err(error) if attempt < ATTEMPTS => {
-                tracing::warn!(attempt, %error, "reading back what was written failed; trying again")
+                tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
             }
             answer => break answer?,
         }

@@ -48,7 +48,7 @@ impl Script {
     }
 
     pub(crate) fn number(&self, step: u64) -> u64 {
-        step + if step % 2 == 0 { self.first } else { self.first_of_its_own }
+        step + if step.is_multiple_of(2) { self.first } else { self.first_of_its_own }
     }
 
     fn call(&self, step: u64) -> ToolCall {
@@ -255,7 +255,7 @@ async fn verify_shown(reduction: &ToolReduction, shown: &str, original: &str, ta
     }
     let Some(location) = Hint::parse(shown).and_then(|hint| hint.location) else {
         tally.lost += 1;
-        return tally.problem(format!("neither shown nor stored: {:.60}", original));
+        return tally.problem(format!("neither shown nor stored: {original:.60}"));
     };
     match read(reduction, &location).await {
         Read::Bytes(bytes) if bytes == original.as_bytes() => {}

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Location, Put, Writer, hex};
 use crate::session::Session;
-use crate::store::{BLOCK, Id, Name, Phase, Target, key};
+use crate::store::{self, BLOCK, By, Id, Name, Phase, Target, key};
 
 /// The place of one stored text of a result.
 pub(super) struct Place {
@@ -51,7 +51,7 @@ impl Place {
         let is_taken = match (&name, &spool) {
             (Some(name), None) => {
                 let key = key(roots, Phase::Truncate, name);
-                if writer.finish(&key).await? != Put::Taken {
+                if store::name(backend, writer, &key, By::Finish).await? != Put::Taken {
                     return Ok(Saved::at(backend.locate(&key)));
                 }
                 true

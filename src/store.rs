@@ -356,9 +356,14 @@ impl Stored {
     }
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest.
+/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
+/// be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
-    if is_reserved(id) { digest(id.as_bytes()) } else { Id::of_call(id).name_of(id.as_bytes()).file() }
+    let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_like_a_digest || is_reserved(id) {
+        return digest(id.as_bytes());
+    }
+    Id::of_call(id).name_of(id.as_bytes()).file()
 }
 
 #[cfg(test)]

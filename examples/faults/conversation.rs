@@ -48,7 +48,7 @@ impl Script {
     }
 
     pub(crate) fn number(&self, step: u64) -> u64 {
-        step + if step % 2 == 0 { self.first } else { self.first_of_its_own }
+        step + if step.is_multiple_of(2) { self.first } else { self.first_of_its_own }
     }
 
     fn call(&self, step: u64) -> ToolCall {
@@ -255,7 +255,7 @@ async fn verify_shown(reduction: &ToolReduction, shown: &str, original: &str, ta
     }
     let Some(location) = Hint::parse(shown).and_then(|hint| hint.location) else {
         tally.lost += 1;
-        return tally.problem(format!("neither shown nor stored: {:.60}", original));
+        return tally.problem(format!("neither shown nor stored: {original:.60}"));
     };
     match read(reduction, &location).await {
         Read::Bytes(bytes) if bytes == original.as_bytes() => {}
@@ -329,5 +329,78 @@ fn text_of(content: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::backend::Fs;
+
+    use super::*;
+
+    /// A conversation over a store in a directory, to which `harm` does something, and what the checker says then.
+    async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
+        let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
+        let store = Fs::open(home.path()).unwrap();
+        let reduction = reduction(store.clone(), OnOffloadError::Fail).unwrap();
+        let mut conversation = Conversation::new(Script::new(originals, 0, 20), Vec::new());
+        while !conversation.is_over() {
+            conversation.go_on(&reduction, Duration::from_secs(60), |_, _| ()).await.unwrap();
+        }
+        let shown = Hint::parse(&text_of(&conversation.messages[9]["content"])).unwrap();
+        harm(&mut conversation, shown.location.unwrap().as_str());
+        conversation.verify(&reduction).await;
+        verify_all(&store, originals, &mut conversation.tally).await.unwrap();
+        conversation.tally
+    }
+
+    #[tokio::test]
+    async fn what_is_as_it_should_be_holds() {
+        let tally = harmed(|_, _| ()).await;
+        assert!(tally.holds(), "{tally:?}");
+        assert_eq!(tally.results, 20);
+        assert!(tally.writes > 25, "results and arguments: {}", tally.writes);
+        assert_eq!(Tally::from_json(&tally.to_json()), Some(tally));
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_is_found() {
+        let tally = harmed(|conversation, _| conversation.messages[9]["content"] = json!("result 4 of 5\n")).await;
+        assert_eq!((tally.lost, tally.holds()), (1, false));
+    }
+
+    #[tokio::test]
+    async fn what_leads_to_nothing_is_found() {
+        let tally = harmed(|_, location| std::fs::remove_file(location).unwrap()).await;
+        assert_eq!((tally.dangling, tally.holds()), (2, false), "the report's word and the hint");
+    }
+
+    #[tokio::test]
+    async fn what_was_overwritten_is_found() {
+        let other = Originals { seed: 5 }.result(7);
+        let tally = harmed(|_, location| std::fs::write(location, other).unwrap()).await;
+        assert_eq!((tally.overwritten, tally.lost, tally.half_written), (1, 1, 0));
+    }
+
+    #[tokio::test]
+    async fn what_is_half_written_is_found() {
+        let half = |_: &mut Conversation, location: &str| {
+            let file = std::fs::OpenOptions::new().write(true).open(location).unwrap();
+            file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+        };
+        assert_eq!(harmed(half).await.half_written, 1);
+    }
+
+    #[tokio::test]
+    async fn a_failure_without_a_word_is_found() {
+        let (store, originals) = (offcut::testkit::Faulty::new(Fs::temporary().unwrap()), Originals { seed: 5 });
+        store.fault_on_every_write(offcut::testkit::Fault::Fail(ErrorKind::Full));
+        let reduction = reduction(store, OnOffloadError::KeepOriginal).unwrap();
+        let mut conversation = Conversation::new(Script::new(originals, 9, 1), Vec::new());
+        let call = conversation.script.call(0);
+        let (_, mut report) = conversation.truncate(&reduction, &call).await.unwrap();
+        assert_eq!((conversation.note(&report, Some(0)), conversation.tally.hidden), (1, 0));
+        report.decisions[0].error = None;
+        assert_eq!((conversation.note(&report, Some(0)), conversation.tally.hidden), (0, 1));
     }
 }

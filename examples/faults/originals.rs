@@ -70,7 +70,7 @@ impl Originals {
     pub(crate) fn arguments(self, number: u64) -> String {
         let mut numbers = Numbers::new(!self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
         let mut patch = String::new();
-        for _ in 0..40 {
+        for _ in 0..60 {
             let _ = write!(patch, " replace_{:x}", numbers.below(1 << 40));
         }
         format!(r#"{{"number":{number},"of":"{:x}","patch":"{patch}"}}"#, self.seed)

@@ -65,7 +65,10 @@ pub mod tokens;
 mod tool;
 mod truncate;
 
-pub use config::{BuildError, Length, Limit, OnOffloadError, Settings, SettingsError, TokenCounter, ToolPolicy};
+pub use config::{
+    BuildError, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, Settings, SettingsError,
+    TokenCounter, ToolPolicy,
+};
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::Error;
 pub use hint::Language;

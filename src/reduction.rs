@@ -63,7 +63,7 @@ impl ToolReduction {
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
-    /// else, and what it decided stays its own. An id that is no safe name is replaced by its digest.
+    /// else, and what it decided stays its own. An id that is no safe name, or looks like a digest, is replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -137,7 +137,8 @@ impl ToolReduction {
     ///
     /// As [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
-        let request = Request { tools: turn.tools, last_usage: turn.last_usage };
+        let BeforeModel { tools, last_usage, cache_is_cold, .. } = *turn;
+        let request = Request { tools, last_usage, cache_is_cold };
         let mut report = pass(&self.session, &self.ledger, turn.conversation, request).await?;
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };

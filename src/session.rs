@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::config::{Policy, Settings};
+use crate::config::{Names, Policy, Settings};
 use crate::content::ToolCall;
 use crate::handler::{GenId, PostProcess, guard};
 use crate::hint::{Language, Prose};
@@ -96,10 +96,22 @@ impl Session {
 
     /// What the call's result is stored under in `phase`, and what a callback did wrong that was to say so.
     pub(crate) fn id_of(&self, phase: Phase, id: &str, call: impl FnOnce() -> ToolCall) -> (Id, Option<String>) {
-        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (Id::of_call(id), None) };
+        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (self.id_of_call(id), None) };
         match guard("the callback that names ids", || generate(&call())) {
-            Ok(given) => Id::given_or(&given, id),
-            Err(error) => (Id::of_call(id), Some(error.to_string())),
+            Ok(given) => self.given_id(&given, id),
+            Err(error) => (self.id_of_call(id), Some(error.to_string())),
+        }
+    }
+
+    /// The id that a user's code gave, or the call's where it is no safe name; then with what is wrong.
+    pub(crate) fn given_id(&self, given: &str, call: &str) -> (Id, Option<String>) {
+        Id::given_or(given, || self.id_of_call(call))
+    }
+
+    fn id_of_call(&self, id: &str) -> Id {
+        match self.settings().names {
+            Names::CallId => Id::of_call(id),
+            Names::Short => Id::short_of_call(id),
         }
     }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, is_safe_segment};
 
@@ -26,6 +27,11 @@ pub(crate) const DIGEST_EXAMPLE: &str = "0123456789abcdef";
 /// The longest id, in bytes, that a callback or a handler gives.
 const MAX_GIVEN: usize = 200;
 
+/// Shorter call ids, in bytes, are names already that cost no more than a short one.
+const MIN_TO_SHORTEN: usize = 13;
+/// What the digits of a short name count up to: six of them cost two tokens.
+const SHORT_NAMES: u64 = 1_000_000;
+
 /// What a result is stored under: the id of its call, or one that a user's code gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
@@ -39,8 +45,19 @@ impl Id {
         Self { text: id.to_owned(), is_given: false }
     }
 
+    /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as one id may come twice: what
+    /// comes second is named with the digest of its content.
+    pub(crate) fn short_of_call(id: &str) -> Self {
+        if id.len() < MIN_TO_SHORTEN {
+            return Self::of_call(id);
+        }
+        let digest = Sha256::digest(id.as_bytes());
+        let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Self { text: format!("{:06}", number % SHORT_NAMES), is_given: false }
+    }
+
     /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
-    pub(crate) fn given_or(given: &str, call: &str) -> (Self, Option<String>) {
+    pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_safe_segment(given) {
             return (Self { text: given.to_owned(), is_given: true }, None);
         }
@@ -48,7 +65,7 @@ impl Id {
             "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-'; the call's was used",
             serde_json::Value::from(given.get(..given.floor_char_boundary(MAX_ID)).unwrap_or_default())
         );
-        (Self::of_call(call), Some(problem))
+        (call(), Some(problem))
     }
 
     /// Whether user's code gave it.
@@ -339,9 +356,14 @@ impl Stored {
     }
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest.
+/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
+/// be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
-    if is_reserved(id) { digest(id.as_bytes()) } else { Id::of_call(id).name_of(id.as_bytes()).file() }
+    let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_like_a_digest || is_reserved(id) {
+        return digest(id.as_bytes());
+    }
+    Id::of_call(id).name_of(id.as_bytes()).file()
 }
 
 #[cfg(test)]
@@ -361,6 +383,16 @@ mod tests {
         assert_eq!(id_name("call_1").file(), "call_1");
         assert_eq!(id_name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
         assert_eq!(id_name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
+    }
+
+    #[test]
+    fn short_names_are_of_long_ids() {
+        let short = |id: &str| Id::short_of_call(id).name_of(b"content").file();
+        assert_eq!((short("call_12").as_str(), short("toolu_012345").as_str()), ("call_12", "toolu_012345"));
+        let name = short("toolu_01A09q90qw90lq917835lq9");
+        assert_eq!((name.as_str(), name.len()), ("317589", 6));
+        assert_eq!(short("../../../etc/cron.d/x").len(), 6, "an id that is no safe name makes digits that are one");
+        assert_eq!(short("../x"), digest(b"content"));
     }
 
     #[test]

@@ -53,6 +53,12 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     if settings.max_tokens_for_clear == 0 {
         return Err(BuildError::ZeroLimit { field: "max_tokens_for_clear", instead: "skip_clear", tool: None });
     }
+    if let Some(rule) = settings.cost_aware {
+        rule.check()?;
+        if settings.clear_target_tokens.is_some() {
+            return Err(BuildError::CostAwareWithTarget);
+        }
+    }
     match settings.clear_target_tokens {
         Some(target) if target > settings.max_tokens_for_clear => {
             Err(BuildError::TargetAboveThreshold { target, threshold: settings.max_tokens_for_clear })

@@ -73,9 +73,23 @@ impl Place {
     }
 }
 
-/// Some of what `writer` was given, at least a byte.
+/// How often a writer is asked for what it was given.
+const ATTEMPTS: usize = 8;
+
+/// Some of what `writer` was given, at least a byte. Once a store has failed that may be the only copy, so it is asked for again
+/// whatever the store says.
 pub(super) async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<Bytes, BackendError> {
-    let block = writer.read(range.start..range.end.min(range.start + BLOCK)).await?;
+    let range = range.start..range.end.min(range.start + BLOCK);
+    let mut attempt = 1;
+    let block = loop {
+        match writer.read(range.clone()).await {
+            Err(error) if attempt < ATTEMPTS => {
+                tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
+            }
+            answer => break answer?,
+        }
+        attempt += 1;
+    };
     if block.is_empty() {
         return Err(BackendError::new(ErrorKind::Other, "the store gave back less than was written: it is broken"));
     }

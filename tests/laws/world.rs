@@ -1,6 +1,7 @@
 //! Stores and settings that a conversation is driven with.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,10 @@ use offcut::handler::{Handled, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::testkit::Faulty;
-use offcut::{BuildError, Builder, Length, Limit, OnOffloadError, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{
+    BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, TokenCounter,
+    ToolCall, ToolPolicy, ToolReduction,
+};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;
@@ -34,6 +38,9 @@ pub(crate) struct Setup {
     pub(crate) at_least: u64,
     /// Of the threshold.
     pub(crate) target_percent: Option<u64>,
+    /// Where there is no target: what is expected of rewrites.
+    pub(crate) cost_aware: Option<CostAware>,
+    pub(crate) names: Names,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
     pub(crate) language: Language,
@@ -104,10 +111,51 @@ pub(crate) struct Tools {
     pub(crate) grep_lengths: Option<(usize, usize)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
-    Memory,
-    Fs,
+/// Makes a place for stores, of a kind: the same in every call but for what is stored.
+pub(crate) type Store = fn() -> Box<dyn Home>;
+
+/// What stores lie in, gone with it.
+pub(crate) trait Home: fmt::Debug + Send + Sync {
+    /// The store of this name. It names its content alike in all homes of a kind.
+    fn open(&self, name: &str) -> Arc<dyn Backend>;
+
+    /// Where all of them are, if that is a directory.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The n-th write from now on fails, after it was done if `is_done`: what lies below the stores, if anything does.
+    fn fault(&self, _nth: u64, _is_done: bool) {}
+
+    /// Takes back what was to fail.
+    fn heal(&self) {}
+}
+
+#[derive(Debug)]
+struct InMemory;
+
+impl Home for InMemory {
+    fn open(&self, name: &str) -> Arc<dyn Backend> {
+        Arc::new(Memory::named(name).unwrap())
+    }
+}
+
+pub(crate) fn memory() -> Box<dyn Home> {
+    Box::new(InMemory)
+}
+
+impl Home for TempDir {
+    fn open(&self, name: &str) -> Arc<dyn Backend> {
+        Arc::new(Fs::open(self.path().join(name)).unwrap().shown_as(format!("/stores/{name}")))
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(self.path())
+    }
+}
+
+pub(crate) fn files() -> Box<dyn Home> {
+    Box::new(tempfile::tempdir().unwrap())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,10 +189,20 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         any::<bool>(),
         any::<bool>(),
     );
+    let cost_aware = (0_usize..2_000, 0_u64..500, 0.0_f64..30.0, 0.0_f64..1.0);
+    let cost_aware = option::weighted(0.4, cost_aware).prop_map(|rule| {
+        rule.map(|(above, at_least_tokens, calls, cached)| CostAware {
+            above,
+            at_least_tokens,
+            prices: Prices { fresh: 1.0, cached },
+            expected_calls: ExpectedCalls { at_least: calls, per_call: 0.5 },
+        })
+    });
     let mode =
         prop_oneof![Just(OnOffloadError::KeepOriginal), Just(OnOffloadError::PreviewOnly), Just(OnOffloadError::Fail)];
     let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
-    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>());
+    let names = prop_oneof![Just(Names::CallId), Just(Names::Short)];
+    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>(), names, cost_aware);
     let grep = option::weighted(0.4, (0_usize..2_000, 0_usize..300));
     let tools =
         (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(|(elsewhere, whole, stays, grep_lengths)| Tools {
@@ -160,7 +218,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     all.prop_map(move |(counter, lengths, previews, clear, others, tools, handlers)| {
         let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
         let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
-        let (language, has_reader, mode, root, session) = others;
+        let (language, has_reader, mode, root, session, names, cost_aware) = others;
         Setup {
             store,
             counter,
@@ -173,6 +231,8 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
             keep,
             at_least,
             target_percent,
+            cost_aware: cost_aware.filter(|_| target_percent.is_none()),
+            names,
             keep_errors,
             clear_inputs,
             language,
@@ -191,24 +251,15 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) stores: [Faulty<Arc<dyn Backend>>; 2],
-    /// What the stores lie in.
-    pub(crate) home: Option<TempDir>,
+    pub(crate) home: Box<dyn Home>,
     /// How many decisions were reported.
     pub(crate) decisions: Arc<AtomicU64>,
 }
 
 impl World {
     pub(crate) fn new(setup: Setup) -> Self {
-        let home = (setup.store == Store::Fs).then(|| tempfile::tempdir().unwrap());
-        let open = |name: &str| -> Faulty<Arc<dyn Backend>> {
-            let store: Arc<dyn Backend> = match &home {
-                // As hints show it, a store is in the same place in every run.
-                Some(home) => Arc::new(Fs::open(home.path().join(name)).unwrap().shown_as(format!("/stores/{name}"))),
-                None => Arc::new(Memory::named(name).unwrap()),
-            };
-            Faulty::new(store)
-        };
-        let stores = ["one", "two"].map(open);
+        let home = (setup.store)();
+        let stores = ["one", "two"].map(|name| Faulty::new(home.open(name)));
         Self { setup, stores, home, decisions: Arc::default() }
     }
 
@@ -248,6 +299,8 @@ impl World {
             .clear_retention_suffix_limit(self.setup.keep)
             .clear_at_least_tokens(self.setup.at_least)
             .clear_target_tokens(self.setup.target_percent.map(|percent| self.setup.threshold * percent / 100))
+            .cost_aware(self.setup.cost_aware)
+            .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)
             .language(self.setup.language)
@@ -290,7 +343,7 @@ impl World {
         all
     }
 
-    /// Every path under the home of the stores, relative to it; none for stores in memory.
+    /// Every path under the home of the stores, relative to it; none for stores that are elsewhere.
     pub(crate) fn paths(&self) -> Vec<String> {
         fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
             for entry in at.read_dir().unwrap() {
@@ -302,8 +355,8 @@ impl World {
             }
         }
         let mut found = Vec::new();
-        if let Some(home) = &self.home {
-            walk(home.path(), home.path(), &mut found);
+        if let Some(home) = self.home.path() {
+            walk(home, home, &mut found);
         }
         found.sort();
         found

@@ -26,7 +26,7 @@ use serde_json::json;
 use super::generate::{Id, ids};
 use super::text::{Kind, Text, texts};
 use super::world::{preview as strategies, words};
-use super::{Violation, block_on, hold, require};
+use super::{STORE, Violation, block_on, hold, require};
 
 /// A streamed result, and everything that may change what becomes of it.
 #[derive(Clone, Debug)]
@@ -205,14 +205,13 @@ impl Case {
         }
     }
 
-    /// A reduction over a store of its own.
-    async fn world(&self) -> (Memory, ToolReduction) {
-        let store = Memory::named("t").unwrap();
-        let reduction = self.reduction(store.clone(), OnOffloadError::KeepOriginal);
+    /// A reduction over a store.
+    async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
+        let reduction = self.reduction(Arc::clone(store), OnOffloadError::KeepOriginal);
         if self.is_taken {
             reduction.truncate(&self.call(), "something else\n".repeat(self.limit * 20)).await.unwrap();
         }
-        (store, reduction)
+        reduction
     }
 }
 
@@ -225,7 +224,7 @@ struct Became {
     decision: Decision,
 }
 
-async fn became(store: &Memory, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
+async fn became(store: &dyn Backend, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
     let entries: Vec<_> = store.list().try_collect().await.unwrap();
     let mut stored = BTreeMap::new();
     for entry in entries {
@@ -253,13 +252,17 @@ fn hints_first(part: Part) -> Part {
 }
 
 async fn whole(case: &Case, output: ToolOutput) -> Became {
-    let (store, reduction) = case.world().await;
+    let home = STORE();
+    let store = home.open("t");
+    let reduction = case.over(&store).await;
     let shown = reduction.truncate(&case.call(), output).await.unwrap();
-    became(&store, shown.parts, shown.interrupted, &shown.report).await
+    became(&*store, shown.parts, shown.interrupted, &shown.report).await
 }
 
 async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
-    let (store, reduction) = case.world().await;
+    let home = STORE();
+    let store = home.open("t");
+    let reduction = case.over(&store).await;
     let mut shown = reduction.truncate_stream(&case.call(), case.output(chunks));
     let mut items = Vec::new();
     while let Some(item) = shown.next().await {
@@ -267,7 +270,7 @@ async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
     }
     let report = shown.report().unwrap().clone();
     let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    became(&store, parts.into_iter().map(hints_first).collect(), error, &report).await
+    became(&*store, parts.into_iter().map(hints_first).collect(), error, &report).await
 }
 
 fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation> {
@@ -336,7 +339,9 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     // The others speak at the end.
     let case = Case { strategy: Preview::HeadTail, ..case };
-    let (_, reduction) = case.world().await;
+    // One that answers at once.
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let reduction = case.over(&store).await;
     let preview = reduction.settings().preview_length.at_most();
     let feed = Feed::default();
     let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));

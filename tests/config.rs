@@ -89,7 +89,7 @@ fn o3_presets() {
     expected.max_length_for_trunc = Limit::Bytes(8_000);
     expected.preview_above = Some(1_500);
     expected.preview = Preview::Mixed;
-    expected.preview_length = Length::curve(8.0, 0.65, 7_000);
+    expected.preview_length = Length::curve(8.0, 0.68, 7_000);
     expected.stub_length = Length::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
     expected.clear_tool_inputs = true;

@@ -160,7 +160,8 @@ impl Settings {
     }
 
     /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
-    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes.
+    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, long arguments of calls
+    /// too; stored content has short names.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
     #[must_use]
@@ -170,7 +171,7 @@ impl Settings {
             max_length_for_trunc: Limit::Bytes(8_000),
             preview_above: Some(1_500),
             preview: Preview::Mixed,
-            preview_length: Length::curve(8.0, 0.65, 7_000),
+            preview_length: Length::curve(8.0, 0.68, 7_000),
             stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
             clear_tool_inputs: true,

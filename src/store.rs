@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, is_safe_segment};
 
-pub(crate) use swept::{By, FOLDERS, Other, is_reserved, is_same, name, put, read, swept, unswept};
+pub(crate) use swept::{By, Other, is_reserved, is_same, name, put, read, swept, unswept};
 
 /// The longest call id, in bytes, that is used as a name.
 const MAX_ID: usize = 64;
@@ -96,13 +96,16 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    fn folder(self) -> &'static str {
+    const fn folder(self) -> &'static str {
         match self {
             Self::Truncate => "trunc",
             Self::Clear => "clear",
         }
     }
 }
+
+/// The folders of stored content, one for each phase.
+pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
 /// The prefix under which one session stores, in whichever backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,11 +126,10 @@ impl Roots {
 
     /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
-        let name = key.as_str().strip_prefix(&self.prefix).and_then(|rest| {
-            [Phase::Truncate, Phase::Clear]
-                .iter()
-                .find_map(|phase| rest.strip_prefix(phase.folder())?.strip_prefix('/'))
-        });
+        let name = key
+            .as_str()
+            .strip_prefix(&self.prefix)
+            .and_then(|rest| FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/')));
         name.is_some_and(|name| !name.contains('/'))
     }
 }

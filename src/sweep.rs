@@ -56,11 +56,34 @@ use self::plan::{Holdings, Judge};
 use self::policy::LEAST_GRACE;
 use crate::backend::{Backend, BackendError, ErrorKind, Key};
 use crate::session::Session;
-use crate::store::{BLOCK, longest_key, media_type, swept};
+use crate::store::{BLOCK, longest_key, media_type, swept, unswept};
 
 pub use live::{Live, LiveError};
 pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
+
+/// Where what is stored under `key` is once it was swept; `None` for what is no key of stored content.
+///
+/// ```
+/// use offcut::backend::Key;
+/// use offcut::sweep::{origin_of, place_of};
+///
+/// let key = Key::new("chat-42/trunc/call_1")?;
+/// let place = place_of(&key).expect("stored content");
+/// assert_eq!(place.as_str(), "chat-42/swept/trunc/call_1");
+/// assert_eq!(origin_of(&place), Some(key));
+/// # Ok::<(), offcut::backend::KeyError>(())
+/// ```
+#[must_use]
+pub fn place_of(key: &Key) -> Option<Key> {
+    swept(key)
+}
+
+/// What was swept to `key`: the inverse of [`place_of`].
+#[must_use]
+pub fn origin_of(key: &Key) -> Option<Key> {
+    unswept(key)
+}
 
 /// One store of the configuration, and what it holds.
 struct Swept {
@@ -216,3 +239,8 @@ async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result
         }
     }
 }
+
+/// The example of docs/sweeping.md compiles.
+#[cfg(all(doctest, feature = "fs"))]
+#[doc = include_str!("../docs/sweeping.md")]
+struct Page;

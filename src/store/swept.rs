@@ -11,28 +11,24 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::BLOCK;
+use super::{BLOCK, FOLDERS};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
 
 /// The segment before the phase of a key that was swept. No session and no root may end in it.
 const SWEPT: &str = "swept";
-/// The folders of stored content.
-pub(crate) const FOLDERS: [&str; 2] = ["trunc", "clear"];
 
 /// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases apart.
 pub(crate) fn is_reserved(segment: &str) -> bool {
     segment.eq_ignore_ascii_case(SWEPT)
 }
 
-/// A key of stored content in its parts: what comes before the phase, empty or ending in a slash; phase and name.
+/// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the rest.
 fn parts(key: &Key) -> Option<(&str, &str)> {
     let key = key.as_str();
-    let (folders, name) = key.rsplit_once('/')?;
-    let (prefix, phase) = folders.rsplit_once('/').map_or(("", folders), |(_, phase)| {
-        let prefix = key.len() - name.len() - phase.len() - 1;
-        (&key[..prefix], phase)
-    });
-    FOLDERS.contains(&phase).then_some((prefix, &key[prefix.len()..]))
+    let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
+    let phase_end = slashes.next()?;
+    let phase_at = slashes.next().map_or(0, |slash| slash + 1);
+    FOLDERS.contains(&&key[phase_at..phase_end]).then(|| key.split_at(phase_at))
 }
 
 fn is_swept(prefix: &str) -> bool {

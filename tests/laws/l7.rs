@@ -11,14 +11,9 @@ use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::{Value, json};
 
-use super::drive::Run;
-use super::generate::Who;
-use super::output::Known;
-use super::pass::pass;
-use super::shadow::Shadow;
+use super::pass::pass_over;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, block_on, hold, require};
 
@@ -172,44 +167,28 @@ fn malformed_parts() -> impl Strategy<Value = Value> {
     prop_oneof![8 => nearly, 1 => values()]
 }
 
-/// A pass over nothing but such messages, and one that answers them.
-fn pass_over<F: Wire<Message = Value>>(wire: F, setup: Setup, mut messages: Vec<Value>) -> Result<(), Violation> {
-    messages.push(wire.say(Who::Assistant, ".".into(), 0));
-    let mut run = Run {
-        messages,
-        shadow: Shadow::default(),
-        known: Known::default(),
-        lost: Default::default(),
-        writes: Vec::new(),
-    };
-    for (at, message) in run.messages.iter().enumerate() {
-        run.shadow.append(wire, at, message, None);
-    }
-    block_on(pass(wire, &Real::new(World::new(setup)), &mut run, false))
-}
-
 #[test]
 fn l7_no_message_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed(), 1..8));
-    hold(60, cases, |(setup, messages)| pass_over(OpenAiChat, setup, messages));
+    hold(60, cases, |(setup, messages)| block_on(pass_over(OpenAiChat, setup, messages)));
 }
 
 #[test]
 fn l7_no_item_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_items(), 1..8));
-    hold(15, cases, |(setup, items)| pass_over(Responses, setup, items));
+    hold(15, cases, |(setup, items)| block_on(pass_over(Responses, setup, items)));
 }
 
 #[test]
 fn l7_no_block_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_blocks(), 1..6));
-    hold(15, cases, |(setup, messages)| pass_over(Anthropic, setup, messages));
+    hold(15, cases, |(setup, messages)| block_on(pass_over(Anthropic, setup, messages)));
 }
 
 #[test]
 fn l7_no_part_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_parts(), 1..6));
-    hold(15, cases, |(setup, contents)| pass_over(Gemini, setup, contents));
+    hold(15, cases, |(setup, contents)| block_on(pass_over(Gemini, setup, contents)));
 }
 
 /// Numbers at the ends of what is possible.

@@ -148,7 +148,7 @@ impl Root {
         for (end, _) in key.rmatch_indices('/') {
             let is_ours = self.dir.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
                 #[cfg(unix)]
-                let is_private = cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777 == 0o700;
+                let is_private = cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
                 #[cfg(not(unix))]
                 let is_private = true;
                 metadata.is_dir() && is_private

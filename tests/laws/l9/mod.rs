@@ -20,7 +20,7 @@ use offcut::{
 };
 use proptest::collection::vec;
 use proptest::option;
-use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::json;
 
 use super::generate::{Id, ids};
@@ -30,27 +30,27 @@ use super::{STORE, Violation, block_on, hold, require};
 
 /// A streamed result, and everything that may change what becomes of it.
 #[derive(Clone, Debug)]
-struct Case {
-    id: Id,
+pub(crate) struct Case {
+    pub(crate) id: Id,
     /// Whether the id's own name holds other content.
-    is_taken: bool,
-    pieces: Vec<Piece>,
+    pub(crate) is_taken: bool,
+    pub(crate) pieces: Vec<Piece>,
     /// The sizes of the chunks, over and over.
-    chunks: Vec<usize>,
+    pub(crate) chunks: Vec<usize>,
     /// Whether the tool fails at the end.
-    breaks_off: bool,
-    limit: usize,
-    counter: Option<Counter>,
-    preview: usize,
-    strategy: Preview,
+    pub(crate) breaks_off: bool,
+    pub(crate) limit: usize,
+    pub(crate) counter: Option<Counter>,
+    pub(crate) preview: usize,
+    pub(crate) strategy: Preview,
     /// Results within the limit are previewed above so many bytes.
-    above: Option<usize>,
-    language: Language,
+    pub(crate) above: Option<usize>,
+    pub(crate) language: Language,
 }
 
 /// What a limit in tokens counts with.
 #[derive(Clone, Copy, Debug)]
-enum Counter {
+pub(crate) enum Counter {
     Estimate,
     Words,
     /// White space costs nothing.
@@ -58,9 +58,10 @@ enum Counter {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+pub(crate) enum Piece {
     /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are one text.
     Bytes(Text, Vec<(usize, u8)>),
+    Raw(Vec<u8>),
     Text(Text),
     Json(Text),
     Media(usize),
@@ -81,6 +82,7 @@ impl Piece {
                 }
                 vec![Chunk::Bytes(bytes.into())]
             }
+            Self::Raw(bytes) => vec![Chunk::Bytes(bytes.clone().into())],
             Self::Text(text) => vec![Chunk::Part(Part::Text(text.render()))],
             Self::Json(text) => vec![Chunk::Part(Part::Json(json!({ "rows": text.render() })))],
             Self::Media(length) => {
@@ -108,6 +110,7 @@ fn pieces() -> impl Strategy<Value = Piece> {
         1 => Just(Piece::Link),
         1 => (0_usize..5_000).prop_map(Piece::Opaque),
         1 => many,
+        1 => vec(any::<u8>(), 0..3_000).prop_map(Piece::Raw),
     ]
 }
 
@@ -277,7 +280,7 @@ fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation>
     require(is == should, "T2", || format!("{of} is {is:#?}\ninstead of {should:#?}"))
 }
 
-async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
+pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
     let is_text = case.whole().iter().all(|chunk| match chunk {
         Chunk::Bytes(bytes) => std::str::from_utf8(bytes).is_ok(),
         Chunk::Part(_) => true,

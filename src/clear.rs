@@ -8,6 +8,7 @@ mod given;
 mod known;
 mod ledger;
 mod lines;
+mod pays;
 mod plan;
 mod rewrite;
 mod survey;
@@ -40,6 +41,8 @@ pub struct Request<'a> {
     /// The input tokens that the provider counted for the last request, cached ones included. With it, the pass counts only what
     /// came since.
     pub last_usage: Option<u64>,
+    /// Whether the provider has nothing of the last request in its cache any more: see [`BeforeModel`](crate::BeforeModel).
+    pub cache_is_cold: bool,
 }
 
 /// What a pass is going to do. Nothing is stored and nothing is changed yet.
@@ -48,8 +51,8 @@ pub struct Plan {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
     edits: Vec<Edit>,
-    /// The tokens before the pass.
-    counted: u64,
+    /// How many of the edits are taken.
+    choice: Choice,
     /// What the count was anchored to.
     anchor: Option<Anchor>,
     report: Report,
@@ -209,7 +212,7 @@ struct Ready {
 }
 
 /// Takes the oldest until the target is reached, and says whether that is worth a pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Choice {
     target: Option<u64>,
     at_least: u64,
@@ -220,6 +223,11 @@ struct Choice {
 impl Choice {
     fn new(settings: &Settings, counted: u64) -> Self {
         Self { target: settings.clear_target_tokens, at_least: settings.clear_at_least_tokens, left: counted, gain: 0 }
+    }
+
+    /// Takes all of them.
+    fn all() -> Self {
+        Self { target: None, at_least: 0, left: 0, gain: 0 }
     }
 
     fn is_enough(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
+mod cost_aware;
 mod error;
 mod file;
 mod policy;
@@ -12,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
+pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
 pub use policy::ToolPolicy;
 pub(crate) use policy::{Hooks, Policy};
-pub use values::{Length, Limit, OnOffloadError, TokenCounter};
+pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
@@ -44,6 +46,8 @@ pub struct Settings {
     /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`. Up to 8 safe segments, see
     /// [`Key`](crate::backend::Key).
     pub root_dir: String,
+    /// What stored content is named by: the `<id>` of these paths.
+    pub names: Names,
     /// Results are never truncated.
     pub skip_truncation: bool,
     /// The clear pass does nothing.
@@ -83,6 +87,11 @@ pub struct Settings {
     pub clear_target_tokens: Option<u64>,
     /// The arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
+    /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and says what was done.
+    pub clear_tool_inputs_above: usize,
+    /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether or not the pass is triggered;
+    /// `None` leaves them until it is. Not together with `clear_target_tokens`.
+    pub cost_aware: Option<CostAware>,
     /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its most.
     pub keep_errors: bool,
     /// What to do when the store fails.
@@ -100,6 +109,7 @@ impl Default for Settings {
         Self {
             backend_url: None,
             root_dir: String::new(),
+            names: Names::CallId,
             skip_truncation: false,
             skip_clear: false,
             read_file_tool_name: Some("read_file".into()),
@@ -117,6 +127,8 @@ impl Default for Settings {
             clear_at_least_tokens: 0,
             clear_target_tokens: None,
             clear_tool_inputs: false,
+            clear_tool_inputs_above: 0,
+            cost_aware: None,
             keep_errors: true,
             on_offload_error: OnOffloadError::KeepOriginal,
             language: Language::English,
@@ -148,18 +160,22 @@ impl Settings {
     }
 
     /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
-    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes.
+    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, long arguments of calls
+    /// too; stored content has short names.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
     #[must_use]
     pub fn recommended() -> Self {
         Self {
+            names: Names::Short,
             max_length_for_trunc: Limit::Bytes(8_000),
             preview_above: Some(1_500),
             preview: Preview::Mixed,
-            preview_length: Length::curve(8.0, 0.65, 7_000),
+            preview_length: Length::curve(8.0, 0.68, 7_000),
             stub_length: Length::Bytes(100),
             max_tokens_for_clear: 60_000,
+            clear_tool_inputs: true,
+            clear_tool_inputs_above: 800,
             ..Self::default()
         }
     }

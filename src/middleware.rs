@@ -81,12 +81,15 @@ pub struct BeforeModel<'a> {
     pub tools: &'a [Value],
     /// The input tokens that the provider counted for the last request, cached ones included.
     pub last_usage: Option<u64>,
+    /// Whether the provider has nothing of the last request in its cache any more: it has expired, or the model is another. Then
+    /// a rewrite costs nothing, and the [cost-aware pass](crate::Settings::cost_aware) makes it.
+    pub cache_is_cold: bool,
 }
 
 impl<'a> BeforeModel<'a> {
     /// A turn of which nothing is known but the messages.
     pub fn new(conversation: &'a mut dyn Conversation) -> Self {
-        Self { conversation, tools: &[], last_usage: None }
+        Self { conversation, tools: &[], last_usage: None, cache_is_cold: false }
     }
 }
 
@@ -96,6 +99,7 @@ impl fmt::Debug for BeforeModel<'_> {
             .field("messages", &self.conversation.len())
             .field("tools", &self.tools.len())
             .field("last_usage", &self.last_usage)
+            .field("cache_is_cold", &self.cache_is_cold)
             .finish()
     }
 }

@@ -16,6 +16,8 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// What the clear pass counted; `None` in a truncation.
     pub tokens: Option<TokenCount>,
+    /// What the cost-aware pass reckoned with; `None` where there is no whole result that it could make a preview of.
+    pub outlook: Option<Outlook>,
     /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
     pub post_process_error: Option<String>,
 }
@@ -49,6 +51,20 @@ pub struct TokenCount {
     /// How many more tokens the provider counted for the last request than the pass before it did; negative if fewer. `None` if
     /// either of them did not count that request.
     pub drift: Option<i64>,
+}
+
+/// What the cost-aware pass expects of the rewrite that pays most, or costs least. It makes it if that is above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Outlook {
+    /// The model calls expected to follow the coming one.
+    pub calls: f64,
+    /// The tokens that the rewrite saves at least, in the coming call and in each of those.
+    pub saves: u64,
+    /// How much dearer it makes the coming call, by the prices set; negative if that gets cheaper at once.
+    pub costs: f64,
+    /// What is expected of it in all: `calls · cached · saves - costs`.
+    pub pays: f64,
 }
 
 /// What a number of tokens is.
@@ -134,6 +150,8 @@ pub enum Outcome {
     Cleared,
     /// It was old and stored already: replaced by a hint at where it is.
     Shortened,
+    /// It was whole, and a preview is expected to pay: stored, and replaced by a hint with a preview.
+    Previewed,
     /// It was replaced before, and the loop handed in the original again: replaced by the same bytes.
     Repeated,
     /// The rewriter replaced it, and it is stored as a whole.
@@ -167,6 +185,8 @@ pub enum Reason {
     Handler,
     /// A hint would not be shorter.
     NoGain,
+    /// A preview of it is not expected to pay, yet.
+    DoesNotPay,
     /// The pass reached its target before its turn came.
     TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.

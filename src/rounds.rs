@@ -35,13 +35,13 @@ pub(crate) struct CallSite<'c> {
     round: usize,
 }
 
-/// Where the last assistant turn begins. Allocates nothing.
-pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
+/// Where the last assistant turn begins, and how many have begun. Allocates nothing.
+pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<(usize, usize)> {
     let mut turns = Turns::default();
     for message in 0..conversation.len() {
         conversation.visit(message, &mut |piece| turns.see(message, piece));
     }
-    turns.last
+    turns.last.map(|last| (last, turns.begun))
 }
 
 /// Assistant turns as they come: maximal runs of assistant items, which a result or a user item ends.

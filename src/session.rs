@@ -1,16 +1,16 @@
 //! What every part works with: the resolved configuration, and the prefix of one conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::config::{Policy, Settings};
+use crate::config::{Names, Policy, Settings};
 use crate::content::ToolCall;
 use crate::handler::{GenId, PostProcess, guard};
 use crate::hint::{Language, Prose};
 use crate::report::Report;
-use crate::store::{Id, Phase, Roots, Stored, session_segment};
+use crate::store::{Id, Phase, Roots, Stored, longest_key, session_segment};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
@@ -71,6 +71,20 @@ impl Session {
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
     }
 
+    /// All stores and their spools, each once.
+    pub(crate) fn stores(&self) -> Vec<Arc<dyn Backend>> {
+        let probe = longest_key(&self.roots, false);
+        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
+        let backends = policies.filter_map(|policy| policy.backend());
+        let (mut known, mut stores) = (HashSet::new(), Vec::new());
+        for store in backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool())) {
+            if known.insert((store.locate(&probe), store.identity())) {
+                stores.push(store);
+            }
+        }
+        stores
+    }
+
     pub(crate) fn policy(&self, tool: &str) -> &Policy {
         self.shared.policies.get(tool).unwrap_or(&self.shared.default)
     }
@@ -82,10 +96,22 @@ impl Session {
 
     /// What the call's result is stored under in `phase`, and what a callback did wrong that was to say so.
     pub(crate) fn id_of(&self, phase: Phase, id: &str, call: impl FnOnce() -> ToolCall) -> (Id, Option<String>) {
-        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (Id::of_call(id), None) };
+        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (self.id_of_call(id), None) };
         match guard("the callback that names ids", || generate(&call())) {
-            Ok(given) => Id::given_or(&given, id),
-            Err(error) => (Id::of_call(id), Some(error.to_string())),
+            Ok(given) => self.given_id(&given, id),
+            Err(error) => (self.id_of_call(id), Some(error.to_string())),
+        }
+    }
+
+    /// The id that a user's code gave, or the call's where it is no safe name; then with what is wrong.
+    pub(crate) fn given_id(&self, given: &str, call: &str) -> (Id, Option<String>) {
+        Id::given_or(given, || self.id_of_call(call))
+    }
+
+    fn id_of_call(&self, id: &str) -> Id {
+        match self.settings().names {
+            Names::CallId => Id::of_call(id),
+            Names::Short => Id::short_of_call(id),
         }
     }
 

@@ -45,7 +45,7 @@ async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
     let mut turn = BeforeModel { tools: &schemas, ..BeforeModel::new(&mut conversation) };
     assert!(
         reduction
-            .plan_for(turn.conversation, offcut::clear::Request { tools: &schemas, last_usage: None })
+            .plan_for(turn.conversation, offcut::clear::Request { tools: &schemas, ..Default::default() })
             .report()
             .is_change()
     );

@@ -12,8 +12,8 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BeforeModel, BuildError, Builder, Language, Length, Limit, OnOffloadError, Report, Settings, TokenCounter,
-    ToolPolicy, ToolReduction,
+    BeforeModel, BuildError, Builder, CostAware, Language, Length, Limit, Names, OnOffloadError, Report, Settings,
+    TokenCounter, ToolPolicy, ToolReduction,
 };
 use serde_json::json;
 
@@ -28,6 +28,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     let expected = json!({
         "backend": null,
         "root_dir": "",
+        "names": "call_id",
         "skip_truncation": false,
         "skip_clear": false,
         "read_file_tool_name": "read_file",
@@ -45,6 +46,8 @@ fn l11_the_defaults_are_the_documented_ones() {
         "clear_at_least_tokens": 0,
         "clear_target_tokens": null,
         "clear_tool_inputs": false,
+        "clear_tool_inputs_above": 0,
+        "cost_aware": null,
         "keep_errors": true,
         "on_offload_error": "keep_original",
         "language": "english",
@@ -55,7 +58,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
 
     let default = Settings::default();
-    assert_eq!(default.root_dir, "");
+    assert_eq!((default.root_dir.as_str(), default.names), ("", Names::CallId));
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
     assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
@@ -65,7 +68,8 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert_eq!(default.token_counter, TokenCounter::O200kBase);
     assert_eq!((default.max_tokens_for_clear, default.clear_retention_suffix_limit), (30_000, 1));
     assert_eq!((default.clear_at_least_tokens, default.clear_target_tokens), (0, None));
-    assert!(!default.clear_tool_inputs && default.keep_errors);
+    assert_eq!((default.clear_tool_inputs, default.clear_tool_inputs_above), (false, 0));
+    assert!(default.keep_errors && default.cost_aware.is_none());
     assert_eq!((default.on_offload_error, default.language), (OnOffloadError::KeepOriginal, Language::English));
     assert!(default.tool_config.is_empty());
 }
@@ -81,12 +85,15 @@ fn o3_presets() {
     expected.clear_retention_suffix_limit = 3;
     assert_eq!(Settings::anthropic(), expected);
     let mut expected = Settings::default();
+    expected.names = Names::Short;
     expected.max_length_for_trunc = Limit::Bytes(8_000);
     expected.preview_above = Some(1_500);
     expected.preview = Preview::Mixed;
-    expected.preview_length = Length::curve(8.0, 0.65, 7_000);
+    expected.preview_length = Length::curve(8.0, 0.68, 7_000);
     expected.stub_length = Length::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
+    expected.clear_tool_inputs = true;
+    expected.clear_tool_inputs_above = 800;
     assert_eq!(Settings::recommended(), expected);
     for settings in [Settings::default(), Settings::eino(), Settings::anthropic(), Settings::recommended()] {
         let reduction = ToolReduction::builder()
@@ -104,6 +111,7 @@ fn settings_survive_json() {
     let json = json!({
         "backend": "memory:",
         "root_dir": "agent-1",
+        "names": "short",
         "skip_truncation": true,
         "skip_clear": true,
         "read_file_tool_name": false,
@@ -121,6 +129,13 @@ fn settings_survive_json() {
         "clear_at_least_tokens": 7,
         "clear_target_tokens": 3,
         "clear_tool_inputs": true,
+        "clear_tool_inputs_above": 11,
+        "cost_aware": {
+            "above": 9,
+            "at_least_tokens": 8,
+            "prices": {"fresh": 3.5, "cached": 0.5},
+            "expected_calls": {"at_least": 4.5, "per_call": 0.0},
+        },
         "keep_errors": false,
         "on_offload_error": "preview_only",
         "language": "chinese",
@@ -152,6 +167,11 @@ fn settings_survive_json() {
 #[test]
 fn o2_what_does_not_build_and_why() {
     let of = |policy: ToolPolicy| builder(&memory()).tool("grep", policy);
+    let priced = |set: fn(&mut CostAware)| {
+        let mut rule = CostAware::default();
+        set(&mut rule);
+        builder(&memory()).cost_aware(rule)
+    };
     let long = "segment/".repeat(9);
     let cases = [
         ToolReduction::builder(),
@@ -170,6 +190,11 @@ fn o2_what_does_not_build_and_why() {
         of(ToolPolicy::new().preview_length(50_000)),
         of(ToolPolicy::new().max_length_for_trunc(Limit::tokens(5_000))),
         builder(&memory()).clear_target_tokens(30_001),
+        builder(&memory()).clear_target_tokens(10_000).cost_aware(CostAware::default()),
+        priced(|rule| rule.prices.fresh = 0.0),
+        priced(|rule| rule.prices.cached = 1.3),
+        priced(|rule| rule.expected_calls.at_least = -1.0),
+        priced(|rule| rule.expected_calls.per_call = f64::NAN),
         builder(&memory()).root_dir("../up"),
         builder(&memory()).root_dir(long.trim_end_matches('/')),
         builder(&memory()).root_dir("x".repeat(401)),
@@ -215,12 +240,17 @@ fn o2_what_does_not_build_and_why() {
     `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `cost_aware` and `clear_target_tokens` are both set: leave one of them out
+    `cost_aware.prices.fresh` is no such number: set a price above 0
+    `cost_aware.prices.cached` is no such number: set a price of at least 0 and at most `fresh`
+    `cost_aware.expected_calls.at_least` is no such number: set at least 0
+    `cost_aware.expected_calls.per_call` is no such number: set at least 0
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: give the reader's name, or `None` so that hints name no tool
     the template `english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand
@@ -480,8 +510,9 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 23] = [
+    let setters: [(&str, Set); 26] = [
         ("root_dir", |b| b.root_dir("agent")),
+        ("names", |b| b.names(Names::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
@@ -499,6 +530,8 @@ fn every_setter_has_an_effect() {
         ("clear_at_least_tokens", |b| b.clear_at_least_tokens(5)),
         ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
+        ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
+        ("cost_aware", |b| b.cost_aware(CostAware::default())),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| b.on_offload_error(OnOffloadError::Fail)),
         ("language", |b| b.language(Language::Chinese)),

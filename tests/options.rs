@@ -12,7 +12,9 @@ use offcut::handler::{Detail, Handled, Replacement};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::testkit::{Fault, Faulty};
-use offcut::{Builder, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{
+    Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+};
 
 const TOOL: &str = "grep";
 /// As long, so that whatever is reckoned with it is too.
@@ -216,8 +218,9 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
 /// The rows that hold for all tools alike.
 #[tokio::test]
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
-    let rows: [(&str, Global); 22] = [
+    let rows: [(&str, Global); 25] = [
         ("root_dir", |b| b.root_dir("agent-1")),
+        ("names, of ids that are short already", |b| b.names(Names::Short)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
         ("read_file_tool_name = false", |b| b.read_file_tool_name(None)),
@@ -231,6 +234,8 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         ("clear_at_least_tokens", |b| b.clear_at_least_tokens(100_000)),
         ("clear_target_tokens", |b| b.clear_target_tokens(1_000)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
+        ("clear_tool_inputs_above, too long", |b| b.clear_tool_inputs(true).clear_tool_inputs_above(314)),
+        ("clear_tool_inputs_above, a byte less", |b| b.clear_tool_inputs(true).clear_tool_inputs_above(313)),
         ("on_offload_error, store fine", |b| b.on_offload_error(OnOffloadError::Fail)),
         ("language", |b| b.language(Language::Chinese)),
         ("templates", |b| b.template(Language::English, Sentence::Cleared, "{tool} said {bytes} bytes.")),
@@ -272,6 +277,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/agent-1/clear/old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://all/agent-1/clear/older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 43 "memory://all/agent-1/clear/last"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
+    names, of ids that are short already
     skip_clear
         old: p1.rs (300 lines)
         older: p1.rs (299 lines)
@@ -314,6 +320,12 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     clear_target_tokens
         last: p1.rs (100 lines)
     clear_tool_inputs
+        message 0: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/old-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 2: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/error-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 4: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/older-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 6: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/last-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+    clear_tool_inputs_above, too long
+    clear_tool_inputs_above, a byte less
         message 0: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/old-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
         message 2: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/error-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
         message 4: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/older-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)

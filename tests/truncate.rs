@@ -1,5 +1,8 @@
 //! Truncation of whole results, rule by rule (T1–T9, T14).
 
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{builder, call, lines, memory, stored, text};
@@ -166,17 +169,46 @@ async fn t4_many_small_texts_are_stored_as_one() {
 
     // Every text can be had back from what is stored.
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
+    parts.remove(50);
+    assert_eq!(texts_in(&content).into_iter().map(Part::from).collect::<Vec<_>>(), parts);
+}
+
+/// The texts that were stored as one.
+fn texts_in(content: &str) -> Vec<&str> {
     let (manifest, mut rest) = content.split_once('\n').unwrap();
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap();
-    let mut back = Vec::new();
+    let mut texts = Vec::new();
     for length in manifest["offcut_parts"].as_array().unwrap() {
-        let (part, tail) = rest.split_at(length.as_u64().unwrap() as usize);
-        back.push(Part::from(part));
+        let (text, tail) = rest.split_at(length.as_u64().unwrap() as usize);
+        texts.push(text);
         rest = tail.strip_prefix('\n').unwrap();
     }
     assert_eq!(rest, "");
-    parts.remove(50);
-    assert_eq!(back, parts);
+    texts
+}
+
+#[tokio::test]
+async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let texts: Vec<String> = (0..400).map(|n| format!("part {n}")).collect();
+    let parts: Vec<Part> = texts.iter().map(|text| Part::from(text.as_str())).collect();
+    let whole = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
+    let back = texts_in(&content);
+    assert_eq!(back.len(), 257);
+    assert_eq!(back[..256], texts[..256]);
+    assert_eq!(back[256], texts[256..].join("\n"));
+
+    let chunks = stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part))));
+    let streamed = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(chunks));
+    assert_eq!(ToolOutput::from(streamed).into_parts().await.0.len(), whole.parts.len());
+    assert_eq!(store.len(), 1, "the same is stored");
+
+    // Within the limit nothing is touched.
+    let parts: Vec<Part> = (0..400).map(|_| Part::from("a")).collect();
+    let whole = reduction.truncate(&call("b", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    assert_eq!(whole.parts, parts);
 }
 
 #[tokio::test]
@@ -284,6 +316,45 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     let hint = Hint::parse(text(&shown.parts)).unwrap();
     assert!(hint.notes.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1"));
     assert_eq!(stored(&store).await[1].1, long);
+}
+
+/// Two ids for which a short name is the same.
+fn ids_of_one_short_name() -> [String; 2] {
+    use sha2::Digest;
+    let mut known = std::collections::HashMap::new();
+    let ids = (0..).map(|n| format!("call_of_a_provider_{n}"));
+    ids.into_iter()
+        .find_map(|id| {
+            let digest = sha2::Sha256::digest(id.as_bytes());
+            let number = u64::from_be_bytes(digest[..8].try_into().unwrap()) % 1_000_000;
+            known.insert(number, id.clone()).map(|before| [before, id])
+        })
+        .unwrap()
+}
+
+#[tokio::test]
+async fn l1_short_names_that_are_the_same_never_overwrite() {
+    let store = memory();
+    let reduction = small(&store).names(offcut::Names::Short).max_tokens_for_clear(10).build().unwrap();
+    let (ids, contents) = (ids_of_one_short_name(), [lines(500), lines(600)]);
+    let mut messages = Vec::new();
+    for (id, content) in ids.iter().zip(&contents) {
+        let shown = reduction.truncate(&call(id, "f"), content.clone()).await.unwrap();
+        messages.push(shown.report.decisions[0].locations[0].clone());
+        let streamed = ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(content.clone().into()))]));
+        let again = reduction.truncate(&call(id, "f"), streamed).await.unwrap();
+        assert_eq!(again.report.decisions[0].locations[0], messages[messages.len() - 1], "and the same is there once");
+    }
+    let mut history = ids.iter().zip(&contents).flat_map(|(id, content)| common::round(id, "f", content.clone()));
+    let mut history: Vec<_> = history.by_ref().chain(common::round("last", "f", "ok")).collect();
+    let report = common::clear(&reduction, &mut history).await;
+    let cleared = report.decisions[..2].iter().map(|decision| decision.locations[0].clone());
+    let all: Vec<_> = messages.into_iter().chain(cleared).collect();
+    for (location, content) in all.iter().zip(contents.iter().cycle()) {
+        assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), content.as_bytes());
+    }
+    let names: Vec<usize> = all.iter().map(|location| location.as_str().rsplit('/').next().unwrap().len()).collect();
+    assert_eq!(names, [6, 6 + 17, 6, 6 + 17]);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod replay;
 mod report;
 mod settings;
 mod transcript;
+mod units;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,9 @@ pub fn main() -> ExitCode {
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear),
         Command::Read(read) => commands::read::run(read, args.json),
+        Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
+        Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),
+        Command::Store(args::Store::Stat { store, location }) => commands::store::stat(store, location, args.json),
         Command::State(args::State::Apply(apply)) => commands::state::run(apply),
         Command::Config(args::Config::Default) => commands::config::default(args.json),
         Command::Config(args::Config::Check { file }) => commands::config::check(file, args.json),

@@ -3,6 +3,7 @@
 mod agent;
 mod card;
 mod figures;
+mod ids;
 mod store;
 mod table;
 #[cfg(test)]
@@ -121,6 +122,7 @@ async fn each(
 
 /// Replays one transcript: doing nothing, then each policy over a store of its own.
 async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &Ruler) -> Result<Replayed, Failure> {
+    let messages = ids::of_a_provider(messages);
     let (read, ruler) = (Read::of(&messages), ruler.for_another());
     let script = Script::new(&messages, &read, &ruler);
     let failed = |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));

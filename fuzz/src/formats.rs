@@ -1,11 +1,11 @@
 //! Messages of each wire format, as JSON, however malformed: seeing and replacing keep the format's contract, and a pass over them
 //! keeps L1 to L5 and L12.
 
-use offcut::OnOffloadError;
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::testkit;
+use offcut::{Names, OnOffloadError};
 use serde_json::Value;
 
 use crate::laws::pass::pass_over;
@@ -71,6 +71,8 @@ fn setup(settings: u8) -> Setup {
         keep: usize::from(is(3)),
         at_least: 0,
         target_percent: is(4).then_some(50),
+        cost_aware: None,
+        names: Names::CallId,
         keep_errors: is(5),
         clear_inputs: !is(6),
         language: if is(7) { Language::Chinese } else { Language::English },

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use super::given::NotDone;
 use super::ledger::{Origin, Put, lock, print_of_call, print_of_result};
-use super::{Action, Choice, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
+use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{ErrorKind, Location};
 use crate::config::OnOffloadError;
 use crate::content::Part;
@@ -31,9 +31,8 @@ impl Plan {
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
     /// stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
-        let Self { session, ledger, edits, counted, anchor, mut report } = self;
+        let Self { session, ledger, edits, mut choice, anchor, mut report } = self;
         let (mut ready, mut compared, mut unverified) = (Vec::new(), Vec::new(), Vec::new());
-        let mut choice = Choice::new(session.settings(), counted);
         let mut edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready));
         loop {
             // Nothing is compared, or stored, that is not needed to reach the target.

@@ -14,7 +14,7 @@ use crate::format::PartRef;
 use crate::handler::{ClearHandler, Detail, Handled, HandlerError, guard};
 use crate::report::{Change, Decision, Outcome, Reason};
 use crate::session::Session;
-use crate::store::{Id, Phase};
+use crate::store::Phase;
 use crate::tokens::Meter;
 
 impl Planner<'_> {
@@ -48,7 +48,7 @@ impl Planner<'_> {
             (Some(content), Some(backend)) => {
                 let (id, problem) = match &replacement.id {
                     None => self.session.id_of(Phase::Clear, &call.id, || call.clone()),
-                    Some(id) => Id::given_or(id, &call.id),
+                    Some(id) => self.session.given_id(id, &call.id),
                 };
                 decision.error = decision.error.take().or(problem);
                 let target = self.liner.target(&id, &id.name_of(content), content);

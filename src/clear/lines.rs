@@ -103,6 +103,15 @@ impl<'a> Liner<'a> {
         self.store(of, &name, content, draft)
     }
 
+    /// What a whole text becomes that is worth a preview, and no less yet.
+    pub(super) fn preview(&mut self, of: Source<'_>, text: &str) -> Line {
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        let preview = of.previewer.show(text, of.policy.preview_length.of(text.len() as u64)).0;
+        let mut draft = draft(of.tool, None, &content, preview);
+        draft.hint.kind = Kind::Truncated;
+        self.store(of, &of.id.name_of(text.as_bytes()), content, draft)
+    }
+
     /// What a call's arguments become.
     pub(super) fn arguments(&mut self, of: Source<'_>, content: Bytes) -> Line {
         let name = of.id.name_of(&content).arguments();

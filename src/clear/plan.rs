@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::known::{All, Known, part_bytes};
 use super::ledger::{Ledger, Put, lock};
 use super::lines::{Liner, Source};
+use super::pays::Previews;
 use super::survey::{Found, Survey};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
@@ -28,7 +29,7 @@ impl Plan {
         request: Request<'_>,
     ) -> Self {
         let found = session.clears().then(|| survey(session, ledger, conversation, request).count(session.meter()));
-        Self::of(session, ledger, conversation, found)
+        Self::of(session, ledger, conversation, request, found)
     }
 
     /// The same, but what takes long to count is counted where that stops nobody.
@@ -42,28 +43,31 @@ impl Plan {
             Some(survey) => Some(survey.count_elsewhere(session.meter()).await),
             None => None,
         };
-        Self::of(session, ledger, conversation, found)
+        Self::of(session, ledger, conversation, request, found)
     }
 
     fn of(
         session: &Session,
         ledger: &Arc<Mutex<Ledger>>,
         conversation: &dyn Conversation,
+        request: Request<'_>,
         found: Option<Found>,
     ) -> Self {
         let mut plan = Self {
             session: session.clone(),
             ledger: Arc::clone(ledger),
             edits: Vec::new(),
-            counted: 0,
+            choice: Choice::all(),
             anchor: None,
             report: Report::default(),
         };
-        let Some(Found { tokens, certainty, anchor, has_replaced }) = found else { return plan };
+        let Some(Found { tokens, certainty, anchor, has_replaced, seen }) = found else { return plan };
         let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
-        // The rounds are read only where something is replaced again, or the pass is triggered.
-        let mut all = has_replaced.then(|| All::of(conversation, session.meter(), &ledger));
+        // The rounds are read only where something is replaced again, costs are looked at, or the pass is triggered.
+        let cost_aware = session.settings().cost_aware;
+        let mut all =
+            (has_replaced || cost_aware.is_some()).then(|| All::of(conversation, session.meter(), &ledger, &seen));
         if let Some(all) = &all {
             planner.repeat(all);
         }
@@ -74,18 +78,26 @@ impl Plan {
         let threshold = session.settings().max_tokens_for_clear;
         let (usage, drift) = (anchor.map(|anchor| anchor.usage), anchor.and_then(|anchor| ledger.drift(anchor)));
         planner.report.tokens = Some(TokenCount { counted, certainty, threshold, usage, drift });
-        if counted > threshold && certainty == Certainty::Counted {
-            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger));
+        let previews = match (cost_aware, &all) {
+            (Some(rule), Some(all)) => planner.previews(rule, all, conversation, request),
+            _ => Previews::default(),
+        };
+        if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
+            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
             planner.decide(all, counted);
+            plan.choice = Choice::new(session.settings(), counted);
+        } else if let Some(all) = &all {
+            planner.put(&previews, all);
         }
         planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
-        plan.counted = counted;
         plan.anchor = anchor;
         plan.edits = planner.edits;
         plan.report = planner.report;
-        let settled = planner.settled;
+        let (settled, gains) = (planner.settled, planner.gains);
         ledger.settle(settled);
+        ledger.record_gains(gains);
         drop(ledger);
+        session.meter().end_pass(seen);
         plan
     }
 }
@@ -96,8 +108,10 @@ fn survey<'c>(
     conversation: &'c dyn Conversation,
     request: Request<'c>,
 ) -> Survey<'c> {
-    let threshold = session.settings().max_tokens_for_clear;
-    Survey::of(session.meter(), &lock(ledger), conversation, request, threshold)
+    let settings = session.settings();
+    // Who looks at costs has to know them, however little it is.
+    let limit = settings.cost_aware.is_none().then_some(settings.max_tokens_for_clear);
+    Survey::of(session.meter(), &lock(ledger), conversation, request, limit)
 }
 
 pub(super) struct Planner<'a> {
@@ -111,6 +125,8 @@ pub(super) struct Planner<'a> {
     pub(super) candidates: Vec<Candidate>,
     /// What will never be decided otherwise.
     settled: Vec<(Fingerprint, Reason)>,
+    /// What previews gain that were never made before.
+    pub(super) gains: Vec<(Fingerprint, u64)>,
     pub(super) liner: Liner<'a>,
 }
 
@@ -137,6 +153,7 @@ impl<'a> Planner<'a> {
             repeated: HashSet::new(),
             candidates: Vec::new(),
             settled: Vec::new(),
+            gains: Vec::new(),
             liner: Liner::new(session),
         }
     }
@@ -266,6 +283,7 @@ impl<'a> Planner<'a> {
         }
         let text = Text::of_arguments(call.is.arguments).read();
         let reason = match () {
+            () if text.len() <= self.session.settings().clear_tool_inputs_above => Some(Reason::WithinLimit),
             () if call.is.is_signed => Some(Reason::Signed),
             () if hint_in_arguments(&text).is_some_and(|hint| self.liner.is_ours(&hint)) => Some(Reason::AlreadyHint),
             () => None,
@@ -285,7 +303,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Makes the edit a candidate if it is a gain wherever its content ends up.
-    fn propose(
+    pub(super) fn propose(
         &mut self,
         mut decision: Decision,
         outcome: Outcome,
@@ -297,11 +315,19 @@ impl<'a> Planner<'a> {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
+        let bytes = texts.each_ref().map(|text| text.len() as u64);
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
-        let is_shorter = texts.iter().all(|text| (text.len() as u64) < decision.bytes.before);
-        let tokens = if is_shorter { texts.iter().map(|text| meter.text(text)).max() } else { None };
+        let is_shorter = bytes.iter().all(|bytes| *bytes < decision.bytes.before);
+        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long: it is longer by a
+        // digest, which takes no more tokens than it has bytes.
+        let fits = meter.counts_at_most_bytes() && bytes[1] <= tokens_before;
+        let tokens = is_shorter.then(|| {
+            let first = meter.text(&texts[0]);
+            let second = if fits { first + bytes[1].saturating_sub(bytes[0]) } else { meter.text(&texts[1]) };
+            first.max(second)
+        });
         let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
-            if texts[1].len() as u64 >= decision.bytes.before {
+            if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
                 self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
             }
@@ -319,7 +345,7 @@ impl<'a> Planner<'a> {
         self.candidates.push(Candidate { edit, gain: tokens_before - tokens });
     }
 
-    fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
+    pub(super) fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
         match outline.age(slot, self.session.settings().clear_retention_suffix_limit) {
             Age::Unanswered => Some(Reason::Unanswered),
             Age::Recent => Some(Reason::Recent),
@@ -336,8 +362,11 @@ impl<'a> Planner<'a> {
             self.settled.push((key, Reason::AlreadyHint));
             return Some(Reason::AlreadyHint);
         }
-        let is_short = known.bytes <= policy.preview_length.at_most() as u64;
-        (slot.head.is_error && policy.keep_errors && is_short).then_some(Reason::ShortError)
+        Self::is_short_error(slot, policy, known).then_some(Reason::ShortError)
+    }
+
+    pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, known: &Known) -> bool {
+        slot.head.is_error && policy.keep_errors && known.bytes <= policy.preview_length.at_most() as u64
     }
 }
 
@@ -359,7 +388,7 @@ pub(super) fn call_of(outline: &Outline<'_>, slot: &Slot<'_>) -> ToolCall {
     ToolCall::new(slot.head.id, outline.tool(slot), arguments.unwrap_or_default())
 }
 
-fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Decision {
+pub(super) fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Decision {
     Decision {
         tool: outline.tool(slot).to_owned(),
         call_id: slot.head.id.to_owned(),

@@ -66,7 +66,11 @@ struct Round {
 
 /// The rounds that hold what the plan clears.
 fn rounds(session: &Session, conversation: &dyn Conversation, plan: &Plan) -> Vec<Round> {
-    let is_done = |index: usize| plan.report.decisions[index].outcome.is_change();
+    // A preview leaves the round as it is.
+    let is_done = |index: usize| {
+        let outcome = plan.report.decisions[index].outcome;
+        outcome.is_change() && outcome != Outcome::Previewed
+    };
     let candidates = plan.edits.iter().filter_map(|edit| match edit.place {
         Place::Result { message, slot } if is_done(edit.decision) => Some((message, slot)),
         _ => None,

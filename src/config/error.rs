@@ -103,9 +103,21 @@ pub enum BuildError {
         /// The threshold in tokens.
         threshold: u64,
     },
+    /// A price, or a number of calls, that is none.
+    #[error("`cost_aware.{field}` is no such number: {instead}")]
+    NoPrice {
+        /// The field.
+        field: &'static str,
+        /// What to set.
+        instead: &'static str,
+    },
+    /// What a target leaves whole, the next pass would make previews of.
+    #[error("`cost_aware` and `clear_target_tokens` are both set: leave one of them out")]
+    CostAwareWithTarget,
     /// The prefix is no safe path.
     #[error(
-        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes: leave it empty, or use a name such as `agent-1`"
+        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a \
+         name such as `agent-1`"
     )]
     RootDir {
         /// What is wrong with it.

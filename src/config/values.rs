@@ -245,6 +245,21 @@ pub enum TokenCounter {
     Estimate,
 }
 
+/// What stored content is named by, behind `<root_dir>/trunc/` and `<root_dir>/clear/`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Names {
+    /// The call's id, as the provider made it.
+    #[default]
+    CallId,
+    /// Six digits, made of the call's id, in place of an id of over 12 bytes. The ids of most providers are random and cost
+    /// about 16 tokens wherever they stand; six digits cost 2. Two ids that get the same digits cost what a repeated id costs:
+    /// what is stored second has a digest of its content in its name too. That is rare within a conversation, so give each
+    /// its own [`session`](crate::ToolReduction::session).
+    Short,
+}
+
 /// What to do when the store fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

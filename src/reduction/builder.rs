@@ -9,7 +9,9 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
 use crate::backend::Backend;
-use crate::config::{BuildError, Hooks, Length, Limit, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy};
+use crate::config::{
+    BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy,
+};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -181,6 +183,12 @@ impl Builder {
         self
     }
 
+    /// See [`Settings::names`].
+    pub fn names(mut self, names: Names) -> Self {
+        self.settings.names = names;
+        self
+    }
+
     /// See [`Settings::skip_truncation`].
     pub fn skip_truncation(mut self, skip: bool) -> Self {
         self.settings.skip_truncation = skip;
@@ -302,6 +310,18 @@ impl Builder {
     /// See [`Settings::clear_tool_inputs`].
     pub fn clear_tool_inputs(mut self, clear: bool) -> Self {
         self.settings.clear_tool_inputs = clear;
+        self
+    }
+
+    /// See [`Settings::clear_tool_inputs_above`].
+    pub fn clear_tool_inputs_above(mut self, bytes: usize) -> Self {
+        self.settings.clear_tool_inputs_above = bytes;
+        self
+    }
+
+    /// See [`Settings::cost_aware`].
+    pub fn cost_aware(mut self, rule: impl Into<Option<CostAware>>) -> Self {
+        self.settings.cost_aware = rule.into();
         self
     }
 

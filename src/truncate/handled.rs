@@ -13,7 +13,7 @@ use crate::handler::{Detail, Handled, HandlerError, Replacement, TruncHandler, g
 use crate::hint::{Hint, Kind};
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
-use crate::store::{Id, Phase, Target};
+use crate::store::{Phase, Target};
 
 /// A whole result, as it came.
 struct Whole {
@@ -111,7 +111,7 @@ impl<'h> Handling<'h> {
     async fn save(&mut self, replacement: &Replacement, content: Bytes) -> Result<Location, BackendError> {
         let (id, problem) = match &replacement.id {
             None => self.session.id_of(Phase::Truncate, &self.call.id, || self.call.clone()),
-            Some(id) => Id::given_or(id, &self.call.id),
+            Some(id) => self.session.given_id(id, &self.call.id),
         };
         problem.into_iter().for_each(|problem| self.note(problem));
         // Truncation does not build without a backend.

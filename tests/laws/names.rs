@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use regex::Regex;
+use sha2::{Digest, Sha256};
 
 use super::world::World;
 use super::{Violation, require};
@@ -22,8 +23,18 @@ pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violati
     let is_digest = name.len() >= 16 && name[..16].bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let is_safe = |id: &&String| !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && !id.ends_with('.');
     let is_id = |id: &String| name.strip_prefix(id.as_str()).is_some_and(|rest| ending.is_match(rest));
-    let is_ours = is_digest && ending.is_match(&name[16..]) || ids.iter().filter(is_safe).any(is_id);
+    let is_short_id = |id: &String| id.len() > 12 && is_id(&short(id));
+    let is_ours = is_digest && ending.is_match(&name[16..])
+        || ids.iter().filter(is_safe).any(is_id)
+        || ids.iter().any(is_short_id);
     require(is_ours, "L6", hostile)
+}
+
+/// Six digits in place of a long id.
+fn short(id: &str) -> String {
+    let digest = Sha256::digest(id);
+    let number = u64::from_be_bytes(digest[..8].try_into().unwrap());
+    format!("{:06}", number % 1_000_000)
 }
 
 /// Whether the stores' directories hold what they should and nothing is outside of them.

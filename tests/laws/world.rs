@@ -13,7 +13,10 @@ use offcut::handler::{Handled, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::testkit::Faulty;
-use offcut::{BuildError, Builder, Length, Limit, OnOffloadError, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{
+    BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, TokenCounter,
+    ToolCall, ToolPolicy, ToolReduction,
+};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;
@@ -35,6 +38,9 @@ pub(crate) struct Setup {
     pub(crate) at_least: u64,
     /// Of the threshold.
     pub(crate) target_percent: Option<u64>,
+    /// Where there is no target: what is expected of rewrites.
+    pub(crate) cost_aware: Option<CostAware>,
+    pub(crate) names: Names,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
     pub(crate) language: Language,
@@ -183,10 +189,20 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         any::<bool>(),
         any::<bool>(),
     );
+    let cost_aware = (0_usize..2_000, 0_u64..500, 0.0_f64..30.0, 0.0_f64..1.0);
+    let cost_aware = option::weighted(0.4, cost_aware).prop_map(|rule| {
+        rule.map(|(above, at_least_tokens, calls, cached)| CostAware {
+            above,
+            at_least_tokens,
+            prices: Prices { fresh: 1.0, cached },
+            expected_calls: ExpectedCalls { at_least: calls, per_call: 0.5 },
+        })
+    });
     let mode =
         prop_oneof![Just(OnOffloadError::KeepOriginal), Just(OnOffloadError::PreviewOnly), Just(OnOffloadError::Fail)];
     let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
-    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>());
+    let names = prop_oneof![Just(Names::CallId), Just(Names::Short)];
+    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>(), names, cost_aware);
     let grep = option::weighted(0.4, (0_usize..2_000, 0_usize..300));
     let tools =
         (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(|(elsewhere, whole, stays, grep_lengths)| Tools {
@@ -202,7 +218,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     all.prop_map(move |(counter, lengths, previews, clear, others, tools, handlers)| {
         let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
         let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
-        let (language, has_reader, mode, root, session) = others;
+        let (language, has_reader, mode, root, session, names, cost_aware) = others;
         Setup {
             store,
             counter,
@@ -215,6 +231,8 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
             keep,
             at_least,
             target_percent,
+            cost_aware: cost_aware.filter(|_| target_percent.is_none()),
+            names,
             keep_errors,
             clear_inputs,
             language,
@@ -281,6 +299,8 @@ impl World {
             .clear_retention_suffix_limit(self.setup.keep)
             .clear_at_least_tokens(self.setup.at_least)
             .clear_target_tokens(self.setup.target_percent.map(|percent| self.setup.threshold * percent / 100))
+            .cost_aware(self.setup.cost_aware)
+            .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)
             .language(self.setup.language)

@@ -1,7 +1,11 @@
-//! What the benches share: this process's memory, and children that measure in a process of their own.
+//! What the benches share: texts, times that are comparable, this process's memory, and children that measure in a process of
+//! their own.
+
+pub mod texts;
 
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Memory of this process, in KiB, by the name that Linux has for it in `/proc/self/status`: `VmRSS`, `VmHWM`.
 ///
@@ -26,4 +30,27 @@ pub fn in_a_child(arguments: &[String]) -> io::Result<serde_json::Value> {
         return Err(io::Error::other(format!("{arguments:?} failed: {}", output.status)));
     }
     Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// How long `run` takes.
+pub fn time<T>(run: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let result = run();
+    (start.elapsed(), result)
+}
+
+/// The shortest: what else the machine does only ever adds to it.
+pub fn fastest(times: &[Duration]) -> Duration {
+    times.iter().min().copied().unwrap_or_default()
+}
+
+/// Whether cargo wants figures; else all of it is only run once.
+pub fn is_bench() -> bool {
+    std::env::args().any(|argument| argument == "--bench")
+}
+
+/// Whether a part of a bench is wanted: all of them are, unless some are named.
+pub fn is_wanted(part: &str) -> bool {
+    let mut named = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    named.peek().is_none() || named.any(|name| name == part)
 }

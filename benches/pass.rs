@@ -5,8 +5,6 @@
 // A bench that can't be set up has failed, and it prints.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-mod support;
-
 use std::alloc::System;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -14,11 +12,13 @@ use std::time::Duration;
 
 use offcut::backend::Memory;
 use offcut::format::{Conversation, Messages, OpenAiChat, PartRef, Piece};
+use offcut::report::Outcome;
 use offcut::tokens::{CountTokens, Tiktoken};
 use offcut::{Report, Settings, ToolCall, ToolPolicy, ToolReduction};
+use offcut_benches::texts::{Numbers, code, json as json_text};
+use offcut_benches::{fastest, is_bench, is_wanted, time};
 use serde_json::{Map, Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use support::{Numbers, code, fastest, is_bench, is_wanted, json as json_text, time};
 use tokio::runtime::Runtime;
 
 #[global_allocator]
@@ -196,7 +196,7 @@ fn transcripts() -> Vec<Vec<Value>> {
 #[derive(Debug, Default)]
 struct Replay {
     passes: Vec<Duration>,
-    /// Counting each text once, as it was when it came.
+    /// Counting each text once: as it was when it came, and what a pass put in its place.
     once: Duration,
     /// Counting everything that is sent, at every call.
     every_time: Duration,
@@ -222,18 +222,24 @@ enum Results {
 fn replay(runtime: &Runtime, transcripts: &[Vec<Value>], reduction: &ToolReduction, results: Results) -> Replay {
     let counter = Tiktoken::o200k_base();
     let mut all = Replay::default();
+    let count = |messages: &mut [Value]| {
+        let texts = texts(messages);
+        time(|| texts.iter().map(|text| counter.count(black_box(text))).sum::<u64>()).0
+    };
     for (number, transcript) in transcripts.iter().enumerate() {
         let reduction = reduction.session(&number.to_string());
         let (mut messages, mut so_far) = (Vec::new(), Duration::ZERO);
         for message in transcript {
             if message["role"] == "assistant" {
-                let (pass, _) = time(|| clear(runtime, &reduction, &mut messages));
+                let (pass, report) = time(|| clear(runtime, &reduction, &mut messages));
                 all.passes.push(pass);
+                for decision in report.decisions.iter().filter(|decision| decision.outcome == Outcome::Cleared) {
+                    all.once += count(std::slice::from_mut(&mut messages[decision.message.unwrap()]));
+                }
                 all.every_time += so_far;
             }
             let mut message = message.clone();
-            let texts = texts(std::slice::from_mut(&mut message));
-            let (once, _) = time(|| texts.iter().map(|text| counter.count(black_box(text))).sum::<u64>());
+            let once = count(std::slice::from_mut(&mut message));
             so_far += once;
             all.once += once;
             if results == Results::Truncated && message["role"] == "tool" {

@@ -132,12 +132,22 @@ fn number(measured: &Value, field: &str) -> f64 {
     measured[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// Lines of a build log, `mib` of them, in chunks. All chunks are slices of one: making them costs nothing.
-fn chunks(mib: u64) -> impl Iterator<Item = Bytes> {
+/// How often what is short is done once more, so that its time is not that of a program's first steps.
+fn repeats(mib: u64) -> u64 {
+    16 / mib
+}
+
+/// A mebibyte of lines of a build log.
+fn text() -> Bytes {
     let lines = (0..).map(|n| format!("[{n:>6}] Compiling crate-{} v0.{}.{} (registry)\n", n % 977, n % 13, n % 7));
     let mut text: Vec<u8> = lines.flat_map(String::into_bytes).take(MIB as usize).collect();
     text[MIB as usize - 1] = b'\n';
-    let text = Bytes::from(text);
+    text.into()
+}
+
+/// `text` over and over, `mib` mebibytes. All chunks are slices of it: making them costs nothing.
+fn chunks(text: &Bytes, mib: u64) -> impl Iterator<Item = Bytes> + Send + 'static {
+    let text = text.clone();
     (0..mib).flat_map(move |_| {
         let text = text.clone();
         (0..MIB as usize / CHUNK).map(move |n| text.slice(n * CHUNK..(n + 1) * CHUNK))
@@ -152,39 +162,56 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
         let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
         // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with streams.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
-        let chunks = chunks(mib);
+        let text = text();
         // The peak so far is forgotten.
         std::fs::write("/proc/self/clear_refs", "5")?;
         let idle = memory_kib("VmRSS")?;
-        let start = Instant::now();
-        let source = stream::iter(chunks.map(|bytes| Ok::<_, ToolError>(Chunk::Bytes(bytes))));
-        let mut shown = reduction.truncate_stream(&ToolCall::new("call_1", "build", "{}"), ToolOutput::stream(source));
-        let mut first = None;
-        while let Some(chunk) = shown.next().await {
-            chunk?;
-            first.get_or_insert_with(|| start.elapsed());
+        let (first, cold) = one_stream(&reduction, &*store, "call_1", chunks(&text, mib)).await?;
+        let peak = memory_kib("VmHWM")?.saturating_sub(idle);
+        let mut seconds = cold;
+        for again in 0..repeats(mib) {
+            let (_, warm) = one_stream(&reduction, &*store, &format!("again_{again}"), chunks(&text, mib)).await?;
+            seconds = seconds.min(warm);
         }
-        let seconds = start.elapsed().as_secs_f64();
-        let report = shown.report().ok_or("the stream has no report")?;
-        let location = &report.decisions[0].locations[0];
-        let key = store.resolve(location.as_str()).ok_or("the location is not the store's")?;
-        if store.read(&key, 0..1).await?.total != mib * MIB {
-            return Err(format!("{location} does not hold {mib} MiB").into());
-        }
-        Ok(json!({
-            "seconds": seconds,
-            "peak_over_idle_mib": (memory_kib("VmHWM")?.saturating_sub(idle)) as f64 / 1024.0,
-            "first_byte_ms": first.ok_or("nothing was shown")?.as_secs_f64() * 1e3,
-        }))
+        Ok(json!({"seconds": seconds, "peak_over_idle_mib": peak as f64 / 1024.0, "first_byte_ms": first * 1e3}))
     })
 }
 
-fn copy(directory: &Path, mib: u64) -> Result<Value> {
-    let chunks = chunks(mib);
+/// Seconds to the first byte that is shown, and in all.
+async fn one_stream(
+    reduction: &ToolReduction,
+    store: &dyn Backend,
+    id: &str,
+    chunks: impl Iterator<Item = Bytes> + Send + 'static,
+) -> Result<(f64, f64)> {
     let start = Instant::now();
-    let mut file = std::fs::File::create(directory.join("copy"))?;
-    for chunk in chunks {
-        file.write_all(&chunk)?;
+    let source = stream::iter(chunks.map(|bytes| Ok::<_, ToolError>(Chunk::Bytes(bytes))));
+    let mut shown = reduction.truncate_stream(&ToolCall::new(id, "build", "{}"), ToolOutput::stream(source));
+    let mut first = None;
+    while let Some(chunk) = shown.next().await {
+        chunk?;
+        first.get_or_insert_with(|| start.elapsed());
     }
-    Ok(json!({"seconds": start.elapsed().as_secs_f64()}))
+    let seconds = start.elapsed().as_secs_f64();
+    let report = shown.report().ok_or("the stream has no report")?;
+    let location = &report.decisions[0].locations[0];
+    let key = store.resolve(location.as_str()).ok_or("the location is not the store's")?;
+    if store.read(&key, 0..1).await?.total != report.decisions[0].bytes.before {
+        return Err(format!("{location} does not hold what was streamed").into());
+    }
+    Ok((first.ok_or("nothing was shown")?.as_secs_f64(), seconds))
+}
+
+fn copy(directory: &Path, mib: u64) -> Result<Value> {
+    let text = text();
+    let mut seconds = f64::MAX;
+    for again in 0..=repeats(mib) {
+        let start = Instant::now();
+        let mut file = std::fs::File::create(directory.join(format!("copy_{again}")))?;
+        for chunk in chunks(&text, mib) {
+            file.write_all(&chunk)?;
+        }
+        seconds = seconds.min(start.elapsed().as_secs_f64());
+    }
+    Ok(json!({"seconds": seconds}))
 }

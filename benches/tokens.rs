@@ -4,14 +4,13 @@
 // A bench that can't be set up has failed, and it prints.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-mod support;
-
 use std::collections::HashSet;
 use std::hint::black_box;
 
 use offcut::tokens::{CountTokens, Tiktoken};
+use offcut_benches::texts::{Numbers, base64, chinese, code, json as json_text};
+use offcut_benches::{fastest, is_bench, time};
 use serde_json::{Map, Value, json};
-use support::{Numbers, base64, chinese, code, fastest, is_bench, json as json_text, time};
 
 /// A counter, and what it is called.
 type Counter<'c> = (&'static str, &'c dyn Fn(&str) -> usize);

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value};
 
-use crate::content::{Part, ToolCall, ToolError, ToolOutput};
+use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Message, Messages, Plain};
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
@@ -248,7 +248,10 @@ impl Agent {
         let is_error = output.is_error;
         let (mut parts, interrupted) = output.into_parts().await;
         let is_error = is_error || interrupted.is_some();
-        parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
+        if let Some(error) = interrupted {
+            let shown = self.show_failure(call, ToolOutput::error(error.to_string())).await;
+            parts.extend(shown.into_parts().await.0);
+        }
         Message::tool(call, parts, is_error)
     }
 

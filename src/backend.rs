@@ -41,6 +41,11 @@ pub use url::open;
 /// - **Unique.** No two stores that can be used together give one location to different content, or their
 ///   [`identity`](Self::identity) tells them apart.
 /// - **Bounded.** No call waits for ever: a store behind a network has a time-out of its own.
+/// - **Removed whole.** Once [`remove`](Self::remove) has answered, its key reads as not found, until something is stored there
+///   again; every other key reads as before, one that was copied from it or to it included.
+///
+/// A store that wraps another hands on every method. What keeps a swept store readable is built of these, and one that is left to
+/// its default is a wrapper's own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// How hints name what is stored under `key`. A person, a model and [`resolve`](Self::resolve) all read it.
@@ -85,7 +90,64 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be in it or not.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
+
+    /// Whether anybody may ever [sweep](crate::sweep) what is stored here, by whichever way they reach it. `false` spares a
+    /// look-up at each save and at each read, and nothing here is swept.
+    fn can_be_swept(&self) -> bool {
+        true
+    }
+
+    /// Removes what is stored under `key`; where nothing is, that is done already. Only a [sweep](crate::sweep) calls it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] where nothing can be removed, as with this default; or the store failed, and nobody knows
+    /// whether it is gone. Removing again is safe.
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let why = format!("`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept");
+        Err(BackendError::new(ErrorKind::Unsupported, why))
+    }
+
+    /// Stores what is stored under `from` under `to` as well, as [`put`](Self::put) would. What it stores is stored now:
+    /// [`Entry::stored_at`] of `to` says so, and that of `from` may.
+    ///
+    /// The default reads, and writes with a [`writer`](Self::writer).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if nothing is stored under `from`, or the store failed.
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        let mut writer = self.writer().await?;
+        let mut at = 0;
+        loop {
+            let page = self.read(from, at..at + COPIED_AT_ONCE).await?;
+            at += page.bytes.len() as u64;
+            let is_broken = page.bytes.is_empty() && at < page.total;
+            if is_broken {
+                let why = format!("`{from}` ended after {at} of {} bytes: the store is broken", page.total);
+                return Err(BackendError::new(ErrorKind::Other, why));
+            }
+            writer.write(page.bytes).await?;
+            if at >= page.total {
+                return writer.finish(to).await;
+            }
+        }
+    }
+
+    /// Removes what processes that ended in the middle have left behind before `before` and nobody can read, and says how much
+    /// of it there was. Only a [sweep](crate::sweep) calls it. The default does nothing.
+    ///
+    /// # Errors
+    ///
+    /// The store failed.
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        let _ = before;
+        Ok(0)
+    }
 }
+
+/// How many bytes the default of [`Backend::copy`] holds.
+const COPIED_AT_ONCE: u64 = 1 << 20;
 
 /// Content that comes piece by piece. Nothing is visible until [`finish`](Self::finish) has named it; dropped before that, it
 /// leaves nothing behind.
@@ -207,6 +269,8 @@ pub enum ErrorKind {
     Full,
     /// The store can't be reached or was too slow.
     Unavailable,
+    /// The store has no such operation.
+    Unsupported,
     /// Anything else.
     Other,
 }
@@ -271,6 +335,22 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         (**self).list()
+    }
+
+    fn can_be_swept(&self) -> bool {
+        (**self).can_be_swept()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        (**self).remove(key).await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        (**self).copy(from, to).await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        (**self).tidy(before).await
     }
 }
 

@@ -102,6 +102,11 @@ impl Secret {
         Stream { secret: self, outer: self.outer.build_hasher(), block: [0; BLOCK], filled: 0, len: 0 }
     }
 
+    /// What several things are known by together.
+    pub(crate) fn record(&self) -> Record {
+        Record { outer: self.outer.build_hasher(), len: 0 }
+    }
+
     fn finish(&self, mut outer: DefaultHasher, tail: &[u8], len: u64) -> Fingerprint {
         if tail.len() <= SHORT {
             outer.write(tail);
@@ -163,20 +168,6 @@ impl Stream<'_> {
         }
     }
 
-    /// Bytes of a kind, told apart from those before and behind.
-    pub(crate) fn field(&mut self, kind: u8, bytes: &[u8]) {
-        self.write(&[kind]);
-        self.write(&(bytes.len() as u64).to_le_bytes());
-        self.write(bytes);
-    }
-
-    /// Something of a kind that is known by its own fingerprint.
-    pub(crate) fn known(&mut self, kind: u8, print: Fingerprint) {
-        self.write(&[kind]);
-        self.write(&print.len.to_le_bytes());
-        self.write(&print.hash.to_le_bytes());
-    }
-
     pub(crate) fn finish(self) -> Fingerprint {
         self.secret.finish(self.outer, &self.block[..self.filled], self.len)
     }
@@ -191,6 +182,34 @@ impl io::Write for Stream<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Several short things on their way to one [`Fingerprint`]. It is never compared with that of a text.
+pub(crate) struct Record {
+    outer: DefaultHasher,
+    len: u64,
+}
+
+impl Record {
+    /// Bytes of a kind, told apart from those before and behind.
+    pub(crate) fn field(&mut self, kind: u8, bytes: &[u8]) {
+        self.outer.write_u8(kind);
+        self.outer.write_u64(bytes.len() as u64);
+        self.outer.write(bytes);
+        self.len += bytes.len() as u64;
+    }
+
+    /// Something of a kind that is known by its own fingerprint.
+    pub(crate) fn known(&mut self, kind: u8, print: Fingerprint) {
+        self.outer.write_u8(kind);
+        self.outer.write_u64(print.len);
+        self.outer.write_u64(print.hash);
+        self.len += print.len;
+    }
+
+    pub(crate) fn finish(self) -> Fingerprint {
+        Fingerprint { hash: self.outer.finish(), len: self.len }
     }
 }
 
@@ -272,11 +291,12 @@ mod tests {
     fn fields_do_not_run_together() {
         let secret = Secret::new();
         let two = |a: &[u8], b: &[u8]| {
-            let mut stream = secret.stream();
-            stream.field(b't', a);
-            stream.field(b't', b);
-            stream.finish()
+            let mut record = secret.record();
+            record.field(b't', a);
+            record.field(b't', b);
+            record.finish()
         };
         assert_ne!(two(b"ab", b"c"), two(b"a", b"bc"));
+        assert_ne!(two(b"", b"a"), two(b"a", b""));
     }
 }

@@ -32,6 +32,7 @@
 //! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`].
 //! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its own. Nothing is converted.
 //! - **What the model reads:** [`hint`] and [`preview`].
+//! - **How a store stays small:** [`sweep`] takes away what no conversation names any more.
 //! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in neither.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
@@ -56,6 +57,7 @@ mod rounds;
 mod session;
 pub mod state;
 mod store;
+pub mod sweep;
 mod template;
 #[cfg(feature = "testkit")]
 pub mod testkit;

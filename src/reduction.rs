@@ -4,6 +4,7 @@ mod builder;
 mod checks;
 
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -19,6 +20,7 @@ use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
+use crate::sweep::{Live, SweepError, SweepPolicy, SweepReport, sweep};
 use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
 
 pub use builder::Builder;
@@ -61,7 +63,7 @@ impl ToolReduction {
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
-    /// else, and what it decided stays its own. An id that is no safe name is replaced by its digest.
+    /// else, and what it decided stays its own. An id that is no safe name, or looks like a digest, is replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -201,7 +203,21 @@ impl ToolReduction {
     /// The store failed, or nothing is there.
     pub async fn read_original(&self, location: &Location) -> Option<Result<bytes::Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
-        Some(stored.backend.read(&stored.key, 0..u64::MAX).await.map(|page| page.bytes))
+        Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
+    }
+
+    /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the configuration, below the prefix
+    /// of this reduction, all sessions made from it included. A dry run unless the policy [applies](SweepPolicy::apply).
+    ///
+    /// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What was stored after it stays.
+    /// [`sweep`](crate::sweep) has an example, and what is promised.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was swept: a grace that is too short, no store that can be swept, another sweep under way, or a store that can't
+    /// say what it holds. What fails later is in the report, and leaves everything readable.
+    pub async fn sweep(&self, live: &Live, policy: &SweepPolicy, now: SystemTime) -> Result<SweepReport, SweepError> {
+        sweep(&self.session, live, policy, now).await
     }
 }
 

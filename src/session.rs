@@ -1,6 +1,6 @@
 //! What every part works with: the resolved configuration, and the prefix of one conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::content::ToolCall;
 use crate::handler::{GenId, PostProcess, guard};
 use crate::hint::{Language, Prose};
 use crate::report::Report;
-use crate::store::{Id, Phase, Roots, Stored, session_segment};
+use crate::store::{Id, Phase, Roots, Stored, longest_key, session_segment};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
@@ -69,6 +69,20 @@ impl Session {
         };
         let mut backends = policies.filter_map(|policy| policy.backend());
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
+    }
+
+    /// All stores and their spools, each once.
+    pub(crate) fn stores(&self) -> Vec<Arc<dyn Backend>> {
+        let probe = longest_key(&self.roots, false);
+        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
+        let backends = policies.filter_map(|policy| policy.backend());
+        let (mut known, mut stores) = (HashSet::new(), Vec::new());
+        for store in backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool())) {
+            if known.insert((store.locate(&probe), store.identity())) {
+                stores.push(store);
+            }
+        }
+        stores
     }
 
     pub(crate) fn policy(&self, tool: &str) -> &Policy {

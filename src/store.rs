@@ -1,11 +1,16 @@
 //! Where in a backend a result goes: names from ids, prefixes, what to do when a name is taken.
 
+mod swept;
+
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, Writer, digest, is_safe_segment};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, is_safe_segment};
+
+pub(crate) use swept::{By, Other, is_reserved, is_same, name, put, read, swept, unswept};
 
 /// The longest call id, in bytes, that is used as a name.
 const MAX_ID: usize = 64;
@@ -91,13 +96,16 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    fn folder(self) -> &'static str {
+    const fn folder(self) -> &'static str {
         match self {
             Self::Truncate => "trunc",
             Self::Clear => "clear",
         }
     }
 }
+
+/// The folders of stored content, one for each phase.
+pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
 /// The prefix under which one session stores, in whichever backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,13 +119,17 @@ impl Roots {
         Self { prefix: format!("{}{segment}/", self.prefix) }
     }
 
+    /// What the keys of the session, and of sessions made from it, begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
-        let name = key.as_str().strip_prefix(&self.prefix).and_then(|rest| {
-            [Phase::Truncate, Phase::Clear]
-                .iter()
-                .find_map(|phase| rest.strip_prefix(phase.folder())?.strip_prefix('/'))
-        });
+        let name = key
+            .as_str()
+            .strip_prefix(&self.prefix)
+            .and_then(|rest| FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/')));
         name.is_some_and(|name| !name.contains('/'))
     }
 }
@@ -259,7 +271,7 @@ impl Target {
     /// Stores `content` and says where. What was stored before is never overwritten.
     pub(crate) async fn save(&self, backend: &dyn Backend, content: Bytes) -> Result<Location, BackendError> {
         for key in self.keys() {
-            match backend.put(key, content.clone()).await? {
+            match put(backend, key, content.clone()).await? {
                 Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
                 Put::Taken => {}
             }
@@ -273,20 +285,18 @@ impl Target {
         backend: &dyn Backend,
         writer: &mut dyn Writer,
     ) -> Result<Location, BackendError> {
-        for key in self.keys() {
-            match writer.finish(key).await? {
-                Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
-                Put::Taken => {}
-            }
-        }
-        Err(self.both_taken())
+        self.name(backend, writer, By::Finish).await
     }
 
     /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says where it is.
     pub(crate) async fn keep(&self, spool: &dyn Backend, writer: &mut dyn Writer) -> Result<Location, BackendError> {
+        self.name(spool, writer, By::Keep).await
+    }
+
+    async fn name(&self, store: &dyn Backend, writer: &mut dyn Writer, by: By) -> Result<Location, BackendError> {
         for key in self.keys() {
-            match writer.keep(key).await? {
-                Put::Stored | Put::AlreadyThere => return Ok(spool.locate(key)),
+            match name(store, writer, key, by).await? {
+                Put::Stored | Put::AlreadyThere => return Ok(store.locate(key)),
                 Put::Taken => {}
             }
         }
@@ -308,11 +318,16 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// The bytes of `range`. Each block is asked for by itself: between two of them the content may be swept.
+    pub(crate) async fn read(&self, range: Range<u64>) -> Result<Page, BackendError> {
+        read(&*self.backend, &self.key, range).await
+    }
+
     /// Gives `see` the content block by block until it has seen enough, and says how long the content is.
     pub(crate) async fn scan(&self, mut see: impl FnMut(&[u8], u64) -> bool + Send) -> Result<u64, BackendError> {
         let mut at = 0;
         loop {
-            let page = self.backend.read(&self.key, at..at + BLOCK).await?;
+            let page = self.read(at..at + BLOCK).await?;
             let wants_more = see(&page.bytes, page.total);
             at += page.bytes.len() as u64;
             if page.bytes.is_empty() && at < page.total {
@@ -341,8 +356,13 @@ impl Stored {
     }
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest.
+/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
+/// be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
+    let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_like_a_digest || is_reserved(id) {
+        return digest(id.as_bytes());
+    }
     Id::of_call(id).name_of(id.as_bytes()).file()
 }
 
@@ -350,7 +370,7 @@ pub(crate) fn session_segment(id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn name(id: &str) -> Name {
+    fn id_name(id: &str) -> Name {
         Id::of_call(id).name_of(b"")
     }
 
@@ -360,9 +380,9 @@ mod tests {
         for id in ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", &long] {
             assert_eq!(Id::of_call(id).name_of(b"content").file(), digest(b"content"), "{id:?}");
         }
-        assert_eq!(name("call_1").file(), "call_1");
-        assert_eq!(name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
-        assert_eq!(name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
+        assert_eq!(id_name("call_1").file(), "call_1");
+        assert_eq!(id_name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
+        assert_eq!(id_name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
     }
 
     #[test]
@@ -382,12 +402,18 @@ mod tests {
         let own = |roots: &Roots, key: &str| roots.own(&Key::new(key).unwrap());
         assert!(own(&root, "agent/trunc/call_1") && own(&root, "agent/clear/call_1-args"));
         assert!(own(&session, "agent/s1/trunc/call_1"));
-        for foreign in
-            ["agent/s1/trunc/call_1", "trunc/call_1", "agent/swept/call_1", "agent/trunc", "other/trunc/call_1"]
-        {
+        for foreign in [
+            "agent/s1/trunc/call_1",
+            "trunc/call_1",
+            "agent/swept/trunc/call_1",
+            "agent/swept/call_1",
+            "agent/trunc",
+            "other/trunc/call_1",
+        ] {
             assert!(!own(&root, foreign), "{foreign}");
         }
         assert!(!own(&session, "agent/trunc/call_1"));
+        assert!(!own(&root.below(&session_segment("swept")), "agent/swept/trunc/call_1"));
         assert!(!own(&Roots::default(), "agent/trunc/call_1"));
     }
 
@@ -396,5 +422,6 @@ mod tests {
         let roots = Roots::default().below(&"x".repeat(200)).below(&"x".repeat(199)).below(&longest_session());
         assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * MAX_ID);
         assert!(longest_key(&roots, true).as_str().len() > 400 + MAX_ID + MAX_GIVEN);
+        assert!(swept(&longest_key(&roots, true)).is_some(), "it can be swept");
     }
 }

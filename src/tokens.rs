@@ -22,10 +22,12 @@
 mod cache;
 mod image;
 mod meter;
+mod seen;
 #[cfg(feature = "tiktoken")]
 mod tiktoken;
 
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
+pub(crate) use seen::{Of, Row, Seen, Spot};
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::Tiktoken;
 

@@ -398,6 +398,25 @@ async fn t11_a_stream_that_breaks_off_is_text_and_an_error_mark() {
 }
 
 #[tokio::test]
+async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
+    let store = memory();
+    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let broken = Act("s", |_| async {
+        let chunks = [Ok(Chunk::Bytes(lines(300).into())), Err(ToolError::new(lines(400)))];
+        Ok(ToolOutput::stream(stream::iter(chunks)))
+    });
+    let model = Script::default().calls(vec![call("a", "s")]).says("done");
+    let agent = Agent::builder(model).tool(broken).tool(reduction.read_file_tool()).middleware(reduction.clone());
+    let messages = run(&agent.build().unwrap()).await;
+    let Message::Tool { content, is_error: true, .. } = &messages[2] else { panic!("no failed result") };
+    for (part, original) in content.iter().zip([lines(300), lines(400)]) {
+        let hint = Hint::parse(text(std::slice::from_ref(part))).unwrap();
+        assert_eq!(reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap(), original);
+    }
+    assert_eq!((content.len(), stored(&store).await.len()), (2, 2));
+}
+
+#[tokio::test]
 async fn odd_replies_are_taken_as_they_are() {
     // Words and a call at once, a call without id and name, and a reply that is no assistant's.
     let both = Message::Assistant { content: vec!["let me see".into()], calls: vec![call("a", "echo")] };

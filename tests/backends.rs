@@ -9,6 +9,9 @@ mod flawed;
 #[path = "backends/fs.rs"]
 mod fs;
 #[cfg(all(unix, feature = "fs"))]
+#[path = "common/mount.rs"]
+mod mount;
+#[cfg(all(unix, feature = "fs"))]
 #[path = "backends/unix.rs"]
 mod unix;
 

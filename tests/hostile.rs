@@ -4,10 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod common;
+#[cfg(unix)]
+#[path = "common/mount.rs"]
+mod mount;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::{builder, call, clear, content, lines, memory, round, stored, text};
+#[cfg(unix)]
+use mount::in_a_mount;
 use offcut::agent::Tool;
 use offcut::backend::{ErrorKind, Fs, Memory};
 use offcut::format::{Message, OpenAiChat};
@@ -350,33 +355,6 @@ fn a_root_that_can_not_be_written_is_a_clear_error() {
     let Some(at) = in_a_mount(name, mount) else { return };
     let error = Fs::open(at.join("store")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
-}
-
-/// Runs the test of this name again in a mount namespace of its own, after the shell commands `mount`, which find the
-/// mount point in `$AT`. There, returns the mount point; here, `None` when it is over, or where no mounting is allowed.
-#[cfg(unix)]
-fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
-    use std::process::Command;
-    const AT: &str = "OFFCUT_TEST_MOUNT";
-    if let Some(at) = std::env::var_os(AT) {
-        return Some(at.into());
-    }
-    let at = tempfile::tempdir().unwrap();
-    let script = format!("AT=\"${AT}\"; {{ {mount}; }} || exit 77; exec \"$0\" --exact \"$1\" --nocapture");
-    let inside = |unshare: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(unshare).args(["sh", "-c", &script]).arg(std::env::current_exe().unwrap()).arg(test);
-        // The script's own failure is not the test's: 77, or 1 where the namespace is refused.
-        let output = command.env(AT, at.path()).output().ok()?;
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let ran = text.contains("running 1 test");
-        assert!(output.status.success() || !ran, "inside the mount:\n{text}");
-        ran.then_some(())
-    };
-    if inside(&["--mount"]).or_else(|| inside(&["--map-root-user", "--mount"])).is_none() {
-        eprintln!("SKIPPED {test}: mounting is not allowed here");
-    }
-    None
 }
 
 #[cfg(unix)]

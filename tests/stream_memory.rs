@@ -171,6 +171,12 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         let parts = || made(0..TEXTS, |_| Chunk::Part(Part::Text("x".repeat(TEXT))));
         costs_little("texts that come whole", limit, "a", (TEXTS, (TEXTS * TEXT) as u64), parts).await;
 
+        // However short texts are, what is kept of each adds up: from some number on they are one.
+        let many = || made(0..200_000, |n| Chunk::Part(Part::Text(format!("text {n}"))));
+        costs_little("many texts", limit, "a", (256, 200_000 * 6), many).await;
+        let mixed = || made(0..200_000, |n| if n % 2 == 0 { bytes(LINE, 9) } else { Chunk::Part("text".into()) });
+        costs_little("many texts in both ways", limit, "a", (256, 100_000 * 13), mixed).await;
+
         for is_shown in [false, true] {
             let run = reduction(Fs::temporary().unwrap(), limit);
             let (peak, _) = cost(&run, "a", lines(16), is_shown).await;

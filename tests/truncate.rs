@@ -1,5 +1,8 @@
 //! Truncation of whole results, rule by rule (T1–T9, T14).
 
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{builder, call, lines, memory, stored, text};
@@ -166,17 +169,46 @@ async fn t4_many_small_texts_are_stored_as_one() {
 
     // Every text can be had back from what is stored.
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
+    parts.remove(50);
+    assert_eq!(texts_in(&content).into_iter().map(Part::from).collect::<Vec<_>>(), parts);
+}
+
+/// The texts that were stored as one.
+fn texts_in(content: &str) -> Vec<&str> {
     let (manifest, mut rest) = content.split_once('\n').unwrap();
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap();
-    let mut back = Vec::new();
+    let mut texts = Vec::new();
     for length in manifest["offcut_parts"].as_array().unwrap() {
-        let (part, tail) = rest.split_at(length.as_u64().unwrap() as usize);
-        back.push(Part::from(part));
+        let (text, tail) = rest.split_at(length.as_u64().unwrap() as usize);
+        texts.push(text);
         rest = tail.strip_prefix('\n').unwrap();
     }
     assert_eq!(rest, "");
-    parts.remove(50);
-    assert_eq!(back, parts);
+    texts
+}
+
+#[tokio::test]
+async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let texts: Vec<String> = (0..400).map(|n| format!("part {n}")).collect();
+    let parts: Vec<Part> = texts.iter().map(|text| Part::from(text.as_str())).collect();
+    let whole = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
+    let back = texts_in(&content);
+    assert_eq!(back.len(), 257);
+    assert_eq!(back[..256], texts[..256]);
+    assert_eq!(back[256], texts[256..].join("\n"));
+
+    let chunks = stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part))));
+    let streamed = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(chunks));
+    assert_eq!(ToolOutput::from(streamed).into_parts().await.0.len(), whole.parts.len());
+    assert_eq!(store.len(), 1, "the same is stored");
+
+    // Within the limit nothing is touched.
+    let parts: Vec<Part> = (0..400).map(|_| Part::from("a")).collect();
+    let whole = reduction.truncate(&call("b", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    assert_eq!(whole.parts, parts);
 }
 
 #[tokio::test]

@@ -1,12 +1,16 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use offcut::format::WireFormat;
 
+use crate::units;
+
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped.
+Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
+or something could not be swept.
 
 Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
 policy does too: eino, anthropic, aggressive, gentle, cache-friendly.";
@@ -28,6 +32,10 @@ pub(crate) enum Command {
     Truncate(Truncate),
     Clear(Clear),
     Read(Read),
+    Sweep(Sweep),
+    /// See what a store holds.
+    #[command(subcommand)]
+    Store(Store),
     /// Merge updates into a declared state.
     #[command(subcommand)]
     State(State),
@@ -103,6 +111,60 @@ pub(crate) struct Read {
     /// A regular expression: only the lines that match it.
     #[arg(long, value_name = "RE")]
     pub(crate) pattern: Option<String>,
+}
+
+/// Take away what is stored and no conversation names any more: a dry run, unless --apply.
+///
+/// What goes is moved aside and removed by a later sweep, when the grace is over and nobody has named it since. Agents may go on
+/// meanwhile. Without --max-age, --quota or --unreferenced, only what was moved aside before is removed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// The store: a directory, or s3://bucket/prefix.
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
+    /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each; every live one is needed.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) live: Vec<PathBuf>,
+    /// No conversation is live: in place of --live.
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) nothing_is_live: bool,
+    /// A session of which everything stays, though no transcript names it: of a loop that hands in its originals. Once for each.
+    #[arg(long, value_name = "ID")]
+    pub(crate) keep_session: Vec<String>,
+    /// What was stored longer ago goes: 30d, 12h.
+    #[arg(long, value_name = "AGE", value_parser = units::duration)]
+    pub(crate) max_age: Option<Duration>,
+    /// The oldest goes until what nobody names takes no more than this: 10GiB, 500MB.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    pub(crate) quota: Option<u64>,
+    /// Whatever nobody names goes.
+    #[arg(long)]
+    pub(crate) unreferenced: bool,
+    /// How long what is new stays in any case, and what was moved aside can be brought back.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
+    pub(crate) grace: Duration,
+    /// Only what is stored below this prefix: a root_dir, or one with a session's id behind it.
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    pub(crate) root: String,
+    /// In earnest.
+    #[arg(long)]
+    pub(crate) apply: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Store {
+    /// List what is stored: where, how many bytes, for how long.
+    Ls {
+        /// The store: a directory, or s3://bucket/prefix.
+        store: String,
+    },
+    /// Say what is stored at one location.
+    Stat {
+        /// The store: a directory, or s3://bucket/prefix.
+        store: String,
+        /// Where it is, as a hint or `store ls` says.
+        location: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

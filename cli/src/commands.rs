@@ -5,6 +5,8 @@ pub(crate) mod config;
 pub(crate) mod read;
 pub(crate) mod replay;
 pub(crate) mod state;
+pub(crate) mod store;
+pub(crate) mod sweep;
 pub(crate) mod truncate;
 
 use std::io::{self, Read as _};

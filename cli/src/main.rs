@@ -1,33 +1,7 @@
-//! Offcut's program: what a policy would have done to your own transcripts, and the library's parts for programs in other languages.
-
-mod args;
-mod commands;
-mod evidence;
-mod failure;
-mod output;
-mod replay;
-mod report;
-mod settings;
-mod transcript;
+//! The program `offcut`: see the library beside it.
 
 use std::process::ExitCode;
 
-use args::{Args, Command};
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = match &args.command {
-        Command::Replay(replay) => commands::replay::run(replay, args.json),
-        Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
-        Command::Clear(clear) => commands::clear::run(clear),
-        Command::Read(read) => commands::read::run(read, args.json),
-        Command::State(args::State::Apply(apply)) => commands::state::run(apply),
-        Command::Config(args::Config::Default) => commands::config::default(args.json),
-        Command::Config(args::Config::Check { file }) => commands::config::check(file, args.json),
-    };
-    done.unwrap_or_else(|failure| {
-        output::report(&failure);
-        failure.exit_code()
-    })
+    offcut_cli::main()
 }

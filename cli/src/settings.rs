@@ -62,6 +62,20 @@ fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>> {
     Ok(backend::open(url)?)
 }
 
+/// Opens the store that a command is to look into, and so has to be there: opening makes a directory.
+pub(crate) fn existing(url: &str) -> Result<Arc<dyn Backend>, Failure> {
+    let path = url.strip_prefix("file://").unwrap_or(url);
+    if !path.contains("://") && !Path::new(path).is_dir() {
+        return Err(Failure::usage(
+            format!("there is no store in {url}"),
+            "name the directory that the agents' settings name as `backend`, or s3://bucket/prefix",
+        ));
+    }
+    open(url).map_err(|error| {
+        Failure::usage(format!("the store {url} does not open: {}", chain(&*error)), "name it as settings do")
+    })
+}
+
 /// Builds what a command is told to use.
 pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let mut settings = load(&args.config)?;

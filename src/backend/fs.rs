@@ -12,6 +12,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -56,11 +57,13 @@ use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, W
 /// - **Private.** Files are made with mode 0600, directories with 0700 (Unix). What was there keeps its mode.
 /// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and one chunk,
 ///   listing for 256 entries.
+/// - **Swept in place.** What a [sweep](crate::sweep) moves aside is another name of the same file, where the file's owner does it.
+///   Directories that are empty then go, if they have the mode with which this store makes them.
 /// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open) and [`temporary`](Self::temporary), and
 ///   removing the staging file of a writer that is dropped, runs on tokio's blocking threads: it needs a tokio runtime.
 ///
-/// A process that is killed may leave a file in `.staging`. It is never listed or read. While no process uses the store,
-/// `.staging` can be deleted.
+/// A process that is killed may leave a file in `.staging`. It is never listed or read. A sweep removes it, and while no process
+/// uses the store, `.staging` can be deleted.
 #[derive(Clone)]
 pub struct Fs {
     root: Arc<Root>,
@@ -185,6 +188,36 @@ impl Backend for Fs {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         list::list(self.clone())
     }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let (store, key) = (self.clone(), key.clone());
+        blocking(move || store.remove_now(&key).map_err(|source| failed(source, Doing::Remove, &store.locate(&key))))
+            .await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        let (store, from, to) = (self.clone(), from.clone(), to.clone());
+        blocking(move || {
+            let copied = stage::copy(&store, &from, &to);
+            let put = copied.map_err(|source| failed(source, Doing::Copy, &store.locate(&from)))?;
+            put.ok_or_else(|| not_found(&store.locate(&from)))
+        })
+        .await
+    }
+
+    /// Removes staging files: a process that was killed has left them.
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        let store = self.clone();
+        blocking(move || {
+            let place = Location::new(&*store.shown);
+            stage::tidy(&store, before).map_err(|source| failed(source, Doing::Tidy, &place))
+        })
+        .await
+    }
+}
+
+fn not_found(location: &Location) -> BackendError {
+    BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {location}"))
 }
 
 impl Fs {
@@ -198,14 +231,23 @@ impl Fs {
         stage.name(key)
     }
 
+    fn remove_now(&self, key: &Key) -> io::Result<()> {
+        if self.root.remove(key)? {
+            if self.durable {
+                // What comes back with the power would stand for what was stored there since.
+                self.root.sync_parent(key)?;
+            }
+            self.root.remove_empty_parents(key);
+        }
+        Ok(())
+    }
+
     fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<Page, BackendError> {
         let location = self.locate(key);
         let failed = |source| failed(source, Doing::Read, &location);
         let (mut file, total) = match self.root.find(key).map_err(failed)? {
             Found::File(file, total) => (file, total),
-            Found::Nothing => {
-                return Err(BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {location}")));
-            }
+            Found::Nothing => return Err(not_found(&location)),
             Found::Foreign => {
                 let why = format!("nothing is stored as {location}: what is there is not a regular file");
                 return Err(BackendError::new(ErrorKind::NotFound, why));

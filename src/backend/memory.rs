@@ -34,8 +34,8 @@ use super::{Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Pa
 ///
 /// # Guarantees
 ///
-/// - Clones share their content. It is gone when the last of them is dropped, and nothing removes any of it before:
-///   memory grows with what is stored.
+/// - Clones share their content. It is gone when the last of them is dropped, and nothing but a sweep removes any of it
+///   before: memory grows with what is stored.
 /// - What is put is kept as it was handed in, without a copy. A [`Bytes`] that is a slice keeps all that it is a slice of.
 /// - Two stores of one name resolve each other's locations, and hold different content: one configuration refuses to have both.
 #[derive(Clone, Default)]
@@ -160,6 +160,16 @@ impl Backend for Memory {
         };
         let entries: Vec<_> = self.content().iter().map(entry).collect();
         stream::iter(entries).boxed()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        self.content().remove(key);
+        Ok(())
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        let content = self.read(from, 0..u64::MAX).await?.bytes;
+        self.put(to, content).await
     }
 }
 

@@ -4,7 +4,7 @@ use super::ledger::{Ledger, Origin, ResultPrint, Walk, print_of_call};
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
 use crate::rounds::{CallSite, Outline, Slot};
-use crate::tokens::{Meter, Text, media_cost};
+use crate::tokens::{Meter, Of, Row, Seen, Text, media_cost};
 
 /// All results and calls of a conversation, and what each of them is.
 pub(super) struct All<'c> {
@@ -21,41 +21,58 @@ pub(super) struct Known {
 }
 
 impl<'c> All<'c> {
-    pub(super) fn of(conversation: &'c dyn Conversation, meter: &Meter, ledger: &Ledger) -> Self {
+    /// `seen` is what the first look at the same conversation has seen.
+    pub(super) fn of(conversation: &'c dyn Conversation, meter: &Meter, ledger: &Ledger, seen: &Seen) -> Self {
         let (outline, mut walk) = (Outline::of(conversation), ledger.walk());
-        let results = outline.slots.iter().map(|slot| Known::of_result(slot, meter, &mut walk)).collect();
-        let calls = outline.calls.iter().map(|call| Known::of_call(call, meter, &mut walk)).collect();
+        let mut texts = Texts { meter, rows: seen.subjects(Of::Result) };
+        let results = outline.slots.iter().map(|slot| Known::of_result(slot, &mut texts, &mut walk)).collect();
+        let mut texts = Texts { meter, rows: seen.subjects(Of::Arguments) };
+        let calls = outline.calls.iter().map(|call| Known::of_call(call, &mut texts, &mut walk)).collect();
         Self { outline, results, calls }
     }
 }
 
+/// What the texts of results, or of arguments, are known by and cost, one after the other.
+struct Texts<'m, R> {
+    meter: &'m Meter,
+    /// What was found before. Nothing, or all of it.
+    rows: R,
+}
+
+impl<R: Iterator<Item = Row>> Texts<'_, R> {
+    fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
+        let Row { print, tokens } =
+            self.rows.next().unwrap_or_else(|| Row { print: self.meter.print(text), tokens: None });
+        debug_assert_eq!(print, self.meter.print(text), "what a format shows changes without its messages");
+        (print, tokens.unwrap_or_else(|| self.meter.count(print, text)))
+    }
+}
+
 impl Known {
-    /// Each text is hashed once, for both: what it costs and what the result is known by.
-    fn of_result(slot: &Slot<'_>, meter: &Meter, walk: &mut Walk<'_>) -> Self {
-        let mut print = ResultPrint::of(meter, slot.head);
+    fn of_result(slot: &Slot<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
+        let mut print = ResultPrint::of(texts.meter, slot.head);
         let (mut bytes, mut tokens) = (0, 0);
         for part in &slot.parts {
-            let text = Text::of_part(*part).map(|text| (meter.print(text), text));
+            let text = Text::of_part(*part).map(|text| texts.next(text));
             print.add(*part, text.map(|(print, _)| print));
-            tokens += media_cost(*part) + text.map_or(0, |(print, text)| meter.count(print, text));
-            bytes += part_bytes(*part);
+            tokens += media_cost(*part) + text.map_or(0, |(_, tokens)| tokens);
+            bytes += text.map_or_else(|| part_bytes(*part), |(print, _)| print.len());
         }
         Self { original: walk.next(print.finish()), bytes, tokens }
     }
 
     /// What a decision about it is known by that holds for good: it depends on the content, the id and the tool.
     pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
-        let mut stream = meter.stream();
-        stream.known(b's', self.original.print);
-        stream.field(b't', tool.as_bytes());
-        stream.finish()
+        let mut record = meter.record();
+        record.known(b's', self.original.print);
+        record.field(b't', tool.as_bytes());
+        record.finish()
     }
 
-    fn of_call(call: &CallSite<'_>, meter: &Meter, walk: &mut Walk<'_>) -> Self {
-        let arguments = Text::of_arguments(call.is.arguments);
-        let print = meter.print(arguments);
-        let original = walk.next(print_of_call(meter, call.is, print));
-        Self { original, bytes: print.len(), tokens: meter.count(print, arguments) }
+    fn of_call(call: &CallSite<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
+        let (print, tokens) = texts.next(Text::of_arguments(call.is.arguments));
+        let original = walk.next(print_of_call(texts.meter, call.is, print));
+        Self { original, bytes: print.len(), tokens }
     }
 }
 

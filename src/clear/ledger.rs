@@ -4,19 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::content::Part;
-use crate::fingerprint::{AsItIs, Fingerprint, Stream};
+use crate::fingerprint::{AsItIs, Fingerprint, Record};
 use crate::format::{Call, Data, PartRef, ResultHead};
 use crate::report::Reason;
 use crate::tokens::{Meter, Text};
 
 /// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the same bytes under the same id.
-pub(super) struct ResultPrint<'m>(Stream<'m>);
+pub(super) struct ResultPrint<'m> {
+    meter: &'m Meter,
+    record: Record,
+}
 
 impl<'m> ResultPrint<'m> {
     pub(super) fn of(meter: &'m Meter, head: ResultHead<'_>) -> Self {
-        let mut stream = meter.stream();
-        stream.field(b'r', head.id.as_bytes());
-        Self(stream)
+        let mut record = meter.record();
+        record.field(b'r', head.id.as_bytes());
+        Self { meter, record }
     }
 
     /// The next part. `text` is what its text is known by, if it has one.
@@ -26,25 +29,26 @@ impl<'m> ResultPrint<'m> {
             PartRef::Json(_) => b'j',
             PartRef::Opaque(_) => b'o',
             PartRef::Media { mime, data } => {
-                self.0.field(b'm', mime.as_bytes());
-                match data {
-                    Data::Base64(text) => self.0.field(b'6', text.as_bytes()),
-                    Data::Bytes(bytes) => self.0.field(b'b', bytes),
-                }
+                self.record.field(b'm', mime.as_bytes());
+                let (kind, bytes) = match data {
+                    Data::Base64(text) => (b'6', text.as_bytes()),
+                    Data::Bytes(bytes) => (b'b', &bytes[..]),
+                };
+                self.record.known(kind, self.meter.print_bytes(bytes));
                 return;
             }
             PartRef::Link { mime, .. } => {
-                self.0.field(b'm', mime.unwrap_or_default().as_bytes());
+                self.record.field(b'm', mime.unwrap_or_default().as_bytes());
                 b'l'
             }
         };
         if let Some(text) = text {
-            self.0.known(kind, text);
+            self.record.known(kind, text);
         }
     }
 
     pub(super) fn finish(self) -> Fingerprint {
-        self.0.finish()
+        self.record.finish()
     }
 }
 
@@ -59,11 +63,11 @@ pub(super) fn print_of_result(meter: &Meter, head: ResultHead<'_>, parts: &[Part
 
 /// What a call is known by, `arguments` being what its arguments are known by.
 pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
-    let mut stream = meter.stream();
-    stream.field(b'c', call.id.as_bytes());
-    stream.field(b'n', call.name.as_bytes());
-    stream.known(b'a', arguments);
-    stream.finish()
+    let mut record = meter.record();
+    record.field(b'c', call.id.as_bytes());
+    record.field(b'n', call.name.as_bytes());
+    record.known(b'a', arguments);
+    record.finish()
 }
 
 /// What takes the place of a result or of a call's arguments.

@@ -61,12 +61,13 @@ impl Plan {
             anchor: None,
             report: Report::default(),
         };
-        let Some(Found { tokens, certainty, anchor, has_replaced }) = found else { return plan };
+        let Some(Found { tokens, certainty, anchor, has_replaced, seen }) = found else { return plan };
         let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
         // The rounds are read only where something is replaced again, costs are looked at, or the pass is triggered.
         let cost_aware = session.settings().cost_aware;
-        let mut all = (has_replaced || cost_aware.is_some()).then(|| All::of(conversation, session.meter(), &ledger));
+        let mut all =
+            (has_replaced || cost_aware.is_some()).then(|| All::of(conversation, session.meter(), &ledger, &seen));
         if let Some(all) = &all {
             planner.repeat(all);
         }
@@ -82,7 +83,7 @@ impl Plan {
             _ => Previews::default(),
         };
         if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
-            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger));
+            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
             planner.decide(all, counted);
             plan.choice = Choice::new(session.settings(), counted);
         } else if let Some(all) = &all {
@@ -96,6 +97,7 @@ impl Plan {
         ledger.settle(settled);
         ledger.record_gains(gains);
         drop(ledger);
+        session.meter().end_pass(seen);
         plan
     }
 }
@@ -106,8 +108,10 @@ fn survey<'c>(
     conversation: &'c dyn Conversation,
     request: Request<'c>,
 ) -> Survey<'c> {
-    let threshold = session.settings().max_tokens_for_clear;
-    Survey::of(session.meter(), &lock(ledger), conversation, request, threshold)
+    let settings = session.settings();
+    // Who looks at costs has to know them, however little it is.
+    let limit = settings.cost_aware.is_none().then_some(settings.max_tokens_for_clear);
+    Survey::of(session.meter(), &lock(ledger), conversation, request, limit)
 }
 
 pub(super) struct Planner<'a> {
@@ -311,11 +315,19 @@ impl<'a> Planner<'a> {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let tokens_before = decision.tokens.map_or(0, |change| change.before);
+        let bytes = texts.each_ref().map(|text| text.len() as u64);
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
-        let is_shorter = texts.iter().all(|text| (text.len() as u64) < decision.bytes.before);
-        let tokens = if is_shorter { texts.iter().map(|text| meter.text(text)).max() } else { None };
+        let is_shorter = bytes.iter().all(|bytes| *bytes < decision.bytes.before);
+        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long: it is longer by a
+        // digest, which takes no more tokens than it has bytes.
+        let fits = meter.counts_at_most_bytes() && bytes[1] <= tokens_before;
+        let tokens = is_shorter.then(|| {
+            let first = meter.text(&texts[0]);
+            let second = if fits { first + bytes[1].saturating_sub(bytes[0]) } else { meter.text(&texts[1]) };
+            first.max(second)
+        });
         let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
-            if texts[1].len() as u64 >= decision.bytes.before {
+            if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
                 self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
             }

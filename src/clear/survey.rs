@@ -10,7 +10,7 @@ use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::report::Certainty;
 use crate::rounds::last_turn;
-use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
+use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
 
 /// New texts of so many bytes, all together, are not counted on an async thread: that is two milliseconds' work or so.
 const LARGE: u64 = 32 * 1024;
@@ -18,11 +18,18 @@ const LARGE: u64 = 32 * 1024;
 /// What a look at a conversation has found, with the texts that were never counted before.
 pub(super) struct Survey<'c> {
     found: Found,
-    new: Vec<(Fingerprint, Text<'c>)>,
+    new: Vec<New<'c>>,
+}
+
+/// A text that was never counted before.
+struct New<'c> {
+    print: Fingerprint,
+    text: Text<'c>,
+    spot: Spot,
 }
 
 /// What a look at a conversation has found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Found {
     /// The tokens of all messages and tools; of those that came since, if there is an anchor.
     pub(super) tokens: u64,
@@ -30,30 +37,34 @@ pub(super) struct Found {
     pub(super) anchor: Option<Anchor>,
     /// Whether something is there that was replaced before.
     pub(super) has_replaced: bool,
+    pub(super) seen: Seen,
 }
 
 impl<'c> Survey<'c> {
+    /// What is known to be within `limit` tokens is not counted.
     pub(super) fn of(
         meter: &Meter,
         ledger: &Ledger,
         conversation: &'c dyn Conversation,
         request: Request<'c>,
-        threshold: u64,
+        limit: Option<u64>,
     ) -> Self {
-        meter.begin_pass();
+        let seen = meter.begin_pass();
         // The last request ended where the last assistant turn begins.
         let last_turn = request.last_usage.and_then(|_| last_turn(conversation)).map(|(message, _)| message);
         let anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
         let from = anchor.map_or(0, |anchor| anchor.last_turn);
         let tools = if anchor.is_some() { &[] } else { request.tools };
-        let limit = anchor.map_or(Some(threshold), |anchor| anchor.room(ledger, threshold));
+        let limit = limit.and_then(|limit| anchor.map_or(Some(limit), |anchor| anchor.room(ledger, limit)));
         let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
         let mut look = Look {
             meter,
             ledger: Some(ledger).filter(|ledger| ledger.has_replacements()),
             counts: false,
             tokens: bound.unwrap_or_default(),
+            seen,
             new: Vec::new(),
+            in_result: false,
             result: None,
             has_replaced: false,
         };
@@ -66,28 +77,38 @@ impl<'c> Survey<'c> {
             }
         }
         if is_counted {
-            tools.iter().for_each(|tool| look.count(Text::Of(tool)));
+            look.counts = true;
+            for tool in tools {
+                look.text(Of::Other, Text::Of(tool));
+            }
         }
-        let Look { tokens, new, has_replaced, .. } = look;
+        let sees_subjects = look.ledger.is_some() || is_counted && from == 0 && !meter.has_free_texts();
+        look.seen.has_all_subjects = sees_subjects;
+        let Look { tokens, new, has_replaced, seen, .. } = look;
         let certainty = if is_counted { Certainty::Counted } else { Certainty::AtMost };
-        Self { found: Found { tokens, certainty, anchor, has_replaced }, new }
+        Self { found: Found { tokens, certainty, anchor, has_replaced, seen }, new }
     }
 
     /// Counts what is new, here and now.
     pub(super) fn count(self, meter: &Meter) -> Found {
-        let new: u64 = self.new.into_iter().map(|(print, text)| meter.count(print, text)).sum();
-        Found { tokens: self.found.tokens + new, ..self.found }
+        let mut found = self.found;
+        for New { print, text, spot } in self.new {
+            let tokens = meter.count(print, text);
+            found.tokens += tokens;
+            found.seen.set(spot, tokens);
+        }
+        found
     }
 
     /// Counts what is new; if that takes long, on a thread where it may.
     pub(super) async fn count_elsewhere(self, meter: &Meter) -> Found {
-        let bytes: u64 = self.new.iter().map(|(print, _)| print.len()).sum();
+        let bytes: u64 = self.new.iter().map(|new| new.print.len()).sum();
         let is_short = bytes < LARGE && meter.is_ready();
         if !self.new.is_empty()
             && !is_short
             && let Ok(runtime) = Handle::try_current()
         {
-            let texts: Vec<_> = self.new.iter().map(|(print, text)| (*print, text.read().into_owned())).collect();
+            let texts: Vec<_> = self.new.iter().map(|new| (new.print, new.text.read().into_owned())).collect();
             let own = meter.clone();
             let count = move || {
                 for (print, text) in &texts {
@@ -116,7 +137,9 @@ struct Look<'l, 'c> {
     /// Whether the pieces count.
     counts: bool,
     tokens: u64,
-    new: Vec<(Fingerprint, Text<'c>)>,
+    seen: Seen,
+    new: Vec<New<'c>>,
+    in_result: bool,
     /// The open result slot, if the ledger has to know it.
     result: Option<ResultPrint<'l>>,
     has_replaced: bool,
@@ -136,6 +159,7 @@ impl<'c> Look<'_, 'c> {
             Piece::Role(_) => self.end_result(),
             Piece::Result(head) => {
                 self.end_result();
+                self.in_result = true;
                 self.result = self.ledger.map(|_| ResultPrint::of(self.meter, head));
             }
             Piece::Content(part) => self.part(part),
@@ -147,46 +171,50 @@ impl<'c> Look<'_, 'c> {
         if self.counts {
             self.tokens += media_cost(part);
         }
-        let text = Text::of_part(part);
-        let Some(result) = &mut self.result else { return text.into_iter().for_each(|text| self.count(text)) };
-        let print = text.map(|text| self.meter.print(text));
-        result.add(part, print);
-        if let Some((text, print)) = text.zip(print) {
-            self.count_known(print, text);
+        let of = if self.in_result { Of::Result } else { Of::Other };
+        let print = Text::of_part(part).and_then(|text| self.text(of, text));
+        if let Some(result) = &mut self.result {
+            result.add(part, print);
         }
     }
 
     fn call(&mut self, call: Call<'c>) {
-        let arguments = Text::of_arguments(call.arguments);
-        self.count(Text::Is(call.name));
-        let Some(ledger) = self.ledger else { return self.count(arguments) };
-        let print = self.meter.print(arguments);
-        self.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
-        self.count_known(print, arguments);
+        self.text(Of::Other, Text::Is(call.name));
+        let print = self.text(Of::Arguments, Text::of_arguments(call.arguments));
+        if let Some((print, ledger)) = print.zip(self.ledger) {
+            self.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
+        }
     }
 
     fn end_result(&mut self) {
+        self.in_result = false;
         if let Some((result, ledger)) = self.result.take().zip(self.ledger) {
             self.has_replaced |= ledger.has_replaced(result.finish());
         }
     }
 
-    fn count(&mut self, text: Text<'c>) {
-        if !self.counts {
-        } else if self.meter.is_free(text) {
+    /// Counts a text if that is asked for, and says what it is known by if anybody has to know.
+    fn text(&mut self, of: Of, text: Text<'c>) -> Option<Fingerprint> {
+        let is_free = self.meter.is_free(text);
+        if self.counts && is_free {
             self.tokens += self.meter.text_of(text);
-        } else {
-            self.count_known(self.meter.print(text), text);
         }
-    }
-
-    fn count_known(&mut self, print: Fingerprint, text: Text<'c>) {
-        if !self.counts {
-            return;
+        let is_counted = self.counts && !is_free;
+        let is_compared = self.ledger.is_some() && of != Of::Other;
+        if !is_counted && !is_compared {
+            return None;
         }
-        match self.meter.known(print) {
-            Some(tokens) => self.tokens += tokens,
-            None => self.new.push((print, text)),
+        let print = self.meter.print(text);
+        let (spot, known) = self.seen.push(of, print);
+        if is_counted {
+            match known.or_else(|| self.meter.known(print)) {
+                Some(tokens) => {
+                    self.tokens += tokens;
+                    self.seen.set(spot, tokens);
+                }
+                None => self.new.push(New { print, text, spot }),
+            }
         }
+        Some(print)
     }
 }

@@ -6,7 +6,7 @@ use crate::backend::{Key, Location};
 use crate::config::{BuildError, Policy, Settings};
 use crate::hint::{Facts, Hint, Kind, MAX_TOOL, Notes, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
-use crate::store::{Roots, longest_key, longest_session};
+use crate::store::{Roots, is_reserved, longest_key, longest_session};
 
 /// Bounds of `root_dir`: a session, a phase and a name come behind it.
 const MAX_ROOT_SEGMENTS: usize = 8;
@@ -17,7 +17,8 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
         return Ok(Roots::default());
     }
     let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir { source: Some(source) })?;
-    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT {
+    let is_reserved = root.as_str().rsplit('/').next().is_some_and(is_reserved);
+    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT || is_reserved {
         return Err(BuildError::RootDir { source: None });
     }
     Ok(Roots::default().below(root.as_str()))

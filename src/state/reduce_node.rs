@@ -17,6 +17,7 @@ use crate::agent::{ChatModel, ModelReply, ModelRequest};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
 use crate::content::Part;
 use crate::format::Message;
+use crate::store;
 use crate::template::Template;
 use originals::Original;
 
@@ -228,7 +229,7 @@ impl ReduceNode {
         let file = if is_safe { format!("{name}-{digest}") } else { digest };
         let key = key(&self.root_dir, &file)
             .map_err(|error| BackendError::new(ErrorKind::Other, "the name is no safe key").with_source(error))?;
-        match backend.put(&key, content).await? {
+        match store::put(backend, &key, content).await? {
             Put::Stored | Put::AlreadyThere => Ok(backend.locate(&key)),
             Put::Taken => {
                 let message = format!("`{key}` holds other content: nothing was overwritten");

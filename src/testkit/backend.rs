@@ -3,6 +3,7 @@
 mod content;
 mod names;
 mod races;
+mod removal;
 mod writers;
 
 use std::collections::BTreeMap;
@@ -34,7 +35,10 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Page, Put, Wr
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// It needs a tokio runtime, writes some 40 MiB in all, and calls the store some thousand times. What it can't test:
+/// Clauses about removing are left out for a store that says of itself that it is never swept, or that it has no
+/// [`remove`](Backend::remove).
+///
+/// It needs a tokio runtime, writes some 50 MiB in all, and calls the store some thousand times. What it can't test:
 /// a crash, two processes, and that no call waits for ever; give the test a time-out.
 ///
 /// # Panics
@@ -60,6 +64,15 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     races::a_dropped_put_is_all_or_nothing(&make().await).await;
     races::a_dropped_finish_is_all_or_nothing(&make().await).await;
     content::the_list_is_what_is_stored(&make().await).await;
+    if removal::can_remove(&make().await).await {
+        removal::what_is_removed_is_gone(&make().await).await;
+        removal::a_copy_outlives_its_original(&make().await).await;
+        removal::a_copy_overwrites_nothing(&make().await).await;
+        removal::a_copy_is_new(&make().await).await;
+        removal::tidying_keeps_what_is_stored(&make().await).await;
+        removal::a_dropped_move_loses_nothing(&make().await).await;
+        removal::storing_where_something_is_removed_is_safe(&Arc::new(make().await)).await;
+    }
 }
 
 /// Ends the suite: the store breaks `clause` by `what`. Content is never shown, it may be long.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::{Future, pending};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -34,12 +35,13 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Pag
 ///
 /// # What counts
 ///
-/// - a *write* is a call of [`Backend::put`] or of [`Writer::finish`]: what can make content visible;
+/// - a *write* is a call of [`Backend::put`], [`Backend::copy`], [`Backend::remove`] or [`Writer::finish`]: what can change what
+///   is visible;
 /// - a *chunk* is a call of [`Writer::write`];
 /// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
 ///
 /// Calls are counted from 1 when they are first polled, all clones together, failed ones too. Opening a writer, listing,
-/// locating, resolving, and what goes to the spool are handed on and not counted.
+/// tidying, locating, resolving, and what goes to the spool are handed on and not counted.
 #[derive(Debug)]
 pub struct Faulty<B> {
     inner: Arc<B>,
@@ -241,6 +243,22 @@ impl<B: Backend> Backend for Faulty<B> {
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         self.inner.list()
+    }
+
+    fn can_be_swept(&self) -> bool {
+        self.inner.can_be_swept()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        on_cue(&self.cues.writes, self.inner.remove(key)).await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        on_cue(&self.cues.writes, self.inner.copy(from, to)).await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        self.inner.tidy(before).await
     }
 }
 

@@ -58,6 +58,18 @@ where
     }
 }
 
+/// Holds a format to what must hold of any messages, however malformed: each is seen alike twice, and only what is replaced in it
+/// changes, where anything can be.
+///
+/// # Panics
+///
+/// As [`conformance`].
+pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
+    for (at, message) in messages.iter().enumerate() {
+        all_clauses(format, message, at, Shape::Malformed);
+    }
+}
+
 /// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown, it may be long.
 #[track_caller]
 fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::seen::Seen;
 use crate::fingerprint::{AsItIs, Fingerprint};
 
 /// What so many passes in a row have not seen is forgotten. More than one, so that several conversations that were given no
@@ -25,6 +26,8 @@ pub(super) struct Cache {
 struct Own {
     counts: HashMap<Fingerprint, Entry, AsItIs>,
     pass: u64,
+    /// What the last pass has seen, unless one is under way.
+    last: Seen,
 }
 
 #[derive(Debug)]
@@ -48,16 +51,26 @@ impl Cache {
         Self { own: Mutex::default(), shared: Arc::clone(&self.shared) }
     }
 
-    /// A pass begins.
-    pub(super) fn begin_pass(&self) {
+    /// A pass begins. Gives what the last one has seen.
+    pub(super) fn begin_pass(&self) -> Seen {
         let mut own = lock(&self.own);
         own.pass += 1;
+        let seen = std::mem::take(&mut own.last);
         if own.pass.is_multiple_of(PASSES) {
+            own.touch(seen.prints());
             let last = own.pass - PASSES;
             own.counts.retain(|_, entry| entry.seen >= last);
             let room = own.counts.len() * 2;
             own.counts.shrink_to(room);
         }
+        seen.again()
+    }
+
+    /// A pass is over, and this is what it has seen.
+    pub(super) fn end_pass(&self, mut seen: Seen) {
+        let mut own = lock(&self.own);
+        own.touch(seen.finish());
+        own.last = seen;
     }
 
     /// What the text costs, if any conversation has counted it and still holds it.
@@ -81,6 +94,17 @@ impl Cache {
         let shared = Arc::new(tokens);
         lock(&self.shared).insert(print, Arc::downgrade(&shared));
         own.counts.insert(print, Entry { tokens, seen, _shared: shared });
+    }
+}
+
+impl Own {
+    /// These were seen, and nobody has looked for them here.
+    fn touch(&mut self, prints: impl Iterator<Item = Fingerprint>) {
+        for print in prints {
+            if let Some(entry) = self.counts.get_mut(&print) {
+                entry.seen = self.pass;
+            }
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::cache::Cache;
+use super::seen::Seen;
 use super::{CountTokens, Effort, image};
-use crate::fingerprint::{Fingerprint, Secret, Stream};
+use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, PartRef, Piece};
 
 /// What each message costs beside its content.
@@ -128,18 +129,28 @@ impl Meter {
         }
     }
 
-    /// A pass begins: counts that many passes have not asked for are forgotten.
-    pub(crate) fn begin_pass(&self) {
-        self.cache.begin_pass();
+    /// A pass begins: counts that many passes have not asked for are forgotten. Gives what the last one has seen.
+    pub(crate) fn begin_pass(&self) -> Seen {
+        self.cache.begin_pass()
+    }
+
+    /// What the pass has seen. If it never comes here, the next one searches for each text, and that is all.
+    pub(crate) fn end_pass(&self, seen: Seen) {
+        self.cache.end_pass(seen);
     }
 
     /// What a text is known by.
     pub(crate) fn print(&self, text: Text<'_>) -> Fingerprint {
         match text {
-            Text::Is(text) => self.secret.of(text.as_bytes()),
+            Text::Is(text) => self.print_bytes(text.as_bytes()),
             Text::Of(value) => self.print_json(value),
             Text::Fields(fields) => self.print_json(fields),
         }
+    }
+
+    /// What bytes are known by.
+    pub(crate) fn print_bytes(&self, bytes: &[u8]) -> Fingerprint {
+        self.secret.of(bytes)
     }
 
     fn print_json(&self, json: &impl Serialize) -> Fingerprint {
@@ -149,13 +160,22 @@ impl Meter {
     }
 
     /// For what is known by more than one text.
-    pub(crate) fn stream(&self) -> Stream<'_> {
-        self.secret.stream()
+    pub(crate) fn record(&self) -> Record {
+        self.secret.record()
     }
 
     /// Whether a text is counted faster than it is looked up.
     pub(crate) fn is_free(&self, text: Text<'_>) -> bool {
-        matches!(text, Text::Is(_)) && self.counter.effort() == Effort::Free
+        matches!(text, Text::Is(_)) && self.has_free_texts()
+    }
+
+    pub(crate) fn has_free_texts(&self) -> bool {
+        self.counter.effort() == Effort::Free
+    }
+
+    /// Whether it is known that no text has more tokens than bytes.
+    pub(crate) fn counts_at_most_bytes(&self) -> bool {
+        self.counter.effort() == Effort::AtMostBytes
     }
 
     /// What a text costs that has been counted already.
@@ -218,7 +238,7 @@ impl Meter {
         tools: &[Value],
         limit: u64,
     ) -> Option<u64> {
-        if self.counter.effort() != Effort::AtMostBytes {
+        if !self.counts_at_most_bytes() {
             return None;
         }
         let mut bound: u64 = tools.iter().map(|tool| Text::Of(tool).bytes()).sum();

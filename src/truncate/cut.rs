@@ -68,7 +68,7 @@ struct Candidate<'s> {
 impl Candidate<'_> {
     /// Whether it can't stay as it is, however short the others are.
     fn must_be_stored(self) -> bool {
-        !self.text.is_utf8() || self.text.json.is_some()
+        !self.text.is_utf8() || self.text.json.is_some() || self.text.is_several
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Location, Put, Writer, hex};
 use crate::session::Session;
-use crate::store::{BLOCK, Id, Name, Phase, Target, key};
+use crate::store::{self, BLOCK, By, Id, Name, Phase, Target, key};
 
 /// The place of one stored text of a result.
 pub(super) struct Place {
@@ -51,7 +51,7 @@ impl Place {
         let is_taken = match (&name, &spool) {
             (Some(name), None) => {
                 let key = key(roots, Phase::Truncate, name);
-                if writer.finish(&key).await? != Put::Taken {
+                if store::name(backend, writer, &key, By::Finish).await? != Put::Taken {
                     return Ok(Saved::at(backend.locate(&key)));
                 }
                 true
@@ -73,9 +73,23 @@ impl Place {
     }
 }
 
-/// Some of what `writer` was given, at least a byte.
+/// How often a writer is asked for what it was given.
+const ATTEMPTS: usize = 8;
+
+/// Some of what `writer` was given, at least a byte. Once a store has failed that may be the only copy, so it is asked for again
+/// whatever the store says.
 pub(super) async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<Bytes, BackendError> {
-    let block = writer.read(range.start..range.end.min(range.start + BLOCK)).await?;
+    let range = range.start..range.end.min(range.start + BLOCK);
+    let mut attempt = 1;
+    let block = loop {
+        match writer.read(range.clone()).await {
+            Err(error) if attempt < ATTEMPTS => {
+                tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
+            }
+            answer => break answer?,
+        }
+        attempt += 1;
+    };
     if block.is_empty() {
         return Err(BackendError::new(ErrorKind::Other, "the store gave back less than was written: it is broken"));
     }

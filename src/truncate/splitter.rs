@@ -13,14 +13,20 @@ use crate::session::Session;
 /// No encoding has longer tokens, in bytes. A limit in tokens must not need a whole text to be held to be counted.
 const MAX_TOKEN: u64 = 256;
 
+/// Once a result over its limit has so many parts, the texts that follow are one, each behind a line feed: what is kept of each
+/// text would be without bound.
+const MAX_SLOTS: usize = 256;
+
 /// A result as far as it has come.
 #[derive(Debug)]
 pub(super) struct Splitter {
     session: Session,
     policy: Policy,
     pub(super) slots: Vec<Slot>,
-    /// Whether bytes that come are the last text's.
+    /// Whether the last text may go on.
     is_open: bool,
+    /// Whether what came last were bytes of it.
+    is_in_chunks: bool,
     /// The texts that have ended.
     ended: Size,
     /// Texts may leave memory once the result is over the limit and has more bytes than this; `None` for never.
@@ -119,6 +125,7 @@ impl Splitter {
             policy: policy.clone(),
             slots: Vec::new(),
             is_open: false,
+            is_in_chunks: false,
             ended: Size::default(),
             spill_above,
             spilled: 0,
@@ -129,14 +136,19 @@ impl Splitter {
     }
 
     pub(super) fn push(&mut self, chunk: Chunk) -> Step {
+        if matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
+            return Step { show: self.show(), spill: None };
+        }
+        let goes_on = self.is_open && self.is_in_chunks;
+        self.is_in_chunks = matches!(chunk, Chunk::Bytes(_));
         let spill = match chunk {
-            Chunk::Bytes(bytes) if bytes.is_empty() => None,
+            Chunk::Bytes(bytes) if goes_on => self.go_on(bytes),
+            Chunk::Bytes(bytes) if self.is_full() => self.join(&bytes),
             Chunk::Bytes(bytes) => {
-                if !self.is_open {
-                    self.begin(None, true);
-                }
+                self.begin(None, true);
                 self.go_on(bytes)
             }
+            Chunk::Part(Part::Text(text)) if self.is_full() => self.join(text.as_bytes()),
             Chunk::Part(Part::Text(text)) => self.whole(text, None),
             Chunk::Part(Part::Json(value)) => {
                 let text = value.to_string();
@@ -229,6 +241,30 @@ impl Splitter {
         let spill = self.go_on(text.into());
         self.end();
         spill
+    }
+
+    /// Whether no more texts are kept apart.
+    fn is_full(&mut self) -> bool {
+        if !self.last_is_several() {
+            self.end();
+        }
+        self.slots.len() >= MAX_SLOTS && self.ended.is_over(self.policy.limit)
+    }
+
+    fn last_is_several(&self) -> bool {
+        matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several)
+    }
+
+    /// The next of the texts that are one.
+    fn join(&mut self, text: &[u8]) -> Option<Bytes> {
+        if self.is_open {
+            return self.go_on([b"\n", text].concat().into());
+        }
+        self.begin(None, false);
+        if let Some(Slot::Text(joined)) = self.slots.last_mut() {
+            joined.is_several = true;
+        }
+        self.go_on(Bytes::copy_from_slice(text))
     }
 
     fn pass(&mut self, part: Part) -> Option<Bytes> {

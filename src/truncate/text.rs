@@ -15,6 +15,8 @@ pub(super) struct Text {
     pub(super) json: Option<Value>,
     /// Whether it comes in chunks, rather than as one part.
     pub(super) comes_in_chunks: bool,
+    /// Whether it is several texts, and so can't stay as it is.
+    pub(super) is_several: bool,
     /// What can be shown of it.
     pub(super) sketch: Sketch,
     pub(super) content: Content,
@@ -40,6 +42,7 @@ impl Text {
         Self {
             json: None,
             comes_in_chunks: false,
+            is_several: false,
             sketch,
             content: Content::Memory(Vec::new()),
             bytes: 0,

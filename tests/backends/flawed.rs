@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -47,6 +47,24 @@ enum Flaw {
     StoresOnDrop,
     /// Lists no more than a page.
     ListsOnePage,
+    /// Says removed, and removes nothing.
+    KeepsWhatIsRemoved,
+    /// Removes all that begins like the key.
+    RemovesTooMuch,
+    /// Fails where there is nothing to remove.
+    MissesWhatIsGone,
+    /// A copy is another name, gone with the first.
+    CopiesByName,
+    /// A copy takes the place of what is there.
+    CopiesOver,
+    /// A copy of nothing is empty content.
+    CopiesNothing,
+    /// A copy is as old as what it is a copy of.
+    CopiesTheTime,
+    /// Takes what is stored for a leftover.
+    TidiesContent,
+    /// Has nothing to remove with.
+    RemovesNever,
 }
 
 /// A store in memory that keeps the contract but for one flaw.
@@ -54,11 +72,21 @@ enum Flaw {
 struct Flawed {
     flaw: Flaw,
     content: Arc<Mutex<BTreeMap<Key, Bytes>>>,
+    /// When each was stored, by a clock that ticks when it is asked.
+    times: Arc<Mutex<BTreeMap<Key, u64>>>,
+    /// Names that were given by copying, and what they name.
+    names: Arc<Mutex<BTreeMap<Key, Key>>>,
 }
 
 impl Flawed {
     fn new(flaw: Flaw) -> Self {
-        Self { flaw, content: Arc::default() }
+        Self { flaw, content: Arc::default(), times: Arc::default(), names: Arc::default() }
+    }
+
+    fn time_of(&self, key: &Key) -> u64 {
+        let mut times = self.times.lock().unwrap();
+        let tick = times.len() as u64 + 1;
+        *times.entry(key.clone()).or_insert(tick)
     }
 
     async fn store(&self, key: &Key, content: Bytes) -> Put {
@@ -147,10 +175,59 @@ impl Backend for Flawed {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let limit = if self.flaw == Flaw::ListsOnePage { 500 } else { usize::MAX };
         let entry = |(key, content): (&Key, &Bytes)| {
-            Ok(Entry { key: key.clone(), bytes: content.len() as u64, stored_at: SystemTime::UNIX_EPOCH })
+            let stored_at = SystemTime::UNIX_EPOCH + Duration::from_secs(self.time_of(key));
+            Ok(Entry { key: key.clone(), bytes: content.len() as u64, stored_at })
         };
         let entries: Vec<_> = self.content.lock().unwrap().iter().map(entry).take(limit).collect();
         stream::iter(entries).boxed()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let mut content = self.content.lock().unwrap();
+        match self.flaw {
+            Flaw::RemovesNever => return Err(BackendError::new(ErrorKind::Unsupported, "nothing is removed here")),
+            Flaw::MissesWhatIsGone if !content.contains_key(key) => {
+                return Err(BackendError::new(ErrorKind::NotFound, "nothing is there"));
+            }
+            Flaw::KeepsWhatIsRemoved => {}
+            Flaw::RemovesTooMuch => {
+                let folder = key.as_str().rsplit_once('/').unwrap().0;
+                content.retain(|other, _| !other.as_str().starts_with(folder));
+            }
+            _ => drop(content.remove(key)),
+        }
+        self.names.lock().unwrap().retain(|name, named| {
+            if named == key {
+                content.remove(name);
+            }
+            named != key
+        });
+        Ok(())
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        let content = self.content.lock().unwrap().get(from).cloned();
+        let content = match content {
+            None if self.flaw == Flaw::CopiesNothing => Bytes::new(),
+            content => content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?,
+        };
+        match self.flaw {
+            Flaw::CopiesOver => drop(self.content.lock().unwrap().remove(to)),
+            Flaw::CopiesByName => drop(self.names.lock().unwrap().insert(to.clone(), from.clone())),
+            Flaw::CopiesTheTime => {
+                let time = self.time_of(from);
+                self.times.lock().unwrap().insert(to.clone(), time);
+            }
+            _ => {}
+        }
+        self.put(to, content).await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        if self.flaw == Flaw::TidiesContent && before > SystemTime::UNIX_EPOCH {
+            self.content.lock().unwrap().pop_first();
+        }
+        Ok(0)
     }
 }
 
@@ -231,6 +308,14 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::LosesOnRead, "`writer: reads what was written"),
         (Flaw::StoresOnDrop, "`writer: dropped"),
         (Flaw::ListsOnePage, "`list"),
+        (Flaw::KeepsWhatIsRemoved, "`removed whole"),
+        (Flaw::RemovesTooMuch, "`removed whole"),
+        (Flaw::MissesWhatIsGone, "`remove: nothing"),
+        (Flaw::CopiesByName, "`copy: removing one"),
+        (Flaw::CopiesOver, "`copy: create-only"),
+        (Flaw::CopiesNothing, "`copy: create-only"),
+        (Flaw::CopiesTheTime, "`copy: it is stored now"),
+        (Flaw::TidiesContent, "`tidy"),
     ];
     for (flaw, clause) in flaws {
         match verdict(flaw) {
@@ -240,4 +325,6 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
     }
     // Not telling cases apart loses nothing, so it is none.
     assert_eq!(verdict(Flaw::FoldsCase), Ok(()));
+    // Nor is a store that is never swept.
+    assert_eq!(verdict(Flaw::RemovesNever), Ok(()));
 }

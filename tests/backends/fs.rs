@@ -269,3 +269,51 @@ fn a_root_that_is_a_file_says_so() {
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     assert!(Fs::open("").is_err());
 }
+
+#[tokio::test]
+async fn sweeping_leaves_no_directories_and_no_staging_files() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    store.put(&key("a/b/trunc/call_1"), "one".into()).await.unwrap();
+    store.put(&key("a/trunc/call_2"), "two".into()).await.unwrap();
+    store.remove(&key("a/b/trunc/call_1")).await.unwrap();
+    assert!(!home.path().join("a/b").exists() && home.path().join("a/trunc").exists());
+
+    let staging = home.path().join(".staging");
+    let (old, new) = (staging.join(".old"), staging.join(".new"));
+    std::fs::write(&old, "left by a process that was killed").unwrap();
+    std::fs::write(&new, "written to now").unwrap();
+    std::fs::create_dir(staging.join("folder")).unwrap();
+    let now = std::time::SystemTime::now();
+    let day = std::time::Duration::from_secs(86_400);
+    std::fs::File::options().write(true).open(&old).unwrap().set_modified(now - 2 * day).unwrap();
+    assert_eq!(store.tidy(now - day).await.unwrap(), 1);
+    assert!(!old.exists() && new.exists());
+    assert_eq!(Fs::open(home.path().join("empty")).unwrap().tidy(now).await.unwrap(), 0);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_not_the_stores_own_is_not_swept() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    // A directory that somebody has made for a group stays, and so does a link.
+    std::fs::create_dir(home.path().join("shared")).unwrap();
+    std::fs::set_permissions(home.path().join("shared"), std::fs::Permissions::from_mode(0o2770)).unwrap();
+    store.put(&key("shared/trunc/call_1"), "one".into()).await.unwrap();
+    std::os::unix::fs::symlink("call_1", home.path().join("shared/trunc/link")).unwrap();
+    store.remove(&key("shared/trunc/link")).await.unwrap();
+    assert!(home.path().join("shared/trunc/link").is_symlink());
+    let copied = store.copy(&key("shared/trunc/link"), &key("swept/trunc/link")).await;
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::NotFound);
+
+    store.copy(&key("shared/trunc/call_1"), &key("shared/swept/trunc/call_1")).await.unwrap();
+    let inode = |path: &str| home.path().join(path).metadata().unwrap().ino();
+    assert_eq!(inode("shared/trunc/call_1"), inode("shared/swept/trunc/call_1"), "it takes no space");
+    for path in ["shared/trunc/call_1", "shared/swept/trunc/call_1"] {
+        store.remove(&key(path)).await.unwrap();
+    }
+    assert!(home.path().join("shared").exists() && !home.path().join("shared/swept").exists());
+}

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use bytes::Bytes;
 use offcut::backend::{Backend, ErrorKind, Fs, Put};
 
 use super::fs::names_in;
+use super::mount::in_a_mount;
 use super::{content, key, listed};
 
 #[tokio::test]
@@ -140,33 +141,6 @@ fn a_root_without_permission_is_denied() {
         let error = Fs::open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     }
-}
-
-/// Runs the test of this name again in a mount namespace of its own, after the shell commands `mount`, which find the
-/// mount point in `$AT`. There, returns the mount point; here, `None` when it is over, or where no mounting is allowed.
-fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
-    const AT: &str = "OFFCUT_TEST_MOUNT";
-    if let Some(at) = std::env::var_os(AT) {
-        return Some(at.into());
-    }
-    let at = tempfile::tempdir().unwrap();
-    let script = format!("AT=\"${AT}\"; {{ {mount}; }} || exit 77; exec \"$0\" --exact \"$1\" --nocapture");
-    let inside = |unshare: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(unshare).args(["sh", "-c", &script]).arg(std::env::current_exe().unwrap()).arg(test);
-        // The script's own failure is not the test's: 77, or 1 where the namespace is refused.
-        let output = command.env(AT, at.path()).output().ok()?;
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let ran = text.contains("running 1 test");
-        assert!(output.status.success() || !ran, "inside the mount:\n{text}");
-        assert!(ran || !output.status.success(), "no test of the name {test}");
-        ran.then_some(())
-    };
-    // As root, and as anyone where the system lets people have namespaces.
-    if inside(&["--mount"]).or_else(|| inside(&["--map-root-user", "--mount"])).is_none() {
-        eprintln!("SKIPPED {test}: mounting is not allowed here");
-    }
-    None
 }
 
 #[test]

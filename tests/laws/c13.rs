@@ -10,8 +10,8 @@ use super::output::{Known, aim, make};
 use super::shadow::view;
 use super::subject::{Real, Subject};
 use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{Setup, World, setups};
+use super::{STORE, Violation, block_on, hold, require};
 
 struct Loop<F: Wire> {
     subject: Real,
@@ -134,19 +134,19 @@ fn over_originals_checks<F: Wire>(
 
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_our_own_messages() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(15, cases, |(setup, steps)| block_on(hand_in_originals(Plain, &setup, &steps)));
 }
 
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_chat_json() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(15, cases, |(setup, steps)| block_on(hand_in_originals(OpenAiChat, &setup, &steps)));
 }
 
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_other_wire_formats() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Responses, &setup, &steps)));
     hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Anthropic, &setup, &steps)));
     hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Gemini, &setup, &steps)));

@@ -36,6 +36,18 @@ pub(crate) struct Run<F: Wire> {
     pub(crate) writes: Vec<u64>,
 }
 
+impl<F: Wire> Default for Run<F> {
+    fn default() -> Self {
+        Self {
+            messages: Vec::new(),
+            shadow: Shadow::default(),
+            known: Known::default(),
+            lost: BTreeSet::new(),
+            writes: Vec::new(),
+        }
+    }
+}
+
 /// Drives `subject` through `steps`.
 pub(crate) async fn drive<F: Wire, S: Subject<F>>(
     wire: F,
@@ -43,13 +55,7 @@ pub(crate) async fn drive<F: Wire, S: Subject<F>>(
     steps: &[Step],
     fault: Option<FaultAt>,
 ) -> Result<(Run<F>, S), Violation> {
-    let mut run = Run {
-        messages: Vec::new(),
-        shadow: Shadow::default(),
-        known: Known::default(),
-        lost: BTreeSet::new(),
-        writes: Vec::new(),
-    };
+    let mut run = Run::default();
     for (at, step) in steps.iter().enumerate() {
         let writes = subject.writes();
         let fault = fault.filter(|fault| fault.step == at);

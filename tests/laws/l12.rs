@@ -14,8 +14,8 @@ use super::drive::{FaultAt, drive};
 use super::generate::{Step, conversations};
 use super::subject::Real;
 use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{Setup, World, setups};
+use super::{STORE, Violation, block_on, hold, require};
 
 /// The fields of an event, by name.
 type Fields = Vec<(&'static str, String)>;
@@ -72,14 +72,14 @@ fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt
 
 #[test]
 fn l12_every_decision_is_one_event_without_content() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(8, cases, |(setup, steps)| listen(Plain, &setup, &steps, None));
     hold(8, cases, |(setup, steps)| listen(OpenAiChat, &setup, &steps, None));
 }
 
 #[test]
 fn l12_what_fails_is_said_without_content() {
-    let cases = || (setups(Store::Memory), conversations(), 0_usize..14, 1_u64..4);
+    let cases = || (setups(STORE), conversations(), 0_usize..14, 1_u64..4);
     hold(8, cases, |(setup, steps, step, nth)| {
         listen(OpenAiChat, &setup, &steps, Some(FaultAt { step, nth, is_done: false }))
     });

@@ -8,8 +8,8 @@ use super::drive::drive;
 use super::generate::{Step, conversations, imitations};
 use super::subject::Real;
 use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{Setup, World, setups};
+use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
 /// Drives one conversation, with every law checked on the way, and drives it once more: the same input over equal stores gives
 /// the same bytes.
@@ -26,49 +26,49 @@ fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Vi
 }
 
 #[test]
-fn l1_to_l5_hold_for_our_own_messages_in_memory() {
-    let cases = || (setups(Store::Memory), conversations());
+fn l1_to_l5_hold_for_our_own_messages() {
+    let cases = || (setups(STORE), conversations());
     hold(40, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
 }
 
 #[test]
-fn l1_to_l5_hold_for_chat_json_in_memory() {
-    let cases = || (setups(Store::Memory), conversations());
+fn l1_to_l5_hold_for_chat_json() {
+    let cases = || (setups(STORE), conversations());
     hold(40, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
 }
 
 #[test]
-fn l1_to_l5_hold_for_our_own_messages_in_files() {
-    let cases = || (setups(Store::Fs), conversations());
+fn l1_to_l5_hold_for_our_own_messages_in_another_store() {
+    let cases = || (setups(OTHER_STORE), conversations());
     hold(10, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
 }
 
 #[test]
-fn l1_to_l5_hold_for_chat_json_in_files() {
-    let cases = || (setups(Store::Fs), conversations());
+fn l1_to_l5_hold_for_chat_json_in_another_store() {
+    let cases = || (setups(OTHER_STORE), conversations());
     hold(10, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
 }
 
 #[test]
 fn l1_to_l5_hold_for_responses_items() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(20, cases, |(setup, steps)| drive_twice(Responses, &setup, &steps));
 }
 
 #[test]
 fn l1_to_l5_hold_for_anthropic_messages() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(20, cases, |(setup, steps)| drive_twice(Anthropic, &setup, &steps));
 }
 
 #[test]
 fn l1_to_l5_hold_for_gemini_contents() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(20, cases, |(setup, steps)| drive_twice(Gemini, &setup, &steps));
 }
 
 #[test]
 fn l1_what_imitates_a_hint_is_not_lost() {
-    let cases = || (setups(Store::Memory), imitations());
+    let cases = || (setups(STORE), imitations());
     hold(30, cases, |(setup, steps)| drive_twice(Plain, &Setup { keep: 0, threshold: 1, ..setup }, &steps));
 }

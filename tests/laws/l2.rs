@@ -13,8 +13,8 @@ use super::generate::{Step, conversations};
 use super::shadow::Shadow;
 use super::subject::{Real, Subject};
 use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{Setup, World, setups};
+use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
 /// How many of a conversation's writes fail in turn, spread over all of them.
 const MAX_FAULTS: usize = 8;
@@ -36,27 +36,27 @@ async fn fail_every_write<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Re
 
 #[test]
 fn l2_a_store_may_fail_at_every_write_of_our_own_messages() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(8, cases, |(setup, steps)| block_on(fail_every_write(Plain, &setup, &steps)));
 }
 
 #[test]
 fn l2_a_store_may_fail_at_every_write_of_chat_json() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(8, cases, |(setup, steps)| block_on(fail_every_write(OpenAiChat, &setup, &steps)));
 }
 
 #[test]
 fn l2_a_store_may_fail_at_every_write_of_other_wire_formats() {
-    let cases = || (setups(Store::Memory), conversations());
+    let cases = || (setups(STORE), conversations());
     hold(3, cases, |(setup, steps)| block_on(fail_every_write(Responses, &setup, &steps)));
     hold(3, cases, |(setup, steps)| block_on(fail_every_write(Anthropic, &setup, &steps)));
     hold(3, cases, |(setup, steps)| block_on(fail_every_write(Gemini, &setup, &steps)));
 }
 
 #[test]
-fn l2_a_directory_may_fail_at_every_write() {
-    let cases = || (setups(Store::Fs), conversations());
+fn l2_another_store_may_fail_at_every_write() {
+    let cases = || (setups(OTHER_STORE), conversations());
     hold(2, cases, |(setup, steps)| block_on(fail_every_write(OpenAiChat, &setup, &steps)));
 }
 
@@ -72,7 +72,7 @@ fn interrupted() -> impl Strategy<Value = (Setup, Vec<Step>, Vec<u8>, Meanwhile)
         2 => Meanwhile::Removed,
         _ => Meanwhile::Reversed,
     });
-    (setups(Store::Memory), steps, vec(any::<u8>(), 8), meanwhile)
+    (setups(STORE), steps, vec(any::<u8>(), 8), meanwhile)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

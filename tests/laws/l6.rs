@@ -8,12 +8,12 @@ use proptest::prelude::{Just, prop_oneof};
 use super::generate::ids;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::world::{Setup, Store, World, setups};
-use super::{block_on, hold, require};
+use super::world::{Setup, World, files, setups};
+use super::{STORE, block_on, hold, require};
 
 #[test]
 fn l6_a_session_or_a_call_never_names_a_path() {
-    let cases = || (setups(Store::Fs), ids(), ids(), texts());
+    let cases = || (setups(files), ids(), ids(), texts());
     hold(10, cases, |(setup, session, id, text)| {
         block_on(async {
             let world = World::new(setup);
@@ -34,7 +34,7 @@ fn l6_a_session_or_a_call_never_names_a_path() {
             for path in world.paths() {
                 require(inside(&path), "L6", || format!("{path:?} should not be there"))?;
             }
-            let entries = std::fs::read_dir(world.home.as_ref().unwrap().path()).unwrap().count();
+            let entries = std::fs::read_dir(world.home.path().unwrap()).unwrap().count();
             require(entries == 2, "L6", || "something was made beside the stores".into())
         })
     });
@@ -49,7 +49,7 @@ fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
             Just("\0".to_owned()),
             "[./a-z\\\\%]{0,12}",
         ];
-        (setups(Store::Fs), tails, 0_usize..60)
+        (setups(files), tails, 0_usize..60)
     };
     hold(40, cases, |(setup, tail, keep)| {
         block_on(async {
@@ -70,7 +70,7 @@ fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
 fn l6_a_session_reads_nothing_of_another() {
     hold(
         5,
-        || setups(Store::Memory),
+        || setups(STORE),
         |setup| {
             block_on(async {
                 let world = World::new(Setup { session: false, ..setup });

@@ -11,16 +11,11 @@ use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::{Value, json};
 
-use super::drive::Run;
-use super::generate::Who;
-use super::output::Known;
-use super::pass::pass;
-use super::shadow::Shadow;
+use super::pass::pass_over;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{Setup, World, setups};
+use super::{STORE, Violation, block_on, hold, require};
 
 const WORDS: [&str; 64] = [
     "role",
@@ -172,44 +167,28 @@ fn malformed_parts() -> impl Strategy<Value = Value> {
     prop_oneof![8 => nearly, 1 => values()]
 }
 
-/// A pass over nothing but such messages, and one that answers them.
-fn pass_over<F: Wire<Message = Value>>(wire: F, setup: Setup, mut messages: Vec<Value>) -> Result<(), Violation> {
-    messages.push(wire.say(Who::Assistant, ".".into(), 0));
-    let mut run = Run {
-        messages,
-        shadow: Shadow::default(),
-        known: Known::default(),
-        lost: Default::default(),
-        writes: Vec::new(),
-    };
-    for (at, message) in run.messages.iter().enumerate() {
-        run.shadow.append(wire, at, message, None);
-    }
-    block_on(pass(wire, &Real::new(World::new(setup)), &mut run, false))
-}
-
 #[test]
 fn l7_no_message_is_too_odd() {
-    let cases = || (setups(Store::Memory), vec(malformed(), 1..8));
-    hold(60, cases, |(setup, messages)| pass_over(OpenAiChat, setup, messages));
+    let cases = || (setups(STORE), vec(malformed(), 1..8));
+    hold(60, cases, |(setup, messages)| block_on(pass_over(OpenAiChat, setup, messages)));
 }
 
 #[test]
 fn l7_no_item_is_too_odd() {
-    let cases = || (setups(Store::Memory), vec(malformed_items(), 1..8));
-    hold(15, cases, |(setup, items)| pass_over(Responses, setup, items));
+    let cases = || (setups(STORE), vec(malformed_items(), 1..8));
+    hold(15, cases, |(setup, items)| block_on(pass_over(Responses, setup, items)));
 }
 
 #[test]
 fn l7_no_block_is_too_odd() {
-    let cases = || (setups(Store::Memory), vec(malformed_blocks(), 1..6));
-    hold(15, cases, |(setup, messages)| pass_over(Anthropic, setup, messages));
+    let cases = || (setups(STORE), vec(malformed_blocks(), 1..6));
+    hold(15, cases, |(setup, messages)| block_on(pass_over(Anthropic, setup, messages)));
 }
 
 #[test]
 fn l7_no_part_is_too_odd() {
-    let cases = || (setups(Store::Memory), vec(malformed_parts(), 1..6));
-    hold(15, cases, |(setup, contents)| pass_over(Gemini, setup, contents));
+    let cases = || (setups(STORE), vec(malformed_parts(), 1..6));
+    hold(15, cases, |(setup, contents)| block_on(pass_over(Gemini, setup, contents)));
 }
 
 /// Numbers at the ends of what is possible.
@@ -267,7 +246,7 @@ fn l7_the_reader_takes_any_arguments() {
             "[a-z(|)*+?.\\[\\]{}0-9^$]{0,12}".prop_map(Value::from),
             Just(json!("((a{1000}){1000}){1000}")),
         ]);
-        (setups(Store::Memory), texts(), paths, option::of(offsets), option::of(values()), patterns)
+        (setups(STORE), texts(), paths, option::of(offsets), option::of(values()), patterns)
     };
     hold(40, cases, |(setup, text, path, offset, limit, pattern)| {
         block_on(async {
@@ -291,7 +270,7 @@ fn l7_the_reader_takes_any_arguments() {
 
 #[test]
 fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
-    let cases = || (setups(Store::Memory), vec(any::<u8>(), 0..40), texts(), vec(1_usize..900, 1..9), any::<bool>());
+    let cases = || (setups(STORE), vec(any::<u8>(), 0..40), texts(), vec(1_usize..900, 1..9), any::<bool>());
     hold(20, cases, |(setup, noise, text, cuts, is_noisy)| {
         let mut bytes = text.render().into_bytes();
         if is_noisy {

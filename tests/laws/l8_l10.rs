@@ -14,8 +14,8 @@ use super::drive::drive;
 use super::generate::conversations;
 use super::subject::Real;
 use super::text::{Kind, Text};
-use super::world::{Store, World, setups};
-use super::{Violation, block_on, hold, require};
+use super::world::{World, setups};
+use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
 /// What may become a hint is counted as such too, once in each form that it may get.
 const HINTS: u64 = 600;
@@ -75,7 +75,7 @@ fn l8_a_turn_costs_what_it_brought() {
 
 #[test]
 fn l10_two_reductions_do_not_know_of_each_other() {
-    let cases = || ((setups(Store::Memory), conversations()), (setups(Store::Fs), conversations()));
+    let cases = || ((setups(STORE), conversations()), (setups(OTHER_STORE), conversations()));
     hold(3, cases, |((setup, steps), (other_setup, other_steps))| {
         block_on(async {
             let drive_one = || drive(Plain, Real::new(World::new(setup.clone())), &steps, None);

@@ -6,10 +6,12 @@ use offcut::Report;
 use offcut::report::Subject as About;
 
 use super::drive::Run;
+use super::generate::Who;
 use super::shadow::view;
-use super::subject::Subject;
+use super::subject::{Real, Subject};
 use super::valid::{changed, pairs};
 use super::wire::Wire;
+use super::world::{Setup, World};
 use super::{Violation, require};
 
 /// Runs a pass over the conversation and checks it. With `may_fail` a store may fail, once.
@@ -27,6 +29,16 @@ pub(crate) async fn pass<F: Wire, S: Subject<F>>(
     }
     subject.heal();
     check_stable(wire, subject, run).await
+}
+
+/// Runs one over nothing but `messages`, however odd, and one more that answers them.
+pub(crate) async fn pass_over<F: Wire>(wire: F, setup: Setup, mut messages: Vec<F::Message>) -> Result<(), Violation> {
+    messages.push(wire.say(Who::Assistant, ".".into(), 0));
+    let mut run = Run { messages, ..Run::default() };
+    for (at, message) in run.messages.iter().enumerate() {
+        run.shadow.append(wire, at, message, None);
+    }
+    pass(wire, &Real::new(World::new(setup)), &mut run, false).await
 }
 
 /// Says whether the store failed in it.

@@ -118,12 +118,14 @@ impl<F: Wire> Subject<F> for Real {
             let fault = if is_done { Fault::ApplyThenFail } else { Fault::Fail(ErrorKind::Full) };
             store.fault_on_write(store.writes() + nth, fault);
         }
+        self.world.home.fault(nth, is_done);
     }
 
     fn heal(&self) {
         for store in &self.world.stores {
             store.heal();
         }
+        self.world.home.heal();
     }
 
     fn may_lose(&self) -> bool {

@@ -11,8 +11,8 @@ use super::shadow::View;
 use super::subject::Real;
 use super::text::{Kind, Text};
 use super::wire::Wire;
-use super::world::{Setup, Store, World, setups};
-use super::{Violation, hold, require};
+use super::world::{Setup, World, setups};
+use super::{STORE, Violation, hold, require};
 
 /// Whether a message is one that a provider of chat completions accepts, as far as a pass could change that.
 pub(crate) fn is_valid(message: &Value) -> bool {
@@ -158,7 +158,7 @@ fn stays_valid<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Vi
 
 #[test]
 fn l5_what_providers_accept_they_accept_after_truncation_and_passes() {
-    let cases = || (setups(Store::Memory), valid_conversations());
+    let cases = || (setups(STORE), valid_conversations());
     hold(10, cases, |(setup, steps)| stays_valid(OpenAiChat, &setup, &steps));
     hold(10, cases, |(setup, steps)| stays_valid(Responses, &setup, &steps));
     hold(10, cases, |(setup, steps)| stays_valid(Anthropic, &setup, &steps));

@@ -1,6 +1,7 @@
 //! Stores and settings that a conversation is driven with.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,10 +111,51 @@ pub(crate) struct Tools {
     pub(crate) grep_lengths: Option<(usize, usize)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
-    Memory,
-    Fs,
+/// Makes a place for stores, of a kind: the same in every call but for what is stored.
+pub(crate) type Store = fn() -> Box<dyn Home>;
+
+/// What stores lie in, gone with it.
+pub(crate) trait Home: fmt::Debug + Send + Sync {
+    /// The store of this name. It names its content alike in all homes of a kind.
+    fn open(&self, name: &str) -> Arc<dyn Backend>;
+
+    /// Where all of them are, if that is a directory.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The n-th write from now on fails, after it was done if `is_done`: what lies below the stores, if anything does.
+    fn fault(&self, _nth: u64, _is_done: bool) {}
+
+    /// Takes back what was to fail.
+    fn heal(&self) {}
+}
+
+#[derive(Debug)]
+struct InMemory;
+
+impl Home for InMemory {
+    fn open(&self, name: &str) -> Arc<dyn Backend> {
+        Arc::new(Memory::named(name).unwrap())
+    }
+}
+
+pub(crate) fn memory() -> Box<dyn Home> {
+    Box::new(InMemory)
+}
+
+impl Home for TempDir {
+    fn open(&self, name: &str) -> Arc<dyn Backend> {
+        Arc::new(Fs::open(self.path().join(name)).unwrap().shown_as(format!("/stores/{name}")))
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(self.path())
+    }
+}
+
+pub(crate) fn files() -> Box<dyn Home> {
+    Box::new(tempfile::tempdir().unwrap())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,24 +251,15 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) stores: [Faulty<Arc<dyn Backend>>; 2],
-    /// What the stores lie in.
-    pub(crate) home: Option<TempDir>,
+    pub(crate) home: Box<dyn Home>,
     /// How many decisions were reported.
     pub(crate) decisions: Arc<AtomicU64>,
 }
 
 impl World {
     pub(crate) fn new(setup: Setup) -> Self {
-        let home = (setup.store == Store::Fs).then(|| tempfile::tempdir().unwrap());
-        let open = |name: &str| -> Faulty<Arc<dyn Backend>> {
-            let store: Arc<dyn Backend> = match &home {
-                // As hints show it, a store is in the same place in every run.
-                Some(home) => Arc::new(Fs::open(home.path().join(name)).unwrap().shown_as(format!("/stores/{name}"))),
-                None => Arc::new(Memory::named(name).unwrap()),
-            };
-            Faulty::new(store)
-        };
-        let stores = ["one", "two"].map(open);
+        let home = (setup.store)();
+        let stores = ["one", "two"].map(|name| Faulty::new(home.open(name)));
         Self { setup, stores, home, decisions: Arc::default() }
     }
 
@@ -310,7 +343,7 @@ impl World {
         all
     }
 
-    /// Every path under the home of the stores, relative to it; none for stores in memory.
+    /// Every path under the home of the stores, relative to it; none for stores that are elsewhere.
     pub(crate) fn paths(&self) -> Vec<String> {
         fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
             for entry in at.read_dir().unwrap() {
@@ -322,8 +355,8 @@ impl World {
             }
         }
         let mut found = Vec::new();
-        if let Some(home) = &self.home {
-            walk(home.path(), home.path(), &mut found);
+        if let Some(home) = self.home.path() {
+            walk(home, home, &mut found);
         }
         found.sort();
         found

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use offcut::backend::{Backend, BackendError, Entry, Fs, Key, Location, Page, Put, Writer};
 use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
@@ -302,5 +302,25 @@ impl Backend for Objects {
         })
         .filter_map(std::future::ready)
         .boxed()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let removed = self.within(self.remove_with_retries(key)).await;
+        removed.map_err(|trouble| trouble.while_doing(format_args!("removing {}", self.locate(key))))
+    }
+}
+
+impl Objects {
+    async fn remove_with_retries(&self, key: &Key) -> Result<(), Trouble> {
+        let path = self.path(key);
+        let mut pauses = self.pauses();
+        loop {
+            match self.attempt(self.inner.store.delete(&path)).await {
+                // Some stores say so, S3 does not.
+                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),
+                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
+                done => return done,
+            }
+        }
     }
 }

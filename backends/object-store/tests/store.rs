@@ -277,3 +277,19 @@ fn l7_without_a_runtime_nothing_panics() {
         ready
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l1_where_others_hold_both_names_the_result_stays() {
+    let server = Server::start().await;
+    let store = server.open("agents");
+    store.check().await.unwrap();
+    let reduction = ToolReduction::recommended(store).build().unwrap();
+    for nth in [1, 2] {
+        server.fault(&Method::PUT, nth, Fault::StoreOther);
+    }
+    let text = "a line\n".repeat(2_000);
+    let shown = reduction.truncate(&ToolCall::new("call_1", "grep", "{}"), text.as_str()).await.unwrap();
+    assert_eq!(shown.text(), text);
+    assert_eq!(server.take_met(), 2);
+    assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
+}

@@ -42,6 +42,11 @@ impl Backend for Scratch {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         self.0.list()
     }
+
+    /// It is gone when the replay ends.
+    fn can_be_swept(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ pub(super) enum Doing {
     Store,
     Read,
     List,
+    Remove,
+    Copy,
+    Tidy,
 }
 
 /// The error for `source`, met while doing something at `location`.
@@ -24,6 +27,9 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
         Doing::Store => "storing",
         Doing::Read => "reading",
         Doing::List => "listing",
+        Doing::Remove => "removing",
+        Doing::Copy => "copying",
+        Doing::Tidy => "tidying up in",
     };
     let (kind, advice) = advice(&source, doing);
     BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)

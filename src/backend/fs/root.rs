@@ -117,6 +117,48 @@ impl Root {
         key.match_indices('/').try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
     }
 
+    /// Removes the file under `key`, if there is one, and says whether there was.
+    pub(super) fn remove(&self, key: &Key) -> io::Result<bool> {
+        match self.dir.symlink_metadata(key.as_str()) {
+            Ok(metadata) if metadata.is_file() => {}
+            // Nothing that a store has stored.
+            Ok(_) => return Ok(false),
+            Err(error) if is_absent(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        match self.dir.remove_file(key.as_str()) {
+            Err(error) if is_absent(&error) => Ok(false),
+            removed => removed.map(|()| true),
+        }
+    }
+
+    /// Syncs the directory that `key` lies in, if it is still there.
+    pub(super) fn sync_parent(&self, key: &Key) -> io::Result<()> {
+        let parent = key.as_str().rsplit_once('/').map_or(".", |(parent, _)| parent);
+        match if cfg!(unix) { self.dir.open(parent) } else { return Ok(()) } {
+            Err(error) if is_absent(&error) => Ok(()),
+            opened => sync(&opened?.into_std()),
+        }
+    }
+
+    /// Removes the directories that `key` lay in, as far as they are empty and as this store makes them: one with another mode is
+    /// somebody's own.
+    pub(super) fn remove_empty_parents(&self, key: &Key) {
+        let key = key.as_str();
+        for (end, _) in key.rmatch_indices('/') {
+            let is_ours = self.dir.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
+                #[cfg(unix)]
+                let is_private = cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
+                #[cfg(not(unix))]
+                let is_private = true;
+                metadata.is_dir() && is_private
+            });
+            if !is_ours || self.dir.remove_dir(&key[..end]).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Syncs the directories on the way to `key`. All of them, for one that is not new may be another process's that has not
     /// synced it yet.
     pub(super) fn sync_directories(&self, key: &Key) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::time::SystemTime;
 
 use cap_std::fs::{File, OpenOptions};
 
@@ -71,32 +72,13 @@ impl Stage {
 
     /// Stores what was written under `key`. After [`Put::Taken`] another key can be tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<Put> {
-        let Fs { root, durable, .. } = &self.store;
-        if *durable {
+        if self.store.durable {
             // Before it has its name: a name without its content would be taken for ever.
             self.file.sync_all()?;
         }
-        for _ in 0..ATTEMPTS {
-            let Err(error) = root.dir().hard_link(&self.path, root.dir(), key.as_str()) else {
-                if *durable {
-                    root.sync_directories(key)?;
-                }
-                return Ok(Put::Stored);
-            };
-            match error.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    self.file.rewind()?;
-                    let length = self.file.metadata()?.len();
-                    if let Some(put) = compare(&self.store, key, &self.file, length)? {
-                        self.file.seek(SeekFrom::End(0))?;
-                        return Ok(put);
-                    }
-                }
-                io::ErrorKind::NotFound => root.make_parents(key)?,
-                _ => return Err(link_refused(error)),
-            }
-        }
-        Err(io::ErrorKind::NotFound.into())
+        let put = link(&self.store, &self.path, &mut self.file, key);
+        self.file.seek(SeekFrom::End(0))?;
+        put
     }
 
     /// The store that it is for.
@@ -112,6 +94,90 @@ impl Drop for Stage {
             tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
         }
     }
+}
+
+/// Gives `file`, which is at `path`, the name of `key` too, if nothing has it.
+fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
+    let root = &store.root;
+    for _ in 0..ATTEMPTS {
+        let Err(error) = root.dir().hard_link(path, root.dir(), key.as_str()) else {
+            if store.durable {
+                root.sync_directories(key)?;
+            }
+            return Ok(Put::Stored);
+        };
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                file.rewind()?;
+                let length = file.metadata()?.len();
+                if let Some(put) = compare(store, key, &*file, length)? {
+                    return Ok(put);
+                }
+            }
+            io::ErrorKind::NotFound => match root.make_parents(key) {
+                // A sweep has removed one of them, empty as it was, before the next was made in it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                made => made?,
+            },
+            _ => return Err(link_refused(error)),
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// Stores what is under `from` under `to` as well; `None` if nothing is under `from`.
+///
+/// As another name of the same file where that can be made to say that it is stored now, which takes the owner's rights; else as
+/// a file of its own.
+pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> {
+    let Found::File(mut file, length) = store.root.find(from)? else { return Ok(None) };
+    // Before the time is changed: what is there already is not stored now.
+    if let Some(put) = compare(store, to, &file, length)? {
+        return Ok(Some(put));
+    }
+    match touch(store, from) {
+        Ok(()) => match link(store, from.as_str(), &mut file, to) {
+            // A link that finds nothing to link to was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            linked => linked.map(Some),
+        },
+        Err(_) => {
+            let mut stage = Stage::create(store)?;
+            file.rewind()?;
+            io::copy(&mut file, &mut stage.file)?;
+            stage.name(to).map(Some)
+        }
+    }
+}
+
+/// Says of what is under `key` that it is stored now.
+fn touch(store: &Fs, key: &Key) -> io::Result<()> {
+    // Windows sets the time of what is open for writing only.
+    let file = store.root.dir().open_with(key.as_str(), OpenOptions::new().write(true))?.into_std();
+    file.set_modified(SystemTime::now())
+}
+
+/// Removes staging files that nobody has written to since `before`, and says how many.
+pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
+    let entries = match store.root.dir().read_dir(STAGING) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut removed = 0;
+    for entry in entries {
+        let entry = entry?;
+        let is_old = || -> io::Result<bool> {
+            let metadata = entry.metadata()?;
+            Ok(metadata.is_file() && metadata.modified()?.into_std() < before)
+        };
+        match is_old().and_then(|is_old| if is_old { entry.remove_file().map(|()| 1) } else { Ok(0) }) {
+            Ok(count) => removed += count,
+            // Its writer is done with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(removed)
 }
 
 /// What storing `content`, of `length` bytes, under `key` comes to if something is there, and `None` if nothing is.
@@ -130,7 +196,11 @@ pub(super) fn compare(store: &Fs, key: &Key, content: impl Read, length: u64) ->
         if cfg!(unix) {
             stored.sync_all()?;
         }
-        store.root.sync_directories(key)?;
+        match store.root.sync_directories(key) {
+            // Swept meanwhile, with the directory that it was alone in.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            synced => synced?,
+        }
     }
     Ok(Some(Put::AlreadyThere))
 }

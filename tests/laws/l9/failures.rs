@@ -3,14 +3,14 @@
 use std::error::Error as _;
 
 use futures_util::{StreamExt, stream};
-use offcut::backend::{ErrorKind, Memory};
+use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::testkit::{Fault, Faulty};
 use offcut::{Error, OnOffloadError, Part, ToolOutput};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
-use super::super::{Violation, block_on, hold, require};
+use super::super::{STORE, Violation, block_on, hold, require};
 use super::{Case, Item, cases};
 
 /// Where the store fails, and how.
@@ -50,7 +50,8 @@ async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) 
     let mut originals = case.output(case.whole()).into_parts().await.0;
     originals.push(Part::Text(String::new()));
     for is_shown in [false, true] {
-        let store = Faulty::new(Memory::named("t").unwrap());
+        let home = STORE();
+        let store = Faulty::new(home.open("t"));
         let reduction = case.reduction(store.clone(), failure.then);
         match failure.call {
             Call::Write => store.fault_on_write(failure.nth, failure.fault),

@@ -77,6 +77,8 @@ pub(super) fn open(url: &Url, options: &mut Options<'_>, common: &Common) -> Res
         .with_bucket_name(bucket)
         .with_allow_http(may_be_plain(&settings)?)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
+        // A sweep removes one at a time, and not every server knows the other way.
+        .with_disable_bulk_delete(true)
         .with_retry(retries(common))
         .with_http_connector(Connector::new(common))
         .build()

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
-    CreateMultipartUploadInput, CreateMultipartUploadOutput, ETag, GetObjectInput, GetObjectOutput, HeadObjectInput,
-    HeadObjectOutput, ListObjectsV2Input, ListObjectsV2Output, Object, PutObjectInput, PutObjectOutput, StreamingBlob,
-    UploadPartInput, UploadPartOutput,
+    CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, DeleteObjectOutput, ETag,
+    GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput, ListObjectsV2Input, ListObjectsV2Output,
+    Object, PutObjectInput, PutObjectOutput, StreamingBlob, UploadPartInput, UploadPartOutput,
 };
 use s3s::{Body, S3, S3Request, S3Response, S3Result, s3_error};
 use sha2::{Digest, Sha256};
@@ -157,6 +157,13 @@ impl S3 for Buckets {
         let (content_length, e_tag) = (Some(bytes.len() as i64), Some(e_tag(&bytes)));
         let last_modified = Some(at.into());
         Ok(S3Response::new(HeadObjectOutput { content_length, e_tag, last_modified, ..Default::default() }))
+    }
+
+    async fn delete_object(&self, request: S3Request<DeleteObjectInput>) -> S3Result<S3Response<DeleteObjectOutput>> {
+        let DeleteObjectInput { bucket, key, .. } = request.input;
+        in_bucket(&bucket)?;
+        self.state().objects.remove(&key);
+        Ok(S3Response::new(DeleteObjectOutput::default()))
     }
 
     async fn list_objects_v2(

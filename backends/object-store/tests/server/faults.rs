@@ -52,6 +52,17 @@ impl Fault {
         Self::CutBody,
         Self::StoreOther,
     ];
+
+    /// Those that a caller who tries again never hears of.
+    pub(crate) const PASSING: [Self; 7] = [
+        Self::Refuse(503),
+        Self::ApplyThenRefuse(503),
+        Self::Refuse(500),
+        Self::ApplyThenRefuse(500),
+        Self::Disconnect,
+        Self::ApplyThenDisconnect,
+        Self::CutBody,
+    ];
 }
 
 #[derive(Default)]
@@ -59,6 +70,8 @@ pub(crate) struct Faults {
     counts: BTreeMap<String, usize>,
     at: BTreeMap<(String, usize), Fault>,
     always: BTreeMap<String, Fault>,
+    /// Every so many requests of a kind, one of [`Fault::PASSING`] after the other. Lists, which only tests ask for, are left alone.
+    often: Option<usize>,
     /// How many faults were met since somebody asked.
     pub(crate) met: usize,
 }
@@ -80,6 +93,10 @@ impl Faults {
         self.always.insert(method.to_string(), fault);
     }
 
+    pub(crate) fn often(&mut self, requests: usize) {
+        self.often = Some(requests);
+    }
+
     pub(crate) fn heal(&mut self) {
         self.at.clear();
         self.always.clear();
@@ -89,12 +106,18 @@ impl Faults {
         self.counts.get(method.as_str()).copied().unwrap_or_default()
     }
 
-    pub(crate) fn next(&mut self, method: &Method) -> Option<Fault> {
+    pub(crate) fn next(&mut self, request: &Request<Incoming>) -> Option<Fault> {
+        let method = request.method();
         let mut found = self.always.get(method.as_str()).copied();
         for name in [ANY, method.as_str()] {
             let count = self.counts.entry(name.into()).or_default();
             *count += 1;
             found = self.at.remove(&(name.into(), *count)).or(found);
+        }
+        let (count, is_list) =
+            (self.count(method), request.uri().query().is_some_and(|query| query.contains("list-type")));
+        if let Some(often) = self.often.filter(|often| count % often == 0 && !is_list) {
+            found = found.or(Some(Fault::PASSING[count / often % Fault::PASSING.len()]));
         }
         self.met += usize::from(found.is_some());
         found

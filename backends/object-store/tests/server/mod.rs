@@ -95,6 +95,11 @@ impl Server {
         self.faults.lock().unwrap().always(method, fault);
     }
 
+    /// One of so many requests of each kind, for ever, meets a fault that a caller who tries again never hears of.
+    pub(crate) fn fault_often(&self, requests: usize) {
+        self.faults.lock().unwrap().often(requests);
+    }
+
     pub(crate) fn heal(&self) {
         self.faults.lock().unwrap().heal();
     }
@@ -127,7 +132,7 @@ async fn accept(listener: TcpListener, service: S3Service, buckets: Buckets, fau
         let (service, buckets, faults) = (service.clone(), buckets.clone(), faults.clone());
         let serve = service_fn(move |request: Request<Incoming>| {
             let (service, buckets) = (service.clone(), buckets.clone());
-            let fault = faults.lock().unwrap().next(request.method());
+            let fault = faults.lock().unwrap().next(&request);
             async move { faults::answer(fault, request, &service, &buckets).await }
         });
         connections.spawn(async move {

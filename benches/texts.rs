@@ -1,25 +1,27 @@
-//! Texts that are always the same, and times that are comparable.
-#![allow(dead_code, reason = "each bench uses some of it")]
+//! Texts that are always the same.
 
 use std::fmt::Write;
-use std::time::{Duration, Instant};
 
 /// Numbers that look random and are the same in every run.
-pub(crate) struct Numbers(u64);
+#[derive(Debug)]
+pub struct Numbers(u64);
 
 impl Numbers {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Those of a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    /// The next one, below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 >> 33).unwrap_or_default() % limit
     }
 
-    pub(crate) fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
+    /// One of these.
+    pub fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
         of[self.below(of.len())]
     }
 }
@@ -72,7 +74,7 @@ const HAN: [&str; 16] = [
 ];
 
 /// Source code, of about `bytes` bytes.
-pub(crate) fn code(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
     while text.len() < bytes {
         let [a, b, c] = [0; 3].map(|_| numbers.pick(&NAMES));
@@ -90,7 +92,7 @@ pub(crate) fn code(numbers: &mut Numbers, bytes: usize) -> String {
 }
 
 /// One JSON document.
-pub(crate) fn json(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::from("[");
     while text.len() < bytes {
         let [a, b] = [0; 2].map(|_| numbers.pick(&NAMES));
@@ -101,7 +103,8 @@ pub(crate) fn json(numbers: &mut Numbers, bytes: usize) -> String {
     text
 }
 
-pub(crate) fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
+/// Chinese, of about `bytes` bytes.
+pub fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
         text.push_str(numbers.pick(&HAN));
@@ -110,30 +113,7 @@ pub(crate) fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
 }
 
 /// Base64 without a line break.
-pub(crate) fn base64(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn base64(numbers: &mut Numbers, bytes: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     (0..bytes).map(|_| char::from(DIGITS[numbers.below(64)])).collect()
-}
-
-/// How long `run` takes.
-pub(crate) fn time<T>(run: impl FnOnce() -> T) -> (Duration, T) {
-    let start = Instant::now();
-    let result = run();
-    (start.elapsed(), result)
-}
-
-/// The shortest: what else the machine does only ever adds to it.
-pub(crate) fn fastest(times: &[Duration]) -> Duration {
-    times.iter().min().copied().unwrap_or_default()
-}
-
-/// Whether cargo wants figures; else all of it is only run once.
-pub(crate) fn is_bench() -> bool {
-    std::env::args().any(|argument| argument == "--bench")
-}
-
-/// Whether a part of a bench is wanted: all of them are, unless some are named.
-pub(crate) fn is_wanted(part: &str) -> bool {
-    let mut named = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
-    named.peek().is_none() || named.any(|name| name == part)
 }

@@ -20,37 +20,37 @@ use offcut::{
 };
 use proptest::collection::vec;
 use proptest::option;
-use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::json;
 
 use super::generate::{Id, ids};
 use super::text::{Kind, Text, texts};
 use super::world::{preview as strategies, words};
-use super::{Violation, block_on, hold, require};
+use super::{STORE, Violation, block_on, hold, require};
 
 /// A streamed result, and everything that may change what becomes of it.
 #[derive(Clone, Debug)]
-struct Case {
-    id: Id,
+pub(crate) struct Case {
+    pub(crate) id: Id,
     /// Whether the id's own name holds other content.
-    is_taken: bool,
-    pieces: Vec<Piece>,
+    pub(crate) is_taken: bool,
+    pub(crate) pieces: Vec<Piece>,
     /// The sizes of the chunks, over and over.
-    chunks: Vec<usize>,
+    pub(crate) chunks: Vec<usize>,
     /// Whether the tool fails at the end.
-    breaks_off: bool,
-    limit: usize,
-    counter: Option<Counter>,
-    preview: usize,
-    strategy: Preview,
+    pub(crate) breaks_off: bool,
+    pub(crate) limit: usize,
+    pub(crate) counter: Option<Counter>,
+    pub(crate) preview: usize,
+    pub(crate) strategy: Preview,
     /// Results within the limit are previewed above so many bytes.
-    above: Option<usize>,
-    language: Language,
+    pub(crate) above: Option<usize>,
+    pub(crate) language: Language,
 }
 
 /// What a limit in tokens counts with.
 #[derive(Clone, Copy, Debug)]
-enum Counter {
+pub(crate) enum Counter {
     Estimate,
     Words,
     /// White space costs nothing.
@@ -58,9 +58,10 @@ enum Counter {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+pub(crate) enum Piece {
     /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are one text.
     Bytes(Text, Vec<(usize, u8)>),
+    Raw(Vec<u8>),
     Text(Text),
     Json(Text),
     Media(usize),
@@ -81,6 +82,7 @@ impl Piece {
                 }
                 vec![Chunk::Bytes(bytes.into())]
             }
+            Self::Raw(bytes) => vec![Chunk::Bytes(bytes.clone().into())],
             Self::Text(text) => vec![Chunk::Part(Part::Text(text.render()))],
             Self::Json(text) => vec![Chunk::Part(Part::Json(json!({ "rows": text.render() })))],
             Self::Media(length) => {
@@ -108,6 +110,7 @@ fn pieces() -> impl Strategy<Value = Piece> {
         1 => Just(Piece::Link),
         1 => (0_usize..5_000).prop_map(Piece::Opaque),
         1 => many,
+        1 => vec(any::<u8>(), 0..3_000).prop_map(Piece::Raw),
     ]
 }
 
@@ -205,14 +208,13 @@ impl Case {
         }
     }
 
-    /// A reduction over a store of its own.
-    async fn world(&self) -> (Memory, ToolReduction) {
-        let store = Memory::named("t").unwrap();
-        let reduction = self.reduction(store.clone(), OnOffloadError::KeepOriginal);
+    /// A reduction over a store.
+    async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
+        let reduction = self.reduction(Arc::clone(store), OnOffloadError::KeepOriginal);
         if self.is_taken {
             reduction.truncate(&self.call(), "something else\n".repeat(self.limit * 20)).await.unwrap();
         }
-        (store, reduction)
+        reduction
     }
 }
 
@@ -225,7 +227,7 @@ struct Became {
     decision: Decision,
 }
 
-async fn became(store: &Memory, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
+async fn became(store: &dyn Backend, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
     let entries: Vec<_> = store.list().try_collect().await.unwrap();
     let mut stored = BTreeMap::new();
     for entry in entries {
@@ -253,13 +255,17 @@ fn hints_first(part: Part) -> Part {
 }
 
 async fn whole(case: &Case, output: ToolOutput) -> Became {
-    let (store, reduction) = case.world().await;
+    let home = STORE();
+    let store = home.open("t");
+    let reduction = case.over(&store).await;
     let shown = reduction.truncate(&case.call(), output).await.unwrap();
-    became(&store, shown.parts, shown.interrupted, &shown.report).await
+    became(&*store, shown.parts, shown.interrupted, &shown.report).await
 }
 
 async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
-    let (store, reduction) = case.world().await;
+    let home = STORE();
+    let store = home.open("t");
+    let reduction = case.over(&store).await;
     let mut shown = reduction.truncate_stream(&case.call(), case.output(chunks));
     let mut items = Vec::new();
     while let Some(item) = shown.next().await {
@@ -267,14 +273,14 @@ async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
     }
     let report = shown.report().unwrap().clone();
     let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    became(&store, parts.into_iter().map(hints_first).collect(), error, &report).await
+    became(&*store, parts.into_iter().map(hints_first).collect(), error, &report).await
 }
 
 fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation> {
     require(is == should, "T2", || format!("{of} is {is:#?}\ninstead of {should:#?}"))
 }
 
-async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
+pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
     let is_text = case.whole().iter().all(|chunk| match chunk {
         Chunk::Bytes(bytes) => std::str::from_utf8(bytes).is_ok(),
         Chunk::Part(_) => true,
@@ -336,7 +342,9 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     // The others speak at the end.
     let case = Case { strategy: Preview::HeadTail, ..case };
-    let (_, reduction) = case.world().await;
+    // One that answers at once.
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let reduction = case.over(&store).await;
     let preview = reduction.settings().preview_length.at_most();
     let feed = Feed::default();
     let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));

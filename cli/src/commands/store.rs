@@ -1,0 +1,140 @@
+//! `offcut store ls` and `offcut store stat`.
+
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::TryStreamExt;
+use offcut::backend::{BackendError, Entry, Key};
+use offcut::sweep::{origin_of, place_of};
+use serde::Serialize;
+
+use crate::failure::{Failure, chain};
+use crate::{output, settings, units};
+
+#[derive(Serialize)]
+struct Listed {
+    location: String,
+    bytes: u64,
+    /// In seconds since 1970.
+    stored_at: u64,
+    /// Whether a sweep has moved it aside.
+    swept: bool,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    entries: Vec<Listed>,
+    bytes: u64,
+    swept_bytes: u64,
+}
+
+pub(crate) fn ls(store: &str, json: bool) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let store = settings::existing(store)?;
+    let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
+    let mut entries = listed.map_err(|error| failed(&error))?;
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|Entry { key, bytes, stored_at }| Listed {
+            location: store.locate(key).to_string(),
+            bytes: *bytes,
+            stored_at: seconds(*stored_at),
+            swept: origin_of(key).is_some(),
+        })
+        .collect();
+    let sum = |swept: bool| entries.iter().filter(|entry| entry.swept || !swept).map(|entry| entry.bytes).sum();
+    let listing = Listing { bytes: sum(false), swept_bytes: sum(true), entries };
+    if json {
+        output::write_json(&listing)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    for Listed { location, bytes, stored_at, swept } in &listing.entries {
+        let age = units::age(UNIX_EPOCH + Duration::from_secs(*stored_at));
+        let swept = if *swept { "  swept" } else { "" };
+        text += &format!("{bytes:>12}  {age:>5}  {location}{swept}\n");
+    }
+    let (count, bytes, swept) = (listing.entries.len(), units::size(listing.bytes), units::size(listing.swept_bytes));
+    text += &format!("{count} in all, {bytes}; {swept} of it swept\n");
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Stat {
+    location: String,
+    what: &'static str,
+    bytes: u64,
+    /// In seconds since 1970.
+    stored_at: u64,
+    /// Where a sweep has moved it; reading brings it back.
+    swept_to: Option<String>,
+}
+
+pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let store = settings::existing(store)?;
+    let named = store.resolve(location).ok_or_else(|| {
+        Failure::usage(
+            format!("{location} is no location of this store"),
+            "name it exactly as a hint or `offcut store ls` does",
+        )
+    })?;
+    let key = origin_of(&named).unwrap_or(named);
+    let place = place_of(&key);
+    let mut found = None;
+    let mut entries = store.list();
+    while let Some(entry) = runtime.block_on(entries.try_next()).map_err(|error| failed(&error))? {
+        let is_swept = Some(&entry.key) == place.as_ref();
+        // What was swept is what a location means while it is there.
+        if is_swept || (entry.key == key && found.is_none()) {
+            found = Some((entry, is_swept));
+        }
+    }
+    let Some((entry, is_swept)) = found else {
+        return Err(Failure::new(format!("nothing is stored at {location}"))
+            .hint("it was never stored here, or a sweep has removed it"));
+    };
+    let stat = Stat {
+        location: store.locate(&key).to_string(),
+        what: what(&key),
+        bytes: entry.bytes,
+        stored_at: seconds(entry.stored_at),
+        swept_to: is_swept.then(|| store.locate(&entry.key).to_string()),
+    };
+    if json {
+        output::write_json(&stat)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Stat { location, what, bytes, swept_to, stored_at: _ } = &stat;
+    let mut text = format!("{location}\n{what}\n{bytes} bytes, stored {} ago\n", units::age(entry.stored_at));
+    if let Some(place) = swept_to {
+        text += &format!("swept to {place}: reading brings it back\n");
+    }
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What content is, by its name.
+fn what(key: &Key) -> &'static str {
+    let mut segments = key.as_str().rsplit('/');
+    let name = segments.next().unwrap_or_default();
+    match segments.next() {
+        Some("trunc") => "a result that was truncated",
+        Some("clear") if name.contains("-args") => "the arguments of a call that was cleared",
+        Some("clear") if name.contains("-round") => "a round that was rewritten",
+        Some("clear") => "a result that was cleared",
+        _ => "nothing that was offloaded",
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn failed(error: &BackendError) -> Failure {
+    Failure::new(chain(error)).hint("the store could not be read: mend that, and try again")
+}

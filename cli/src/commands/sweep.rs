@@ -1,0 +1,85 @@
+//! `offcut sweep`.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
+use offcut::{TokenCounter, ToolReduction};
+
+use crate::failure::{Failure, PARTLY, chain};
+use crate::{args, output, settings, units};
+
+pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
+    if args.live.is_empty() && !args.nothing_is_live {
+        return Err(Failure::usage(
+            "nobody said what is live, and all that is not named by it may go",
+            "name every folder with transcripts by --live; --nothing-is-live if there is none",
+        ));
+    }
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let store = settings::existing(&args.store)?;
+    // The stores are opened without agents' settings: what is set here has no part in a sweep.
+    let builder = ToolReduction::builder().backend(store).root_dir(&*args.root);
+    let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {
+        Failure::usage(format!("--root: {}", chain(&error)), "name what the agents' settings name as `root_dir`")
+    })?;
+
+    // Before anything live is looked at.
+    let now = SystemTime::now();
+    let live = args.keep_session.iter().fold(Live::new(), |live, id| live.session(id));
+    let live = args.live.iter().try_fold(live, Live::folder).map_err(|error| {
+        Failure::new(chain(&error))
+            .hint("nothing was swept: name folders that hold transcripts as text, and nothing else")
+    })?;
+    let swept = runtime.block_on(reduction.sweep(&live, &policy(args), now));
+    let report = swept.map_err(|error| match error {
+        SweepError::Grace { .. } => Failure::usage(chain(&error), "leave --grace away for 24h"),
+        _ => Failure::new(chain(&error)).hint("nothing was swept: mend that, or wait, and sweep again"),
+    })?;
+
+    for failure in &report.failed {
+        output::warn(&format!("{}: {}", failure.location, failure.error));
+    }
+    if json {
+        output::write_json(&report)?;
+    } else {
+        output::write(&table(&report))?;
+    }
+    if report.dry_run {
+        output::note("nothing was changed: this was a dry run; --apply does it");
+    }
+    if report.stopped {
+        output::warn("it ran for half of its grace and stopped there: sweep again to go on");
+    }
+    Ok(if report.failed.is_empty() && !report.stopped { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
+}
+
+fn policy(args: &args::Sweep) -> SweepPolicy {
+    let mut policy = SweepPolicy::new().grace(args.grace);
+    policy.max_age = args.max_age;
+    policy.quota_bytes = args.quota;
+    policy.unreferenced = args.unreferenced;
+    policy.dry_run = !args.apply;
+    policy
+}
+
+fn table(report: &SweepReport) -> String {
+    let done = |done: &'static str, would: &'static str| if report.dry_run { would } else { done };
+    let lines: [(&str, Tally); 7] = [
+        ("live", report.live),
+        ("young", report.young),
+        ("kept", report.kept),
+        (done("moved aside", "to be moved aside"), report.moved),
+        (done("brought back", "to be brought back"), report.brought_back),
+        ("waiting aside", report.waiting),
+        (done("removed", "to be removed"), report.removed),
+    ];
+    let mut table: String = lines
+        .map(|(what, Tally { count, bytes })| format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes)))
+        .concat();
+    if report.tidied > 0 {
+        table += &format!("{:<20}{:>9}\n", "leftovers removed", report.tidied);
+    }
+    table
+}

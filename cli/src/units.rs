@@ -1,0 +1,68 @@
+//! Times and sizes as people write them.
+
+use std::time::{Duration, SystemTime};
+
+const TIMES: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 7 * 86_400)];
+const SIZES: [(&str, u64); 9] = [
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("B", 1),
+];
+
+/// `90s`, `15m`, `24h`, `30d`, `2w`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = number(text, &TIMES).ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// `1000`, `500MB`, `10GiB`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let plain = text.parse().ok();
+    plain.or_else(|| number(text, &SIZES)).ok_or_else(|| "write a number of bytes, or with a unit: 500MB, 10GiB".into())
+}
+
+fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    units.iter().find_map(|(unit, worth)| text.strip_suffix(unit)?.trim_end().parse::<u64>().ok()?.checked_mul(*worth))
+}
+
+/// How long ago, in the largest unit that is not 0.
+pub(crate) fn age(since: SystemTime) -> String {
+    let seconds = SystemTime::now().duration_since(since).unwrap_or_default().as_secs();
+    let (unit, worth) = TIMES.iter().rev().find(|(_, worth)| seconds >= 2 * worth).unwrap_or(&TIMES[0]);
+    format!("{}{unit}", seconds / worth)
+}
+
+/// Bytes in a unit of which there are not too many.
+pub(crate) fn size(bytes: u64) -> String {
+    match SIZES[..4].iter().rev().find(|(_, worth)| bytes >= *worth) {
+        Some((unit, worth)) => format!("{:.1} {unit}", bytes as f64 / *worth as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_read_as_they_are_written() {
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(duration("15 m"), Ok(Duration::from_secs(900)));
+        assert_eq!((bytes("7"), bytes("500MB"), bytes("10GiB")), (Ok(7), Ok(500_000_000), Ok(10 << 30)));
+        for wrong in ["", "30", "d", "-1d", "1.5h", "99999999999999999999s", "9999999999999999999w"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "GB", "1.5GB", "10 gallons", "-1", "99999999999TB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((size(999), size(1_500), size(2_000_000_000)), ("999 B".into(), "1.5 kB".into(), "2.0 GB".into()));
+        assert_eq!(age(SystemTime::now() - Duration::from_secs(3 * 86_400 + 9)), "3d");
+        assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "0s");
+    }
+}

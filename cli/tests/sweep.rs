@@ -1,0 +1,190 @@
+//! `offcut sweep` and `offcut store`, over a directory in which agents have stored.
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use support::{fail, run, succeed, text};
+use tempfile::{TempDir, tempdir};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A store with two results of one session, and the transcript that names the first.
+struct Home {
+    home: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self { home: tempdir().unwrap() };
+        let long = "a line of it\n".repeat(9_000);
+        fs::create_dir(home.path("transcripts")).unwrap();
+        for id in ["call_1", "call_2"] {
+            let store = home.path("store");
+            let args = ["truncate", "--config", "eino", "--backend", &store, "--session", "s1", "--tool", "cat"];
+            let shown = succeed(&[&args[..], &["--call-id", id]].concat(), &long);
+            if id == "call_1" {
+                let line = serde_json::json!({"role": "tool", "content": shown}).to_string();
+                fs::write(home.path("transcripts/chat.jsonl"), line).unwrap();
+            }
+        }
+        home.age(Path::new(&home.path("store")));
+        home
+    }
+
+    fn path(&self, path: &str) -> String {
+        text(&self.home.path().canonicalize().unwrap().join(path)).to_owned()
+    }
+
+    /// Two days pass for everything that is stored.
+    fn age(&self, folder: &Path) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self.age(&path);
+            } else {
+                let file = File::options().write(true).open(&path).unwrap();
+                let before = file.metadata().unwrap().modified().unwrap().min(SystemTime::now());
+                file.set_modified(before - 2 * DAY).unwrap();
+            }
+        }
+    }
+
+    fn sweep(&self, more: &[&str]) -> Value {
+        let (store, live) = (self.path("store"), self.path("transcripts"));
+        let args = [&["sweep", &store, "--live", &live, "--unreferenced", "--json"], more].concat();
+        serde_json::from_str(&succeed(&args, "")).unwrap()
+    }
+
+    fn stores(&self, path: &str) -> bool {
+        Path::new(&self.path("store")).join(path).is_file()
+    }
+}
+
+#[test]
+fn what_nobody_names_goes_and_is_brought_back_by_reading() {
+    let home = Home::new();
+    let would = home.sweep(&[]);
+    assert_eq!(
+        (&would["dry_run"], &would["moved"]["count"], &would["live"]["count"]),
+        (&true.into(), &1.into(), &1.into())
+    );
+    assert!(home.stores("s1/trunc/call_2"), "a dry run changes nothing");
+    assert_eq!(home.sweep(&["--apply"])["moved"]["count"], 1);
+    assert!(home.stores("s1/trunc/call_1") && home.stores("s1/swept/trunc/call_2") && !home.stores("s1/trunc/call_2"));
+
+    let (store, location) = (home.path("store"), home.path("store/s1/trunc/call_2"));
+    let from = ["--config", "eino", "--backend", &store, "--session", "s1"];
+    assert!(succeed(&[&["read", &location], &from[..]].concat(), "").contains("a line of it"));
+    assert!(home.stores("s1/trunc/call_2"), "it is back");
+    home.age(Path::new(&store));
+    assert_eq!(home.sweep(&["--apply"])["removed"]["count"], 1, "the place it was in");
+    assert_eq!(home.sweep(&["--apply"])["moved"]["count"], 1, "nobody has named it since");
+    home.age(Path::new(&store));
+    assert_eq!(home.sweep(&["--apply"])["removed"]["count"], 1);
+    assert!(!home.stores("s1/trunc/call_2") && !home.stores("s1/swept/trunc/call_2"));
+    assert_eq!(home.sweep(&["--apply", "--keep-session", "s1"])["live"]["count"], 1);
+}
+
+#[test]
+fn a_table_for_people() {
+    let home = Home::new();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let ran = run(&["sweep", &store, "--live", &live, "--max-age", "1d", "--quota", "10GiB"], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let line = |what: &str| {
+        ran.out.lines().find(|line| line.starts_with(what)).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("live"), "live 1 117.0 kB");
+    assert_eq!(line("to be moved"), "to be moved aside 1 117.0 kB");
+    assert!(ran.err.contains("--apply does it"), "{}", ran.err);
+}
+
+#[test]
+fn a_root_is_swept_by_itself() {
+    let home = Home::new();
+    assert_eq!(home.sweep(&["--root", "s2"])["live"]["count"], 0);
+    assert_eq!(home.sweep(&["--root", "s1"])["moved"]["count"], 1);
+}
+
+#[test]
+fn nothing_is_swept_while_nobody_knows_what_is_live() {
+    let home = Home::new();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let error = fail(&["sweep", &store, "--unreferenced", "--apply"], "", 2);
+    assert!(error.contains("--nothing-is-live"), "{error}");
+    fail(&["sweep", &store, "--unreferenced", "--apply", "--keep-session", "s1"], "", 2);
+    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 1);
+    fs::create_dir(home.path("transcripts/old")).unwrap();
+    fs::write(home.path("transcripts/old/chat.jsonl.gz"), b"\x1f\x8b\x08\x00\xff").unwrap();
+    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 1);
+    assert!(error.contains("chat.jsonl.gz is no text in UTF-8"), "{error}");
+    assert!(home.stores("s1/trunc/call_1") && home.stores("s1/trunc/call_2"));
+    let out = succeed(&["sweep", &store, "--nothing-is-live", "--unreferenced", "--apply", "--json"], "");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["moved"]["count"], 2);
+}
+
+#[test]
+fn what_is_wrong_says_what_to_do() {
+    let home = Home::new();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let error = fail(&["sweep", &home.path("nowhere"), "--live", &live], "", 2);
+    assert!(error.contains("there is no store in") && !Path::new(&home.path("nowhere")).exists(), "{error}");
+    assert!(fail(&["sweep", &store, "--live", &live, "--grace", "1m"], "", 2).contains("at least 3600 s"));
+    assert!(fail(&["sweep", &store, "--live", &live, "--root", "../x"], "", 2).contains("--root"));
+    for wrong in [["--max-age", "30"], ["--quota", "ten"], ["--grace", "-1h"]] {
+        let ran = run(&[&["sweep", &store, "--live", &live], &wrong[..]].concat(), "");
+        assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.err);
+    }
+    fs::create_dir_all(home.path("store/swept")).unwrap();
+    let lease = serde_json::json!({"by": "process 7", "since": SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()});
+    fs::write(home.path("store/swept/lease-1"), lease.to_string()).unwrap();
+    let error = fail(&["sweep", &store, "--live", &live, "--apply"], "", 1);
+    assert!(error.contains("process 7") && error.contains("swept/lease-1"), "{error}");
+}
+
+#[test]
+fn a_store_is_listed() {
+    let home = Home::new();
+    let store = home.path("store");
+    home.sweep(&["--apply"]);
+    let listed = succeed(&["store", "ls", &store], "");
+    let lines: Vec<_> = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        lines,
+        [
+            format!("117000 0s {store}/s1/swept/trunc/call_2 swept").replace("0s", lines[0].split(' ').nth(1).unwrap()),
+            format!("117000 2d {store}/s1/trunc/call_1"),
+            "2 in all, 234.0 kB; 117.0 kB of it swept".to_owned(),
+        ]
+    );
+    let json: Value = serde_json::from_str(&succeed(&["store", "ls", &store, "--json"], "")).unwrap();
+    assert_eq!((&json["bytes"], &json["swept_bytes"]), (&234_000.into(), &117_000.into()));
+    assert_eq!(json["entries"][0]["swept"], true);
+    fail(&["store", "ls", &home.path("nowhere")], "", 2);
+}
+
+#[test]
+fn one_location_is_described() {
+    let home = Home::new();
+    let store = home.path("store");
+    home.sweep(&["--apply"]);
+    let said = succeed(&["store", "stat", &store, &home.path("store/s1/trunc/call_1")], "");
+    assert!(
+        said.contains("a result that was truncated\n117000 bytes, stored 2d ago\n") && !said.contains("swept"),
+        "{said}"
+    );
+    for path in ["store/s1/trunc/call_2", "store/s1/swept/trunc/call_2"] {
+        let said = succeed(&["store", "stat", &store, &home.path(path), "--json"], "");
+        let stat: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(stat["location"], home.path("store/s1/trunc/call_2"));
+        assert_eq!(stat["swept_to"], home.path("store/s1/swept/trunc/call_2"));
+    }
+    fail(&["store", "stat", &store, &home.path("store/s1/trunc/call_3")], "", 1);
+    fail(&["store", "stat", &store, "/etc/passwd"], "", 2);
+}

@@ -1,0 +1,152 @@
+//! A disk that fills up, becomes read-only, or may not be written to any more, in the middle of a conversation; and is mended.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use lexopt::ValueExt;
+use offcut::OnOffloadError;
+use offcut::backend::Fs;
+
+use crate::conversation::{Conversation, Script, reduction, verify_all};
+use crate::mount::{AT, again_in_a_mount};
+use crate::originals::Originals;
+use crate::tally::Tally;
+use crate::{PATIENCE, Result, log};
+
+/// What `main` takes for a child with a disk of its own.
+pub(crate) const DISK: &str = "disk";
+
+const STEPS: u64 = 50;
+
+/// What goes wrong with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Full,
+    ReadOnly,
+    Denied,
+}
+
+impl Trouble {
+    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::ReadOnly, Self::Denied];
+
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Self::Full => "the disk is full",
+            Self::ReadOnly => "the disk is read-only",
+            Self::Denied => "the permission is lost",
+        }
+    }
+
+    /// As an argument.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::ReadOnly => "read-only",
+            Self::Denied => "denied",
+        }
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        Ok(Self::ALL.into_iter().find(|trouble| trouble.name() == name).ok_or("no trouble of this name")?)
+    }
+
+    fn begin(self, home: &Path) -> Result<()> {
+        match self {
+            Self::Full => {
+                // Until there is no room: that is the point.
+                let filled = std::fs::write(home.join("filler"), vec![0; SIZE << 20]);
+                if filled.is_ok() { Err("the disk is too large to be filled".into()) } else { Ok(()) }
+            }
+            Self::ReadOnly => remount(home, "ro"),
+            Self::Denied => allow(&home.join("store"), 0o000),
+        }
+    }
+
+    fn end(self, home: &Path) -> Result<()> {
+        match self {
+            Self::Full => Ok(std::fs::remove_file(home.join("filler"))?),
+            Self::ReadOnly => remount(home, "rw"),
+            Self::Denied => allow(&home.join("store"), 0o700),
+        }
+    }
+}
+
+/// The size of the disk, in MiB.
+const SIZE: usize = 64;
+
+fn remount(home: &Path, how: &str) -> Result<()> {
+    let status = Command::new("mount").arg("-o").arg(format!("remount,{how}")).arg(home).status()?;
+    if status.success() { Ok(()) } else { Err(format!("remounting ended with {status}").into()) }
+}
+
+fn allow(path: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(std::fs::set_permissions(path, PermissionsExt::from_mode(mode))?)
+}
+
+/// Runs a child on a disk of its own. `None` where this machine lets nobody have one.
+pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Tally>> {
+    let arguments = [DISK, trouble.name(), &results.to_string(), &seed.to_string()].map(str::to_owned);
+    let output = match trouble {
+        Trouble::Full | Trouble::ReadOnly => {
+            again_in_a_mount(&format!("mount -t tmpfs -o size={SIZE}m none $AT"), &arguments)
+        }
+        Trouble::Denied => as_nobody(&arguments)?,
+    };
+    let Some(Output { status, stdout, stderr }) = output else { return Ok(None) };
+    let last = stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
+    match serde_json::from_slice(last).ok().as_ref().and_then(Tally::from_json) {
+        Some(tally) if status.success() => Ok(Some(tally)),
+        _ => Err(format!("the child ended with {status}: {}", String::from_utf8_lossy(&stderr)).into()),
+    }
+}
+
+/// Permissions don't bind root: as root the child is somebody else, if this program lies where anybody can run it.
+fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65_534;
+    let home = tempfile::tempdir()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).env(AT, home.path());
+    if home.path().metadata()?.uid() == 0 {
+        chown(home.path(), Some(NOBODY), Some(NOBODY))?;
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Ok(command.output().ok())
+}
+
+/// The child: in the middle of each conversation the trouble begins, and ends with it.
+pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
+    log::watch()?;
+    let trouble = Trouble::named(&arguments.value()?.string()?)?;
+    let (results, seed): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
+    let (home, originals) = (PathBuf::from(std::env::var_os(AT).ok_or("there is no disk")?), Originals { seed });
+    let store = Fs::open(home.join("store"))?;
+    let reduction = reduction(store.clone(), OnOffloadError::KeepOriginal)?;
+    let mut all = Tally::default();
+    for n in 0..results.div_ceil(STEPS) {
+        let session = reduction.session(&format!("chat-{n}"));
+        let script = Script::new(originals, n * STEPS, STEPS.min(results - n * STEPS));
+        let mut conversation = Conversation::new(script, Vec::new());
+        while !conversation.is_over() {
+            if conversation.step() == STEPS / 2 {
+                trouble.begin(&home)?;
+            }
+            conversation.go_on(&session, PATIENCE, |_, _| ()).await?;
+        }
+        if script.steps > STEPS / 2 {
+            trouble.end(&home)?;
+        }
+        all.faults += conversation.failures;
+        conversation.verify(&session).await;
+        all += conversation.tally;
+    }
+    if log::failures() != all.faults || all.faults == 0 {
+        all.hidden += 1;
+        all.problem(format!("{} warnings in the log for {} failures in reports", log::failures(), all.faults));
+    }
+    verify_all(&store, originals, &mut all).await?;
+    println!("{}", all.to_json());
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Calls of the store that fail at random, by `testkit::Faulty`: before and after they did what they should, or never to return.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use offcut::backend::{Backend, ErrorKind};
+use offcut::testkit::{Fault, Faulty};
+use offcut::{OnOffloadError, ToolReduction};
+
+use crate::conversation::{Call, Conversation, Script, reduction, verify_all};
+use crate::originals::{Numbers, Originals};
+use crate::tally::Tally;
+use crate::{Result, log};
+
+/// How many results a conversation has.
+const STEPS: u64 = 50;
+/// More calls than a result makes, writes, chunks or reads.
+const CALLS: u64 = 30;
+/// How long the loop waits for a store that hangs.
+const PATIENCE: Duration = Duration::from_millis(30);
+
+/// The faults to come, by the number of the call that meets them.
+#[derive(Debug, Default)]
+struct Schedule {
+    writes: BTreeMap<u64, Fault>,
+    chunks: BTreeMap<u64, Fault>,
+    reads: BTreeMap<u64, Fault>,
+}
+
+impl Schedule {
+    /// Faults at `rate` of the calls that `results` results make.
+    fn random<B: Backend>(store: &Faulty<B>, results: u64, rate: f64, numbers: &mut Numbers) -> Self {
+        let mut schedule = Self::default();
+        for call in 1..=results * CALLS {
+            for cues in [&mut schedule.writes, &mut schedule.chunks, &mut schedule.reads] {
+                if numbers.chance(rate) {
+                    cues.insert(call, fault(numbers));
+                }
+            }
+        }
+        schedule.writes.iter().for_each(|(call, fault)| _ = store.fault_on_write(*call, *fault));
+        schedule.chunks.iter().for_each(|(call, fault)| _ = store.fault_on_chunk(*call, *fault));
+        schedule.reads.iter().for_each(|(call, fault)| _ = store.fault_on_read(*call, *fault));
+        schedule
+    }
+
+    /// How many were met by now.
+    fn met<B: Backend>(&self, store: &Faulty<B>) -> u64 {
+        let met = |cues: &BTreeMap<u64, Fault>, calls: u64| cues.range(..=calls).count() as u64;
+        met(&self.writes, store.writes()) + met(&self.chunks, store.chunks()) + met(&self.reads, store.reads())
+    }
+}
+
+fn fault(numbers: &mut Numbers) -> Fault {
+    match numbers.below(20) {
+        0..5 => Fault::Fail(ErrorKind::Unavailable),
+        5..8 => Fault::Fail(ErrorKind::Full),
+        8..11 => Fault::Fail(ErrorKind::Denied),
+        11..13 => Fault::Fail(ErrorKind::Other),
+        13..18 => Fault::ApplyThenFail,
+        18 => Fault::Hang,
+        _ => Fault::ApplyThenHang,
+    }
+}
+
+/// Sends `results` results through a store of which `rate` of the calls fail.
+pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64) -> Result<Tally> {
+    let originals = Originals { seed };
+    let store = Faulty::new(store);
+    // One loop takes the result back where the store fails, the other one tries again.
+    let whole = [OnOffloadError::KeepOriginal, OnOffloadError::Fail].map(|on_error| reduction(store.clone(), on_error));
+    let whole: Vec<ToolReduction> = whole.into_iter().collect::<Result<_>>()?;
+    let schedule = Schedule::random(&store, results, rate, &mut Numbers::new(seed));
+    let warned = log::failures();
+    let (mut failures, mut conversations) = (0, Vec::new());
+    for n in 0..results.div_ceil(STEPS) {
+        let session = whole[n as usize % 2].session(&format!("chat-{n}"));
+        let script = Script::new(originals, n * STEPS, STEPS.min(results - n * STEPS));
+        let mut conversation = Conversation::new(script, Vec::new());
+        let mut before = (schedule.met(&store), log::attempts());
+        while !conversation.is_over() {
+            let is_told = |tally: &mut Tally, call: Call| {
+                let now = (schedule.met(&store), log::attempts());
+                let (met, tried_again) = (now.0 - before.0, now.1 - before.1);
+                before = now;
+                // One decision may meet several; a call that failed or was given up has told the loop itself.
+                if met > tried_again && call == (Call::Returned { failures: 0 }) {
+                    tally.hidden += 1;
+                    tally.problem(format!("{met} faults and not a word in the report"));
+                }
+            };
+            conversation.go_on(&session, PATIENCE, is_told).await?;
+        }
+        failures += conversation.failures;
+        conversations.push((session, conversation));
+    }
+    let mut all = Tally { faults: schedule.met(&store), ..Tally::default() };
+    let warned = log::failures() - warned;
+    if warned != failures {
+        all.hidden += 1;
+        all.problem(format!("{warned} warnings in the log for {failures} failures in reports"));
+    }
+    store.heal();
+    for (session, conversation) in &mut conversations {
+        conversation.verify(session).await;
+        all += std::mem::take(&mut conversation.tally);
+    }
+    verify_all(store.inner(), originals, &mut all).await?;
+    Ok(all)
+}

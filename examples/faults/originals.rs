@@ -1,0 +1,110 @@
+//! What the tools return: made from a seed, so that whoever checks knows every byte without having remembered any.
+
+use std::fmt::Write;
+
+/// Numbers that look random and are the same for the same seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One of `0..end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// True as often as `rate` says.
+    pub(crate) fn chance(&mut self, rate: f64) -> bool {
+        (self.below(1 << 32) as f64) < rate * (1_u64 << 32) as f64
+    }
+}
+
+/// Everything that the tools of one run return, by number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Originals {
+    pub(crate) seed: u64,
+}
+
+/// How a result comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comes {
+    Whole,
+    InChunks,
+}
+
+impl Originals {
+    /// The result of this number. Its first line says which it is.
+    ///
+    /// Of ten, four are short enough to be shown, and are cleared later; the others are truncated. Two of these are streams.
+    pub(crate) fn result(self, number: u64) -> String {
+        let mut numbers = Numbers::new(self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
+        let bytes = match number % 10 {
+            0..4 => 200 + numbers.below(1_200),
+            4..8 => 2_000 + numbers.below(20_000),
+            _ => 10_000 + numbers.below(90_000),
+        };
+        let mut text = format!("result {number} of {:x}\n", self.seed);
+        while (text.len() as u64) < bytes {
+            let (module, line, took) = (numbers.below(5_000), numbers.below(900), numbers.below(1 << 40));
+            let _ = writeln!(text, "src/module_{module}.rs:{line}: finished check_{took:x} after {} ms", took % 7_919);
+        }
+        text
+    }
+
+    pub(crate) fn comes(number: u64) -> Comes {
+        if number % 10 < 8 { Comes::Whole } else { Comes::InChunks }
+    }
+
+    /// The arguments of the call that returns it: long enough that clearing them is worth it.
+    pub(crate) fn arguments(self, number: u64) -> String {
+        let mut numbers = Numbers::new(!self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
+        let mut patch = String::new();
+        for _ in 0..60 {
+            let _ = write!(patch, " replace_{:x}", numbers.below(1 << 40));
+        }
+        format!(r#"{{"number":{number},"of":"{:x}","patch":"{patch}"}}"#, self.seed)
+    }
+
+    /// Whether these bytes are a whole result or whole arguments of this run.
+    pub(crate) fn has(self, bytes: &[u8]) -> bool {
+        let number = |begin: &[u8]| {
+            let digits: Vec<u8> = bytes.strip_prefix(begin)?.iter().copied().take_while(u8::is_ascii_digit).collect();
+            String::from_utf8(digits).ok()?.parse::<u64>().ok()
+        };
+        match (number(b"result "), number(br#"{"number":"#)) {
+            (Some(number), _) => bytes == self.result(number).as_bytes(),
+            (_, Some(number)) => bytes == self.arguments(number).as_bytes(),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_original_is_known_by_all_of_its_bytes() {
+        let originals = Originals { seed: 7 };
+        for number in 0..20 {
+            for text in [originals.result(number), originals.arguments(number)] {
+                assert!(originals.has(text.as_bytes()));
+                assert!(!originals.has(&text.as_bytes()[..text.len() - 1]), "half of one is none");
+                assert!(!originals.has(text.replacen('_', "-", 1).as_bytes()));
+                assert!(!Originals { seed: 8 }.has(text.as_bytes()));
+            }
+        }
+        assert!(!originals.has(b""));
+    }
+}

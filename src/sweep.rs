@@ -1,0 +1,246 @@
+//! Takes away what is stored and no conversation names any more, and never anything that a live one names.
+//!
+//! ```
+//! use offcut::ToolReduction;
+//! use offcut::backend::Memory;
+//! use offcut::sweep::{Live, SweepPolicy};
+//! use std::time::{Duration, SystemTime};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let transcripts = tempfile::tempdir()?;
+//! # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
+//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
+//! let now = SystemTime::now(); // before anything live is looked at
+//! let live = Live::new().folder(transcripts.path())?;
+//! let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
+//! let report = reduction.sweep(&live, &policy, now).await?; // a dry run
+//! println!("{} bytes would go", report.moved.bytes);
+//! reduction.sweep(&live, &policy.apply(), now).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! [`ToolReduction::sweep`](crate::ToolReduction::sweep) is called by one program, now and then, such as once a day; `offcut sweep` does
+//! it from a shell. Agents go on meanwhile. They never remove anything.
+//!
+//! # Guarantees
+//!
+//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and other cleared content name in
+//!   turn; nor anything that was stored within the grace.
+//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is removed by a later sweep, when the
+//!   grace is over and nobody has named it since: an agent may just have stored the same again.
+//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name is taken for other content.
+//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next sweep goes on; until the grace is
+//!   over it says that another one may be under way.
+//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace ends itself.
+//!
+//! `docs/sweeping.md` in the repository says what is not promised.
+
+mod act;
+mod lease;
+mod live;
+mod names;
+mod plan;
+mod policy;
+mod report;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::StreamExt;
+
+use self::act::{Deadline, act, pretend};
+use self::lease::Lease;
+use self::names::{Names, Scanner};
+use self::plan::{Holdings, Judge};
+use self::policy::LEAST_GRACE;
+use crate::backend::{Backend, BackendError, ErrorKind, Key};
+use crate::session::Session;
+use crate::store::{BLOCK, longest_key, media_type, swept, unswept};
+
+pub use live::{Live, LiveError};
+pub use policy::SweepPolicy;
+pub use report::{SweepError, SweepFailure, SweepReport, Tally};
+
+/// Where what is stored under `key` is once it was swept; `None` for what is no key of stored content.
+///
+/// ```
+/// use offcut::backend::Key;
+/// use offcut::sweep::{origin_of, place_of};
+///
+/// let key = Key::new("chat-42/trunc/call_1")?;
+/// let place = place_of(&key).expect("stored content");
+/// assert_eq!(place.as_str(), "chat-42/swept/trunc/call_1");
+/// assert_eq!(origin_of(&place), Some(key));
+/// # Ok::<(), offcut::backend::KeyError>(())
+/// ```
+#[must_use]
+pub fn place_of(key: &Key) -> Option<Key> {
+    swept(key)
+}
+
+/// What was swept to `key`: the inverse of [`place_of`].
+#[must_use]
+pub fn origin_of(key: &Key) -> Option<Key> {
+    unswept(key)
+}
+
+/// One store of the configuration, and what it holds.
+struct Swept {
+    store: Arc<dyn Backend>,
+    holdings: Holdings,
+}
+
+/// Sweeps what lies below the prefix of `session` in all of its stores, as far as they can be swept.
+pub(crate) async fn sweep(
+    session: &Session,
+    live: &Live,
+    policy: &SweepPolicy,
+    now: SystemTime,
+) -> Result<SweepReport, SweepError> {
+    if policy.grace < LEAST_GRACE {
+        return Err(SweepError::Grace { grace: policy.grace, at_least: LEAST_GRACE });
+    }
+    let stores = session.stores();
+    let sweepable: Vec<_> = stores.iter().filter(|store| store.can_be_swept()).cloned().collect();
+    if sweepable.is_empty() {
+        return Err(SweepError::NoStore);
+    }
+    let probe = longest_key(session.roots(), false);
+    for store in &sweepable {
+        let mut names = Names::default();
+        names.read(store.locate(&probe).as_str());
+        if !names.contain(&probe) {
+            return Err(SweepError::Locations { store: store.locate(&probe) });
+        }
+    }
+    let sweep = Sweep { session, live, policy, now, until: Deadline::within(policy.grace) };
+    if policy.dry_run {
+        return sweep.run(stores).await;
+    }
+    let mut leases = Vec::new();
+    let mut taken = Ok(());
+    for store in &sweepable {
+        match sweep.lease(&**store).await {
+            Ok(lease) => leases.push((store.clone(), lease)),
+            Err(error) => {
+                taken = Err(error);
+                break;
+            }
+        }
+    }
+    let swept = match taken {
+        Ok(()) => sweep.run(stores).await,
+        Err(error) => Err(error),
+    };
+    for (store, lease) in leases {
+        lease.give_back(&*store).await;
+    }
+    swept
+}
+
+struct Sweep<'s> {
+    session: &'s Session,
+    live: &'s Live,
+    policy: &'s SweepPolicy,
+    now: SystemTime,
+    until: Deadline,
+}
+
+impl Sweep<'_> {
+    async fn lease(&self, store: &dyn Backend) -> Result<Lease, SweepError> {
+        // That it can't remove, it should say before it has stored anything. Nothing has this name.
+        let nothing = longest_key(self.session.roots(), true);
+        store.remove(&swept(&nothing).unwrap_or(nothing)).await?;
+        // `now` may be long past: what is live takes its time to gather.
+        Lease::take(store, self.now.max(SystemTime::now()), self.policy.grace).await
+    }
+
+    async fn run(&self, stores: Vec<Arc<dyn Backend>>) -> Result<SweepReport, SweepError> {
+        let mut all = Vec::new();
+        for store in stores {
+            let holdings = self.list(&*store).await?;
+            all.push(Swept { store, holdings });
+        }
+        // Before anything is done to any store: what is live in one may be named in another.
+        let more = self.named_in_turn(&all).await?;
+        let is_live = |key: &Key| self.live.keeps(key) || more.contain(key);
+
+        let mut report = SweepReport { dry_run: self.policy.dry_run, ..SweepReport::default() };
+        for Swept { store, holdings } in all.iter().filter(|swept| swept.store.can_be_swept()) {
+            let steps = Judge { policy: self.policy, now: self.now }.plan(holdings, is_live, &mut report);
+            if self.policy.dry_run {
+                pretend(&steps, &mut report);
+                continue;
+            }
+            act(&**store, steps, self.until, &mut report).await;
+            let before = self.now.checked_sub(self.policy.grace).unwrap_or(SystemTime::UNIX_EPOCH);
+            match store.tidy(before).await {
+                Ok(count) => report.tidied += count,
+                Err(error) => {
+                    let location = store.locate(&longest_key(self.session.roots(), false));
+                    report.failed.push(SweepFailure { location, error: error.to_string() });
+                }
+            }
+        }
+        report.trace();
+        Ok(report)
+    }
+
+    async fn list(&self, store: &dyn Backend) -> Result<Holdings, BackendError> {
+        let mut holdings = Holdings::default();
+        let mut entries = store.list();
+        while let Some(entry) = entries.next().await {
+            holdings.take(&entry?, self.session.roots().prefix());
+        }
+        Ok(holdings)
+    }
+
+    /// What is named in what is live: arguments, rounds and what `ReduceNode` condensed hold hints as their messages did.
+    async fn named_in_turn(&self, all: &[Swept]) -> Result<Names, BackendError> {
+        let (mut names, mut seen) = (Names::default(), BTreeSet::new());
+        loop {
+            let before = seen.len();
+            for (number, Swept { store, holdings }) in all.iter().enumerate() {
+                for (key, holding) in &holdings.0 {
+                    let is_live = may_name(key) && (self.live.keeps(key) || names.contain(key));
+                    if is_live && seen.insert((number, key)) {
+                        let place = swept(key).filter(|_| holding.swept.is_some());
+                        read_names(&**store, place.as_ref().unwrap_or(key), &mut names).await?;
+                    }
+                }
+            }
+            if seen.len() == before {
+                return Ok(names);
+            }
+        }
+    }
+}
+
+/// Whether what is stored under `key` may hold hints: what was cleared, and is text. What a tool has returned was truncated before it
+/// could have any of ours.
+fn may_name(key: &Key) -> bool {
+    key.as_str().rsplit('/').nth(1) == Some("clear") && media_type(key).is_none()
+}
+
+async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result<(), BackendError> {
+    let (mut at, mut scanner) = (0, Scanner::default());
+    loop {
+        let page = match store.read(key, at..at + BLOCK).await {
+            // Somebody else has removed it: it names nothing any more.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            page => page?,
+        };
+        scanner.push(&page.bytes, names);
+        at += page.bytes.len() as u64;
+        if page.bytes.is_empty() || at >= page.total {
+            scanner.finish(names);
+            return Ok(());
+        }
+    }
+}
+
+/// The example of docs/sweeping.md compiles.
+#[cfg(all(doctest, feature = "fs"))]
+#[doc = include_str!("../docs/sweeping.md")]
+struct Page;

@@ -1,0 +1,161 @@
+//! Doing what is planned, step by step. Whatever is done to its half leaves every key meaning what it meant.
+
+use std::time::{Duration, Instant};
+
+use super::plan::{Action, Step};
+use super::report::{SweepFailure, SweepReport};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
+use crate::store::{Other, is_same, swept};
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Moved,
+    BroughtBack,
+    Removed,
+    /// Something was stored under the key just now. It is nobody's, and a later sweep takes it away.
+    Left,
+}
+
+/// Does `steps`, unless that takes so long that somebody else may begin.
+pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, report: &mut SweepReport) {
+    for step in steps {
+        if until.is_over() {
+            // Counted as what it stays.
+            report.stopped = true;
+            leave(&step, report);
+            continue;
+        }
+        let location = store.locate(&step.key);
+        match do_one(store, &step).await {
+            Ok(done) => {
+                let what = match done {
+                    Done::Moved => {
+                        report.moved.add(step.bytes);
+                        "moved away"
+                    }
+                    Done::BroughtBack => {
+                        report.brought_back.add(step.bytes);
+                        "brought back"
+                    }
+                    Done::Removed => {
+                        report.removed.add(step.bytes);
+                        "removed"
+                    }
+                    Done::Left => {
+                        leave(&step, report);
+                        "left as it was"
+                    }
+                };
+                if step.action == Action::Settle && done == Done::BroughtBack {
+                    report.waiting.add(step.bytes);
+                }
+                tracing::info!(%location, bytes = step.bytes, "sweep: {what}");
+            }
+            Err(error) => {
+                tracing::warn!(%location, %error, action = ?step.action, "a step of a sweep failed");
+                report.failed.push(SweepFailure { location, error: error.to_string() });
+                leave(&step, report);
+            }
+        }
+    }
+}
+
+/// What would be done, if it can be.
+pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
+    for step in steps {
+        match step.action {
+            Action::Move => report.moved.add(step.bytes),
+            Action::Remove => report.removed.add(step.bytes),
+            Action::BringBack => report.brought_back.add(step.bytes),
+            // Nearly always: what was swept and read is there twice, and the same.
+            Action::Settle => report.removed.add(step.bytes),
+        }
+    }
+}
+
+fn leave(step: &Step, report: &mut SweepReport) {
+    match step.action {
+        Action::Move => report.kept.add(step.bytes),
+        Action::Remove | Action::Settle => report.waiting.add(step.bytes),
+        Action::BringBack => {}
+    }
+}
+
+async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
+    let key = &step.key;
+    let Some(place) = swept(key) else { return Err(refused(key, "it is no key of stored content")) };
+    match step.action {
+        Action::Move => {
+            // What is there can't change between these: nobody else removes.
+            if store.copy(key, &place).await? == Put::Taken {
+                return Err(refused(key, "something else is where it was to be moved"));
+            }
+            if store.read(&place, 0..0).await?.total != step.bytes {
+                return Err(refused(key, "its copy has another length: the store is broken, or somebody changed it"));
+            }
+            store.remove(key).await?;
+            Ok(Done::Moved)
+        }
+        Action::BringBack => bring_back(store, &place, key).await,
+        Action::Settle => {
+            if is_same(store, key, &mut Other::Stored(store, &place)).await? {
+                store.remove(&place).await?;
+                return Ok(Done::Removed);
+            }
+            // Nobody's: what was swept is what the key means.
+            store.remove(key).await?;
+            bring_back(store, &place, key).await
+        }
+        Action::Remove => {
+            store.remove(&place).await?;
+            Ok(Done::Removed)
+        }
+    }
+}
+
+async fn bring_back(store: &dyn Backend, place: &Key, key: &Key) -> Result<Done, BackendError> {
+    Ok(match store.copy(place, key).await? {
+        Put::Stored | Put::AlreadyThere => Done::BroughtBack,
+        Put::Taken => Done::Left,
+    })
+}
+
+fn refused(key: &Key, why: &str) -> BackendError {
+    BackendError::new(ErrorKind::Other, format!("`{key}` was left alone: {why}"))
+}
+
+/// When a sweep ends itself: long before another takes it for dead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    begun: Instant,
+    after: Duration,
+}
+
+impl Deadline {
+    pub(super) fn within(grace: Duration) -> Self {
+        Self { begun: Instant::now(), after: grace / 2 }
+    }
+
+    fn is_over(self) -> bool {
+        self.begun.elapsed() >= self.after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Memory;
+
+    #[tokio::test]
+    async fn what_takes_too_long_stops_and_is_counted() {
+        let store = Memory::new();
+        let key = Key::new("trunc/a").unwrap();
+        store.put(&key, "abc".into()).await.unwrap();
+        let step = Step { action: Action::Move, key: key.clone(), bytes: 3 };
+        let mut report = SweepReport::default();
+        act(&store, vec![step], Deadline::within(Duration::ZERO), &mut report).await;
+        assert!(report.stopped && report.kept.bytes == 3 && report.moved.count == 0);
+        assert!(store.read(&key, 0..1).await.is_ok());
+    }
+}

@@ -1,0 +1,260 @@
+//! What must stay: whatever a conversation that goes on may still name.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::names::{Names, Scanner};
+use crate::backend::{Key, Location};
+use crate::format::{Conversation, PartRef, Piece};
+use crate::store::session_segment;
+
+/// How much of a file is held at once, in bytes.
+const BUFFER: usize = 64 << 10;
+
+/// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions name.
+///
+/// It is gathered from texts, whatever they are: all that could be the name of stored content in any of them is kept. So it keeps
+/// rather too much than too little, and its memory follows the number of names, not of bytes.
+///
+/// ```
+/// use offcut::sweep::Live;
+///
+/// # let transcripts = tempfile::tempdir()?;
+/// # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
+/// let live = Live::new()
+///     .folder(transcripts.path())? // where the agents keep their transcripts
+///     .text("a note: the log is in /store/chat-7/trunc/call_1")
+///     .session("chat-9");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Live {
+    names: Names,
+    /// The segments of whole sessions, in lower case as names are.
+    sessions: BTreeSet<String>,
+}
+
+impl Live {
+    /// Nothing yet. A sweep with this takes everything for garbage that its policy says, and is old enough.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All that a conversation names, in whatever format: a [`Messages`](crate::format::Messages) has any. In its texts, its JSON and
+    /// the arguments of its calls, not in what of it is media.
+    #[must_use]
+    pub fn messages(mut self, conversation: &dyn Conversation) -> Self {
+        for message in 0..conversation.len() {
+            conversation.visit(message, &mut |piece| match piece {
+                Piece::Call(call) => self.names.read(&call.arguments.to_string()),
+                Piece::Content(PartRef::Text(text) | PartRef::Link { url: text, .. }) => self.names.read(text),
+                Piece::Content(PartRef::Json(value) | PartRef::Opaque(value)) => self.names.read(&value.to_string()),
+                Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
+            });
+        }
+        self
+    }
+
+    /// All that a text names: a transcript as a file or a database holds it, JSON or not.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.names.read(text);
+        self
+    }
+
+    /// All that the files in the folder `path` and in the folders below name, each read as text; or one file. Does blocking I/O.
+    ///
+    /// # Errors
+    ///
+    /// One of them can't be read to its end, or is no text in UTF-8, such as a packed file or a database; or there is no file at all.
+    /// What is named in there would be swept, so nothing should be.
+    pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
+        let path = path.as_ref();
+        let failed = |path: &Path, problem| LiveError { path: path.to_owned(), problem };
+        let (mut todo, mut folders, mut files) = (vec![path.to_owned()], BTreeSet::new(), 0_u64);
+        while let Some(path) = todo.pop() {
+            let unreadable = |error| failed(&path, Problem::Io(error));
+            // Links are followed: what they lead to may be the only transcript.
+            let metadata = std::fs::metadata(&path).map_err(unreadable)?;
+            if metadata.is_dir() {
+                // Each once, for links may lead round in a circle.
+                if folders.insert(path.canonicalize().map_err(unreadable)?) {
+                    for entry in std::fs::read_dir(&path).map_err(unreadable)? {
+                        todo.push(entry.map_err(unreadable)?.path());
+                    }
+                }
+            } else if metadata.is_file() {
+                let file = std::fs::File::open(&path).map_err(unreadable)?;
+                self.file(file).map_err(|problem| failed(&path, problem))?;
+                files += 1;
+            } else {
+                return Err(failed(&path, Problem::NoFile));
+            }
+        }
+        if files == 0 { Err(failed(path, Problem::Empty)) } else { Ok(self) }
+    }
+
+    fn file(&mut self, mut file: impl Read) -> Result<(), Problem> {
+        let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
+        let mut scanner = Scanner::default();
+        loop {
+            let read = match file.read(&mut buffer[filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(Problem::Io)?,
+            };
+            let bytes = &buffer[..filled + read];
+            let whole = match std::str::from_utf8(bytes) {
+                Ok(text) => text.len(),
+                // A character that is not there to its end yet. Somebody may be writing it.
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                Err(_) => return Err(Problem::NoText),
+            };
+            if bytes.contains(&0) {
+                return Err(Problem::NoText);
+            }
+            scanner.push(&bytes[..whole], &mut self.names);
+            if read == 0 {
+                scanner.finish(&mut self.names);
+                return Ok(());
+            }
+            let end = filled + read;
+            buffer.copy_within(whole..end, 0);
+            filled = end - whole;
+        }
+    }
+
+    /// What is stored at `location`.
+    #[must_use]
+    pub fn location(self, location: &Location) -> Self {
+        self.text(location.as_str())
+    }
+
+    /// All that the session `id` has stored, [`ToolReduction::session`](crate::ToolReduction::session), under whatever root: for
+    /// loops that hand in their originals every turn, whose transcripts hold no hints.
+    #[must_use]
+    pub fn session(mut self, id: &str) -> Self {
+        self.sessions.insert(session_segment(id).to_ascii_lowercase());
+        self
+    }
+
+    pub(super) fn keeps(&self, key: &Key) -> bool {
+        let session = || key.as_str().rsplit('/').nth(2).map(str::to_ascii_lowercase);
+        self.names.contain(key)
+            || !self.sessions.is_empty() && session().is_some_and(|session| self.sessions.contains(&session))
+    }
+}
+
+/// Says how much it names, never what.
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("names", &self.names.len()).field("sessions", &self.sessions.len()).finish()
+    }
+}
+
+/// Why nobody knows what is live: a file that may name it could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("what is live is not known, so nothing should be swept: {} {problem}", path.display())]
+pub struct LiveError {
+    path: PathBuf,
+    #[source]
+    problem: Problem,
+}
+
+impl LiveError {
+    /// The file or the folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("can't be read: {0}")]
+    Io(#[source] io::Error),
+    #[error("is no text in UTF-8: unpack it, or move it out of the folder if it is no transcript")]
+    NoText,
+    #[error("is neither a file nor a folder: move it away")]
+    NoFile,
+    #[error("holds no file: name the folder that the transcripts are in")]
+    Empty,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Message, Messages, Plain};
+    use crate::{Part, ToolCall};
+
+    fn keeps(live: &Live, key: &str) -> bool {
+        live.keeps(&Key::new(key).unwrap())
+    }
+
+    #[test]
+    fn messages_name_what_they_hold() {
+        let call = ToolCall::new("call_9", "read_file", r#"{"path":"memory:\/s1\/trunc\/a"}"#);
+        let json = serde_json::json!({"nested": [{"where": "memory:/s1/trunc/b"}]});
+        let mut messages = vec![
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, vec![Part::Json(json), Part::Text("x memory:/s1/clear/c x".into())], false),
+        ];
+        let live = Live::new().messages(&Messages::new(&Plain, &mut messages));
+        for key in ["s1/trunc/a", "s1/trunc/b", "s1/clear/c"] {
+            assert!(keeps(&live, key), "{key}");
+        }
+        assert!(!keeps(&live, "s1/trunc/call_9"));
+        assert_eq!(format!("{live:?}"), "Live { names: 3, sessions: 0 }");
+    }
+
+    #[test]
+    fn sessions_are_kept_whole() {
+        let live = Live::new().session("chat-9").session("swept").location(&Location::new("/x/s1/trunc/a"));
+        for key in ["chat-9/trunc/call_1", "agents/chat-9/clear/call_2-args", "s1/trunc/a"] {
+            assert!(keeps(&live, key), "{key}");
+        }
+        for key in ["chat-9", "chat-9/x/trunc/a", "trunc/chat-9", "swept/trunc/a"] {
+            assert!(!keeps(&live, key), "{key}");
+        }
+    }
+
+    #[test]
+    fn folders_are_read_whole_or_not_at_all() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a");
+        std::fs::create_dir_all(folder.join("b/c")).unwrap();
+        assert!(Live::new().folder(&folder).unwrap_err().to_string().contains("holds no file"));
+        // A name across the end of a buffer, and a character that is half there at the end.
+        let mut long = vec![b' '; BUFFER - 9];
+        long.extend_from_slice("é/s1/trunc/call_1 \u{547c}".as_bytes());
+        long.pop();
+        std::fs::write(folder.join("b/c/one"), &long).unwrap();
+        std::fs::write(folder.join("two.md"), "s1/trunc/call_2").unwrap();
+        let live = Live::new().folder(&folder).unwrap();
+        assert!(keeps(&live, "s1/trunc/call_1") && keeps(&live, "s1/trunc/call_2"));
+        assert!(keeps(&Live::new().folder(folder.join("two.md")).unwrap(), "s1/trunc/call_2"));
+        for bytes in [&b"\x1f\x8b\x08packed"[..], b"u\0t\0f\0"] {
+            std::fs::write(folder.join("b/three"), bytes).unwrap();
+            let error = Live::new().folder(&folder).unwrap_err();
+            assert!(error.to_string().contains("is no text in UTF-8") && error.path().ends_with("b/three"), "{error}");
+        }
+        assert!(Live::new().folder(home.path().join("missing")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_do_not_go_round() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, other) = (home.path().join("a"), home.path().join("b"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        std::fs::write(other.join("one"), "s1/trunc/call_1").unwrap();
+        std::os::unix::fs::symlink(&other, folder.join("link")).unwrap();
+        std::os::unix::fs::symlink(&folder, other.join("back")).unwrap();
+        assert!(keeps(&Live::new().folder(&folder).unwrap(), "s1/trunc/call_1"));
+        std::os::unix::fs::symlink(home.path().join("gone"), folder.join("broken")).unwrap();
+        assert!(Live::new().folder(&folder).is_err(), "nobody knows what it names");
+    }
+}

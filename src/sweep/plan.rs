@@ -1,0 +1,248 @@
+//! What is to be done with what a store holds: decided without I/O.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use super::policy::SweepPolicy;
+use super::report::SweepReport;
+use crate::backend::{Entry, Key};
+use crate::store::{swept, unswept};
+
+/// What a store holds, by the key that it means.
+#[derive(Debug, Default)]
+pub(super) struct Holdings(pub(super) BTreeMap<Key, Holding>);
+
+/// What there is for one key, in the two places where it may be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holding {
+    pub(super) there: Option<Seen>,
+    pub(super) swept: Option<Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) bytes: u64,
+    stored_at: SystemTime,
+}
+
+impl Holding {
+    /// The length of what is under the key, or will be.
+    fn bytes(&self) -> u64 {
+        self.there.or(self.swept).map_or(0, |seen| seen.bytes)
+    }
+}
+
+impl Holdings {
+    /// Takes an entry, if it is stored content below `prefix`.
+    pub(super) fn take(&mut self, entry: &Entry, prefix: &str) {
+        let seen = Some(Seen { bytes: entry.bytes, stored_at: entry.stored_at });
+        if let Some(key) = unswept(&entry.key) {
+            if key.as_str().starts_with(prefix) {
+                self.0.entry(key).or_default().swept = seen;
+            }
+        } else if swept(&entry.key).is_some() && entry.key.as_str().starts_with(prefix) {
+            self.0.entry(entry.key.clone()).or_default().there = seen;
+        }
+    }
+}
+
+/// What is to be done with one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Action {
+    /// It is live, and only where it was swept to: it is copied back.
+    BringBack,
+    /// It is live, and in both places for long: one of them goes.
+    Settle,
+    /// Nobody has named it since it was swept: that is removed.
+    Remove,
+    /// It is copied to where swept content is, then removed.
+    Move,
+}
+
+/// One thing to do, and how many bytes it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) action: Action,
+    pub(super) key: Key,
+    pub(super) bytes: u64,
+}
+
+/// What is judged by: the policy, and the moment at which what is live began to be gathered.
+#[derive(Clone, Copy)]
+pub(super) struct Judge<'j> {
+    pub(super) policy: &'j SweepPolicy,
+    pub(super) now: SystemTime,
+}
+
+impl Judge<'_> {
+    /// What is to be done with `holdings`, and in which order: first what helps the living. What is to be done nothing with is
+    /// counted in `report`.
+    pub(super) fn plan(
+        &self,
+        holdings: &Holdings,
+        is_live: impl Fn(&Key) -> bool,
+        report: &mut SweepReport,
+    ) -> Vec<Step> {
+        let (mut steps, mut old, mut not_live) = (Vec::new(), Vec::new(), 0);
+        for (key, holding) in &holdings.0 {
+            let mut step = |action, bytes| steps.push(Step { action, key: key.clone(), bytes });
+            let is_live = is_live(key);
+            if is_live {
+                report.live.add(holding.bytes());
+            } else {
+                not_live += holding.there.map_or(0, |seen| seen.bytes);
+            }
+            match (holding.there, holding.swept) {
+                (None, None) => {}
+                (Some(_), None) if is_live => {}
+                (Some(seen), None) if !self.is_old(seen) => report.young.add(seen.bytes),
+                (Some(seen), None) => old.push((seen, key)),
+                (None, Some(swept)) if is_live => {
+                    step(Action::BringBack, swept.bytes);
+                    report.waiting.add(swept.bytes);
+                }
+                (Some(seen), Some(swept)) if is_live => {
+                    // A write of an earlier sweep may still be on its way, and whoever stored here is not done before long.
+                    if self.is_old(seen) && self.is_old(swept) {
+                        step(Action::Settle, swept.bytes);
+                    } else {
+                        report.waiting.add(swept.bytes);
+                    }
+                }
+                (there, Some(swept)) => {
+                    // Stored or brought back meanwhile. If nobody names it then either, a later sweep moves it anew.
+                    there.into_iter().for_each(|seen| report.waiting.add(seen.bytes));
+                    if self.is_old(swept) {
+                        step(Action::Remove, swept.bytes);
+                    } else {
+                        report.waiting.add(swept.bytes);
+                    }
+                }
+            }
+        }
+        old.sort_by_key(|(seen, _)| seen.stored_at);
+        for (seen, key) in old {
+            if self.goes(seen, not_live) {
+                not_live -= seen.bytes;
+                steps.push(Step { action: Action::Move, key: key.clone(), bytes: seen.bytes });
+            } else {
+                report.kept.add(seen.bytes);
+            }
+        }
+        steps.sort_by_key(|step| step.action);
+        steps
+    }
+
+    /// Whether something old that nobody names is taken away, where so many bytes are like it.
+    fn goes(&self, seen: Seen, not_live: u64) -> bool {
+        let SweepPolicy { max_age, quota_bytes, unreferenced, grace: _, dry_run: _ } = self.policy;
+        *unreferenced
+            || max_age.is_some_and(|age| self.is_stored_before(seen, age))
+            || quota_bytes.is_some_and(|quota| not_live > quota)
+    }
+
+    /// Whether its grace is over.
+    fn is_old(&self, seen: Seen) -> bool {
+        self.is_stored_before(seen, self.policy.grace)
+    }
+
+    fn is_stored_before(&self, seen: Seen, age: Duration) -> bool {
+        self.now.duration_since(seen.stored_at).is_ok_and(|is| is >= age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 60 * 60;
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 * 24 * HOUR)
+    }
+
+    /// What was stored so many hours ago.
+    fn entry(path: &str, bytes: u64, hours: u64) -> Entry {
+        Entry { key: Key::new(path).unwrap(), bytes, stored_at: now() - Duration::from_secs(hours * HOUR) }
+    }
+
+    fn plan(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> (Vec<(Action, String)>, SweepReport) {
+        let mut holdings = Holdings::default();
+        entries.iter().for_each(|entry| holdings.take(entry, ""));
+        let mut report = SweepReport::default();
+        let judge = Judge { policy, now: now() };
+        let steps = judge.plan(&holdings, |key| live.contains(&key.as_str()), &mut report);
+        (steps.into_iter().map(|step| (step.action, step.key.to_string())).collect(), report)
+    }
+
+    fn steps(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> Vec<(Action, String)> {
+        plan(policy, live, entries).0
+    }
+
+    #[test]
+    fn what_is_live_or_young_stays() {
+        let entries = [
+            entry("trunc/live", 1, 9_000),
+            entry("trunc/young", 2, 23),
+            entry("trunc/old", 4, 24),
+            entry("trunc/tomorrow", 8, 0),
+            entry("notes/live", 16, 9_000),
+            entry("swept/lease-1", 32, 9_000),
+        ];
+        let (steps, report) = plan(&SweepPolicy::new().unreferenced().quota_bytes(0), &["trunc/live"], &entries);
+        assert_eq!(steps, [(Action::Move, "trunc/old".to_owned())]);
+        assert_eq!((report.live.bytes, report.young.bytes, report.kept.bytes), (1, 10, 0));
+        assert!(plan(&SweepPolicy::new(), &[], &entries).0.is_empty(), "a policy takes what it says");
+    }
+
+    #[test]
+    fn a_quota_takes_the_oldest_until_it_holds() {
+        let entries = [
+            entry("trunc/a", 10, 30),
+            entry("trunc/b", 10, 50),
+            entry("trunc/c", 10, 40),
+            entry("trunc/young", 10, 1),
+            entry("trunc/live", 1_000, 60),
+        ];
+        let moved = |quota| {
+            let steps = steps(&SweepPolicy::new().quota_bytes(quota), &["trunc/live"], &entries);
+            steps.into_iter().map(|(_, key)| key.trim_start_matches("trunc/").to_owned()).collect::<Vec<_>>().concat()
+        };
+        assert_eq!([40, 39, 30, 29, 10, 0].map(moved), ["", "b", "b", "bc", "bca", "bca"]);
+    }
+
+    #[test]
+    fn an_age_takes_what_is_older() {
+        let entries = [entry("trunc/a", 1, 47), entry("trunc/b", 1, 48)];
+        let policy = SweepPolicy::new().max_age(Duration::from_secs(48 * HOUR));
+        assert_eq!(steps(&policy, &[], &entries), [(Action::Move, "trunc/b".to_owned())]);
+    }
+
+    #[test]
+    fn what_was_swept_is_judged_again() {
+        let place = |hours| entry("swept/trunc/a", 5, hours);
+        let there = |hours| entry("trunc/a", 7, hours);
+        let of = |live: &[&str], entries: &[Entry]| {
+            steps(&SweepPolicy::new(), live, entries).into_iter().map(|(action, _)| action).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[], &[place(23)]), []);
+        assert_eq!(of(&[], &[place(24)]), [Action::Remove]);
+        assert_eq!(of(&[], &[place(24), there(900)]), [Action::Remove]);
+        let live = ["trunc/a"];
+        assert_eq!(of(&live, &[place(0)]), [Action::BringBack]);
+        assert_eq!(of(&live, &[place(900)]), [Action::BringBack]);
+        assert_eq!(of(&live, &[place(900), there(23)]), []);
+        assert_eq!(of(&live, &[place(23), there(900)]), []);
+        assert_eq!(of(&live, &[place(24), there(24)]), [Action::Settle]);
+    }
+
+    #[test]
+    fn only_what_lies_below_the_root_is_looked_at() {
+        let mut holdings = Holdings::default();
+        for path in ["agent/s1/trunc/a", "agent/s1/swept/trunc/b", "agent/swept/clear/c", "agents/trunc/d", "trunc/e"] {
+            holdings.take(&entry(path, 1, 1), "agent/");
+        }
+        let keys: Vec<_> = holdings.0.keys().map(Key::as_str).collect();
+        assert_eq!(keys, ["agent/clear/c", "agent/s1/trunc/a", "agent/s1/trunc/b"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a look at a conversation has seen, text after text.
+//!
+//! Of a history that only grows, the next look finds each text where this one left it, and searches for the new ones alone.
+
+use crate::fingerprint::Fingerprint;
+
+/// A text that was seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) print: Fingerprint,
+    /// What it costs, if that is known by now.
+    pub(crate) tokens: Option<u64>,
+}
+
+/// What a text belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A tool's result.
+    Result,
+    /// The arguments of a call.
+    Arguments,
+    /// Anything else.
+    Other,
+}
+
+/// Where a text is in a [`Seen`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    of: Of,
+    at: usize,
+}
+
+/// The texts of a look in the order of the conversation, and behind them what is left of the look before.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    lists: [List; 3],
+    /// Whether all texts of results and arguments, from the first message on, are in it.
+    pub(crate) has_all_subjects: bool,
+    displaced: Vec<Fingerprint>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    rows: Vec<Row>,
+    /// How many of them are of this look.
+    len: usize,
+}
+
+impl Seen {
+    /// Another look begins.
+    pub(super) fn again(mut self) -> Self {
+        self.lists.iter_mut().for_each(|list| list.len = 0);
+        self.has_all_subjects = false;
+        self
+    }
+
+    /// Takes the next text, and says where it is and what it costs if it was there before.
+    pub(crate) fn push(&mut self, of: Of, print: Fingerprint) -> (Spot, Option<u64>) {
+        let list = &mut self.lists[of as usize];
+        let at = list.len;
+        list.len += 1;
+        let spot = Spot { of, at };
+        match list.rows.get_mut(at) {
+            Some(row) if row.print == print => return (spot, row.tokens),
+            Some(row) => self.displaced.push(std::mem::replace(row, Row { print, tokens: None }).print),
+            None => list.rows.push(Row { print, tokens: None }),
+        }
+        (spot, None)
+    }
+
+    /// What the text there costs.
+    pub(crate) fn set(&mut self, Spot { of, at }: Spot, tokens: u64) {
+        if let Some(row) = self.lists[of as usize].rows.get_mut(at) {
+            row.tokens = Some(tokens);
+        }
+    }
+
+    /// The texts of all results, or of all arguments, if all are known.
+    pub(crate) fn subjects(&self, of: Of) -> impl Iterator<Item = Row> {
+        let list = &self.lists[of as usize];
+        list.rows[..list.len].iter().copied().filter(|_| self.has_all_subjects)
+    }
+
+    /// The look is over. What is left of the one before is gone, and with it what was displaced.
+    pub(super) fn finish(&mut self) -> impl Iterator<Item = Fingerprint> {
+        for list in &mut self.lists {
+            self.displaced.extend(list.rows.drain(list.len..).map(|row| row.print));
+        }
+        self.displaced.drain(..)
+    }
+
+    pub(super) fn prints(&self) -> impl Iterator<Item = Fingerprint> {
+        self.lists.iter().flat_map(|list| &list.rows).map(|row| row.print)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::Secret;
+
+    /// Looks at `texts`, which cost their length, and says how many of them had to be searched for.
+    fn look(secret: &Secret, seen: &mut Seen, texts: &[&str]) -> usize {
+        *seen = std::mem::take(seen).again();
+        let mut searched = 0;
+        for text in texts {
+            let (spot, tokens) = seen.push(Of::Result, secret.of(text.as_bytes()));
+            assert!(tokens.is_none_or(|tokens| tokens == text.len() as u64), "{text}: {tokens:?}");
+            searched += usize::from(tokens.is_none());
+            seen.set(spot, text.len() as u64);
+        }
+        searched
+    }
+
+    #[test]
+    fn only_what_is_new_is_searched_for() {
+        let (secret, mut seen) = (Secret::new(), Seen::default());
+        assert_eq!(look(&secret, &mut seen, &["a", "bb"]), 2);
+        assert_eq!(look(&secret, &mut seen, &["a", "bb", "ccc"]), 1);
+        assert_eq!(look(&secret, &mut seen, &["a", "hint", "ccc"]), 1);
+        assert_eq!(look(&secret, &mut seen, &["a", "hint", "ccc"]), 0);
+        assert_eq!(look(&secret, &mut seen, &["new", "a", "hint", "ccc"]), 4);
+        assert_eq!(look(&secret, &mut seen, &["new", "a", "hint", "ccc"]), 0);
+    }
+
+    #[test]
+    fn what_is_displaced_is_said() {
+        let (secret, mut seen) = (Secret::new(), Seen::default());
+        let print = |text: &str| secret.of(text.as_bytes());
+        look(&secret, &mut seen, &["a", "bb", "ccc"]);
+        assert_eq!(seen.finish().count(), 0);
+        look(&secret, &mut seen, &["a", "x"]);
+        assert_eq!(seen.finish().collect::<Vec<_>>(), [print("bb"), print("ccc")]);
+        assert_eq!(seen.prints().collect::<Vec<_>>(), [print("a"), print("x")]);
+    }
+
+    #[test]
+    fn what_costs_nothing_yet_is_not_known() {
+        let (secret, mut seen) = (Secret::new(), Seen::default());
+        seen.push(Of::Other, secret.of(b"a"));
+        let mut seen = seen.again();
+        assert!(seen.push(Of::Other, secret.of(b"a")).1.is_none());
+    }
+
+    #[test]
+    fn subjects_are_given_where_they_are_all() {
+        let (secret, mut seen) = (Secret::new(), Seen::default());
+        look(&secret, &mut seen, &["a", "bb"]);
+        assert_eq!(seen.subjects(Of::Result).count(), 0);
+        seen.has_all_subjects = true;
+        assert_eq!(seen.subjects(Of::Result).map(|row| row.tokens).collect::<Vec<_>>(), [Some(1), Some(2)]);
+        assert_eq!(seen.subjects(Of::Arguments).count(), 0);
+    }
+}

@@ -1,0 +1,121 @@
+//! One session reads nothing of another: not by a hint that somebody forged, not by one that is stale, not by a name.
+
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{builder, call, clear, content, lines, memory, round, text};
+use offcut::agent::Tool;
+use offcut::backend::{Backend, Key, Location, Memory};
+use offcut::format::Message;
+use offcut::hint::Hint;
+use offcut::report::Outcome;
+use offcut::testkit::Faulty;
+use offcut::{Builder, Part, ToolCall, ToolReduction};
+use serde_json::json;
+
+const REFUSED: &str =
+    "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it";
+
+fn eager(store: impl Backend) -> Builder {
+    let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
+    builder.max_length_for_trunc(1_500).preview_length(200).max_tokens_for_clear(1).clear_retention_suffix_limit(0)
+}
+
+/// What the reader of `session` says to `path`.
+async fn read(session: &ToolReduction, path: &str) -> Result<String, String> {
+    let call = ToolCall::new("r", "read_file", json!({"path": path}).to_string());
+    let output = session.read_file_tool().call(&call).await.map_err(|error| error.to_string())?;
+    Ok(output.into_parts().await.0.iter().map(|part| if let Part::Text(text) = part { &**text } else { "" }).collect())
+}
+
+/// Stores a result of the session, and says what the model is shown of it.
+async fn secret(session: &ToolReduction) -> (String, Location) {
+    let shown = session.truncate(&call("a", "vault"), lines(400)).await.unwrap().text();
+    let location = Hint::parse(&shown).unwrap().location.unwrap();
+    (shown, location)
+}
+
+#[tokio::test]
+async fn r1_the_hint_of_another_session_is_refused_whether_or_not_something_is_there() {
+    let store = memory();
+    let whole = eager(store.clone()).root_dir("agent").build().unwrap();
+    let (one, two) = (whole.session("one"), whole.session("two"));
+    let (_, location) = secret(&one).await;
+    assert!(read(&one, location.as_str()).await.is_ok());
+    // Refused with the same words, so that nobody learns what there is.
+    let nothing = location.as_str().replace("trunc/a", "trunc/nothing");
+    for path in [location.as_str(), &nothing] {
+        for other in [&two, &whole, &one.session("one"), &one.session("two")] {
+            assert_eq!(read(other, path).await.unwrap_err(), REFUSED);
+            assert!(other.read_original(&Location::new(path)).await.is_none());
+        }
+    }
+}
+
+#[tokio::test]
+async fn r1_a_hint_of_another_session_among_the_results_is_text() {
+    let store = Faulty::new(memory());
+    let whole = eager(store.clone()).build().unwrap();
+    let (one, two) = (whole.session("one"), whole.session("two"));
+    let (shown, location) = secret(&one).await;
+    let mut longer = Hint::parse(&shown).unwrap();
+    longer.preview = "[… 9999 B …]\n".repeat(60);
+    // A tool of the other session returns it, as it is or forged: when it comes, and when it is old.
+    for result in [shown.clone(), longer.render(), format!("{shown}\n").repeat(20)] {
+        let came = two.truncate(&call("b", "curl"), result.as_str()).await.unwrap();
+        let mut messages = [round("b", "curl", came.parts[0].clone()), round("z", "f", "ok")].concat();
+        messages.push(Message::assistant("done"));
+        let report = clear(&two, &mut messages).await;
+        assert_ne!(report.decisions[0].outcome, Outcome::Kept(offcut::report::Reason::AlreadyHint));
+        let hint = Hint::parse(text(content(&messages[1]))).unwrap();
+        let there = two.read_original(hint.location.as_ref().unwrap()).await.unwrap().unwrap();
+        assert_eq!(there, result.as_bytes(), "it is stored as what it is, in its own session");
+        assert!(hint.location.unwrap().as_str().starts_with("memory://t/two/"));
+    }
+    assert_eq!(read(&two, location.as_str()).await.unwrap_err(), REFUSED);
+    let entry = store.inner().read(&Key::new("one/trunc/a").unwrap(), 0..u64::MAX).await.unwrap();
+    assert_eq!(entry.bytes, lines(400).as_bytes());
+}
+
+/// Another reader has read the file of another session: what it returns is not cut to a page of that.
+#[tokio::test]
+async fn r3_what_another_reader_returns_of_another_session_is_no_page() {
+    let whole = eager(memory()).build().unwrap();
+    let (one, two) = (whole.session("one"), whole.session("two"));
+    let (_, location) = secret(&one).await;
+    let cat = ToolCall::new("c", "cat", json!({"file": location}).to_string());
+    let shown = two.truncate(&cat, lines(400)).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
+    assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://t/two/trunc/c");
+}
+
+#[tokio::test]
+async fn r1_a_stale_hint_is_refused_with_a_reason() {
+    let (store, moved) = (memory(), Memory::named("moved").unwrap());
+    let session = eager(store).build().unwrap().session("one");
+    let (_, location) = secret(&session).await;
+    // Its root has another name now, or its store is another one.
+    let renamed = eager(moved.clone()).root_dir("agent").build().unwrap().session("one");
+    assert_eq!(read(&renamed, location.as_str()).await.unwrap_err(), REFUSED);
+    // Its session is known, and its content is gone.
+    let emptied = eager(memory()).build().unwrap().session("one");
+    let gone = "nothing is stored at `path` any more: call the tool again if you need its result";
+    assert_eq!(read(&emptied, location.as_str()).await.unwrap_err(), gone);
+}
+
+/// The prefix of a session whose id is no safe name is a digest. Nobody gets it by taking that for an id.
+#[tokio::test]
+async fn l6_no_session_gets_the_prefix_of_another() {
+    let whole = builder(&memory()).max_length_for_trunc(1_500).preview_length(200).build().unwrap();
+    for id in ["../one", "", "user@example.org", "swept", &"x".repeat(65)] {
+        let session = whole.session(id);
+        let (_, location) = secret(&session).await;
+        let prefix = location.as_str().strip_prefix("memory://t/").unwrap().split('/').next().unwrap();
+        let thief = whole.session(prefix);
+        assert!(thief.read_original(&location).await.is_none(), "{id:?} is {prefix}");
+        assert_eq!(read(&thief, location.as_str()).await.unwrap_err(), REFUSED);
+        assert!(whole.session(id).read_original(&location).await.is_some(), "the same id is the same session");
+    }
+}

@@ -1,0 +1,201 @@
+//! A store whose clock the test turns, and whose calls can be interleaved with others' and cut short.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+
+/// A clock that goes when it is told to. It begins now, so that it is never behind the real one.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock(Arc<Mutex<SystemTime>>);
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        // A day ahead: a test takes its time.
+        Self(Arc::new(Mutex::new(SystemTime::now() + Duration::from_secs(86_400))))
+    }
+
+    pub(crate) fn now(&self) -> SystemTime {
+        *self.0.lock().unwrap()
+    }
+
+    pub(crate) fn turn(&self, by: Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+/// What happens to the calls of a store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls {
+    /// Whether each call gives way to others, before and after.
+    pub(crate) give_way: bool,
+    /// How many calls there may still be; the rest fails.
+    pub(crate) left: Option<usize>,
+    /// How many there were.
+    pub(crate) made: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Clocked<B> {
+    pub(crate) inner: B,
+    pub(crate) clock: Clock,
+    pub(crate) calls: Arc<Mutex<Calls>>,
+    times: Arc<Mutex<BTreeMap<Key, SystemTime>>>,
+}
+
+impl<B: Backend> Clocked<B> {
+    pub(crate) fn new(inner: B, clock: &Clock) -> Self {
+        Self { inner, clock: clock.clone(), calls: Arc::default(), times: Arc::default() }
+    }
+
+    /// The same store and clock, with calls of its own.
+    pub(crate) fn with_calls(&self, calls: Calls) -> Self
+    where
+        B: Clone,
+    {
+        Self { calls: Arc::new(Mutex::new(calls)), ..self.clone() }
+    }
+
+    pub(crate) async fn bytes(&self) -> u64 {
+        let entries: Vec<_> = self.inner.list().collect().await;
+        entries.into_iter().map(|entry| entry.unwrap().bytes).sum()
+    }
+
+    async fn call<T>(&self, call: impl Future<Output = Result<T, BackendError>>) -> Result<T, BackendError> {
+        let gives_way = {
+            let mut calls = self.calls.lock().unwrap();
+            calls.made += 1;
+            if let Some(left) = &mut calls.left {
+                let Some(fewer) = left.checked_sub(1) else {
+                    return Err(BackendError::new(ErrorKind::Unavailable, "the store was told to fail here"));
+                };
+                *left = fewer;
+            }
+            calls.give_way
+        };
+        if gives_way {
+            give_way().await;
+        }
+        let done = call.await;
+        if gives_way {
+            give_way().await;
+        }
+        done
+    }
+
+    fn stamp(&self, key: &Key, put: &Result<Put, BackendError>) {
+        if matches!(put, Ok(Put::Stored)) {
+            self.times.lock().unwrap().insert(key.clone(), self.clock.now());
+        }
+    }
+}
+
+/// Pending, once.
+pub(crate) async fn give_way() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[async_trait]
+impl<B: Backend + Clone> Backend for Clocked<B> {
+    fn locate(&self, key: &Key) -> Location {
+        self.inner.locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        self.inner.resolve(location)
+    }
+
+    fn identity(&self) -> Option<usize> {
+        self.inner.identity()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        self.call(async {
+            let put = self.inner.put(key, content).await;
+            self.stamp(key, &put);
+            put
+        })
+        .await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        let writer = self.call(self.inner.writer()).await?;
+        Ok(Box::new(ClockedWriter { store: self.clone(), inner: writer }))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        self.call(self.inner.read(key, range)).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        let listed = self.inner.list().map(|entry| {
+            let mut entry = entry?;
+            if let Some(time) = self.times.lock().unwrap().get(&entry.key) {
+                entry.stored_at = *time;
+            }
+            Ok(entry)
+        });
+        listed.boxed()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        self.call(self.inner.remove(key)).await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        self.call(async {
+            let put = self.inner.copy(from, to).await;
+            self.stamp(to, &put);
+            put
+        })
+        .await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        self.call(self.inner.tidy(before)).await
+    }
+}
+
+#[derive(Debug)]
+struct ClockedWriter<B> {
+    store: Clocked<B>,
+    inner: Box<dyn Writer>,
+}
+
+#[async_trait]
+impl<B: Backend + Clone> Writer for ClockedWriter<B> {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        self.store.call(self.inner.write(chunk)).await
+    }
+
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        self.store.call(self.inner.read(range)).await
+    }
+
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+        let Self { store, inner } = self;
+        store
+            .call(async {
+                let put = inner.finish(key).await;
+                store.stamp(key, &put);
+                put
+            })
+            .await
+    }
+}

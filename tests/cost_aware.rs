@@ -1,5 +1,8 @@
 //! The cost-aware pass (C15): previews where that pays, never dearer than nothing where it is to be certain.
 
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{builder, clear, content, memory, round, text, tokens};
@@ -122,7 +125,8 @@ async fn c15_over_the_threshold_old_results_are_cleared_unless_previews_are_enou
 #[tokio::test]
 async fn c15_what_is_not_for_it() {
     let store = memory();
-    let cases: [(&str, fn(Builder) -> Builder); 4] = [
+    type Set = fn(Builder) -> Builder;
+    let cases: [(&str, Set); 4] = [
         ("clear_exclude_tools", |b| b.clear_exclude_tools(["grep"])),
         ("skip_clear", |b| b.skip_clear(true)),
         ("a handler", |b| b.clear_handler(|_| Ok(offcut::handler::Handled::Default))),

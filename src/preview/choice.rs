@@ -27,6 +27,9 @@ const PER_ENTRY: f32 = 1.0;
 const PER_MARK: f32 = 2.5;
 const PER_LINE: f32 = 1.0;
 
+/// After so many that no longer fit, what little is left of the budget is not worth looking for more: a long text has thousands.
+const MAX_TOO_LONG: usize = 256;
+
 /// What may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -120,7 +123,7 @@ impl<'u, 't> Chooser<'u, 't> {
             let names = self.names.iter().enumerate().filter(|(_, name)| !is_number(name.text));
             heap.extend(names.map(|(index, name)| Entry::of(&self, Item::Name(index), about_tokens(name.text))));
         }
-        let mut listed = Vec::new();
+        let (mut listed, mut too_long) = (Vec::new(), 0);
         while let Some(entry) = heap.pop() {
             if entry.density <= 0.0 {
                 break;
@@ -132,6 +135,10 @@ impl<'u, 't> Chooser<'u, 't> {
             }
             let bytes = self.bytes(entry.item);
             if now.density <= 0.0 || bytes > left {
+                too_long += usize::from(bytes > left);
+                if too_long > MAX_TOO_LONG {
+                    break;
+                }
                 continue;
             }
             match entry.item {

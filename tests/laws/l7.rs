@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::pass::pass_over;
 use super::subject::Real;
 use super::text::{Kind, Text, texts};
-use super::world::{Setup, World, setups};
-use super::{STORE, Violation, block_on, hold, require};
+use super::world::{World, setups};
+use super::{STORE, block_on, hold, require};
 
 const WORDS: [&str; 64] = [
     "role",

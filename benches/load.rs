@@ -73,12 +73,7 @@ struct Conversation {
 
 impl Conversation {
     fn begin(whole: &ToolReduction, number: usize) -> Self {
-        Self { number, reduction: whole.session(&format!("chat-{number}")), messages: Vec::new() }
-    }
-
-    /// Its directory.
-    fn name(&self) -> String {
-        format!("chat-{}", self.number)
+        Self { number, reduction: whole.session(&name(number)), messages: Vec::new() }
     }
 
     fn results(&self) -> usize {
@@ -97,6 +92,11 @@ impl Conversation {
         self.reduction.clear(&OpenAiChat, &mut self.messages).await?;
         Ok(())
     }
+}
+
+/// The session's id and its directory: as long for each, for it is in every hint.
+fn name(number: usize) -> String {
+    format!("chat-{number:010}")
 }
 
 /// Of five, two are over the limit, and one is shown as a preview.
@@ -142,7 +142,7 @@ async fn measure(options: &Options) -> Result<()> {
     let home = tempfile::tempdir()?;
     let whole = ToolReduction::recommended(Fs::open(home.path())?).max_tokens_for_clear(1_000).build()?;
     // What is made once for all: the tokenizer's tables, the threads, the directory's descriptors.
-    let mut first = [Conversation::begin(&whole, usize::MAX)];
+    let mut first = [Conversation::begin(&whole, 9_999_999_999)];
     for _ in 0..results {
         go_on(first.iter_mut()).await?;
     }
@@ -198,7 +198,7 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
             break;
         }
         for chat in all.iter_mut().filter(|chat| chat.results() >= results) {
-            std::fs::remove_dir_all(store.join(chat.name()))?;
+            std::fs::remove_dir_all(store.join(name(chat.number)))?;
             *chat = Conversation::begin(whole, chat.number + count);
         }
         go_on(all.iter_mut()).await?;

@@ -226,7 +226,7 @@ async fn arguments_that_imitate_cleared_ones_lose_nothing() {
 async fn l7_one_line_of_five_megabytes_all_the_way() {
     let store = Fs::temporary().unwrap();
     let reduction = ToolReduction::recommended(store).count_tokens_with(|text: &str| text.len() as u64 / 4);
-    let reduction = reduction.max_tokens_for_clear(100).stub_length(300).build().unwrap();
+    let reduction = reduction.max_tokens_for_clear(100).stub_length(300).clear_tool_inputs(false).build().unwrap();
     let line: String = (0..500_000).map(|n| format!("{n:09},")).collect();
     let shown = reduction.truncate(&call("a", "curl"), line.clone()).await.unwrap();
     assert!(shown.text().len() < 7_000);

@@ -705,10 +705,13 @@ async fn a_store_that_fails_in_a_read_is_said_to_fail() {
         }
     }
     // Another reader's result is kept as well as can be: truncated, not lost.
-    store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
     let parts = wrapped(&reduction, &cat, &lines(400)).await;
     assert_eq!(Hint::parse(text(&parts)).unwrap().kind, Kind::Truncated);
+    // Where nothing can be read, nobody knows what a name means: whole.
+    store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    assert_eq!(text(&wrapped(&reduction, &cat, &lines(400)).await), lines(400));
 }
 
 #[tokio::test]

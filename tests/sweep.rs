@@ -48,7 +48,7 @@ async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, Backe
     for session in &segments[..segments.len() - 2] {
         reduction = reduction.session(session);
     }
-    let content = reduction.read_original(&store.locate(&key(path))).await.expect("a location of this session")?;
+    let content = reduction.read_original(&store.locate(&key(path))).await.unwrap()?;
     Ok(String::from_utf8(content.to_vec()).unwrap())
 }
 

@@ -1,13 +1,12 @@
 //! Several processes store under the same ids in one place at the same moment, some of it the same content.
 
-use std::io::Read;
 use std::process::Stdio;
 
 use futures_util::future::try_join_all;
 use lexopt::ValueExt;
 use offcut::OnOffloadError;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::conversation::{Conversation, Script, reduction, verify_all};
@@ -25,57 +24,70 @@ const CONVERSATIONS: u64 = 4;
 /// What the `n`-th conversation of the `process`-th process asks: one half as all others do, one half of its own.
 fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     let first_of_its_own = (1 + process * CONVERSATIONS + n) * 1_000_000;
-    Script { originals, first: 0, first_of_its_own, steps }
+    Script { originals, first: 0, first_of_its_own, steps, ids: steps }
 }
 
-/// The child: waits until all are there, lives its conversations, and writes their messages.
+/// The child: lives its conversations, each round when the parent says so, and writes their messages at the end.
 pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = store::open_lightly(&arguments.value()?.string()?)?;
     let originals = Originals { seed: arguments.value()?.parse()? };
     let (process, steps): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
-    std::io::stdin().read_to_end(&mut Vec::new())?; // nothing else runs yet
-    let lives = (0..CONVERSATIONS).map(|n| {
-        let store = store.clone();
-        tokio::spawn(async move {
-            // One configuration in many places, and no session between them: the same names everywhere.
-            let reduction = reduction(store, OnOffloadError::Fail)?;
-            let mut conversation = Conversation::new(script(originals, process, n, steps), Vec::new());
-            while !conversation.is_over() {
+    // One configuration in many places, and no session between them: the same names everywhere.
+    let mut lives = Vec::new();
+    for n in 0..CONVERSATIONS {
+        let conversation = Conversation::new(script(originals, process, n, steps), Vec::new());
+        lives.push((reduction(store.clone(), OnOffloadError::Fail)?, conversation));
+    }
+    let mut rounds = std::io::stdin().lines();
+    for _ in 0..steps {
+        println!("ready");
+        rounds.next().ok_or("the parent is gone")??;
+        let all = lives.into_iter().map(|(reduction, mut conversation)| {
+            tokio::spawn(async move {
                 conversation.go_on(&reduction, PATIENCE, |_, _| ()).await?;
-            }
-            Result::Ok(conversation.messages)
-        })
-    });
-    let messages: Vec<Vec<Value>> = try_join_all(lives).await?.into_iter().collect::<Result<_>>()?;
+                Result::Ok((reduction, conversation))
+            })
+        });
+        lives = try_join_all(all).await?.into_iter().collect::<Result<_>>()?;
+    }
+    let messages: Vec<_> = lives.into_iter().map(|(_, conversation)| conversation.messages).collect();
     println!("{}", json!(messages));
     Ok(())
 }
 
-/// Lets all of them store `results` results each in the store of this name.
+/// Lets all of them store `results` results each in the store of this name, round by round, so that all come to each id at the
+/// same moment.
 pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
     let (originals, steps) = (Originals { seed }, results.div_ceil(CONVERSATIONS));
     let mut children = Vec::new();
     for process in 0..PROCESSES {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(CONTEND).args([store.to_owned(), seed.to_string(), process.to_string(), steps.to_string()]);
-        children.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = input.zip(output).ok_or("a child without pipes")?;
+        children.push((child, input, BufReader::new(output).lines()));
     }
-    // All of them wait for the end of their input.
-    for child in &mut children {
-        if let Some(mut input) = child.stdin.take() {
-            input.shutdown().await?;
+    for _ in 0..steps {
+        for (_, _, output) in &mut children {
+            output.next_line().await?;
+        }
+        for (_, input, _) in &mut children {
+            input.write_all(b"go\n").await?;
         }
     }
-    let outputs = try_join_all(children.into_iter().map(tokio::process::Child::wait_with_output)).await?;
     let mut all = Tally::default();
     let store = store::open_lightly(store)?;
     let reduction = reduction(store.clone(), OnOffloadError::Fail)?;
-    for (process, output) in outputs.iter().enumerate() {
-        if !output.status.success() {
-            all.problem(format!("a process ended with {}", output.status));
+    for (process, (mut child, input, mut output)) in children.into_iter().enumerate() {
+        let last = output.next_line().await?.unwrap_or_default();
+        drop(input);
+        let status = child.wait().await?;
+        if !status.success() {
+            all.problem(format!("a process ended with {status}"));
             continue;
         }
-        for (n, messages) in serde_json::from_slice::<Vec<Vec<Value>>>(&output.stdout)?.into_iter().enumerate() {
+        for (n, messages) in serde_json::from_str::<Vec<Vec<Value>>>(&last)?.into_iter().enumerate() {
             let mut conversation = Conversation::new(script(originals, process as u64, n as u64, steps), messages);
             all.results += conversation.step();
             conversation.verify(&reduction).await;

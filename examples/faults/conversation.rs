@@ -22,7 +22,7 @@ const LIMIT: usize = 8_000;
 /// How much of a streamed result comes at once.
 const CHUNK: usize = 16 << 10;
 /// How often something is tried that the store has failed.
-const ATTEMPTS: usize = 200;
+const ATTEMPTS: u32 = 200;
 
 /// Acts early and on all there is, so that a short conversation does everything: results are truncated, streamed and cleared,
 /// arguments too.
@@ -31,7 +31,7 @@ pub(crate) fn reduction(store: impl Backend, on_error: OnOffloadError) -> Result
     Ok(reduction.max_tokens_for_clear(3_000).clear_tool_inputs(true).on_offload_error(on_error).build()?)
 }
 
-/// What a tool is asked in each step. Ids come again, as those of several providers do.
+/// What a tool is asked in each step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Script {
     pub(crate) originals: Originals,
@@ -40,11 +40,13 @@ pub(crate) struct Script {
     /// The same for every second step: other conversations may share the rest.
     pub(crate) first_of_its_own: u64,
     pub(crate) steps: u64,
+    /// After how many steps the ids come again, as those of several providers do.
+    pub(crate) ids: u64,
 }
 
 impl Script {
     pub(crate) fn new(originals: Originals, first: u64, steps: u64) -> Self {
-        Self { originals, first, first_of_its_own: first, steps }
+        Self { originals, first, first_of_its_own: first, steps, ids: 40 }
     }
 
     pub(crate) fn number(&self, step: u64) -> u64 {
@@ -52,7 +54,7 @@ impl Script {
     }
 
     fn call(&self, step: u64) -> ToolCall {
-        ToolCall::new(format!("call_{}", step % 40), "build", self.originals.arguments(self.number(step)))
+        ToolCall::new(format!("call_{}", step % self.ids), "build", self.originals.arguments(self.number(step)))
     }
 }
 
@@ -112,7 +114,7 @@ impl Conversation {
     }
 
     /// One round, and the pass before the next call of the model. Each call of the library is tried until it returns, and shown
-    /// to `see` each time. It never waits longer than `patience`.
+    /// to `see` each time. It waits no longer than `patience`, and as much longer each time.
     pub(crate) async fn go_on(
         &mut self,
         reduction: &ToolReduction,
@@ -125,7 +127,8 @@ impl Conversation {
             if attempt == ATTEMPTS {
                 return Err("the store fails for ever".into());
             }
-            let shown = tokio::time::timeout(patience, self.truncate(reduction, &call)).await;
+            // A slow machine is no store that hangs.
+            let shown = tokio::time::timeout(patience * (1 + attempt), self.truncate(reduction, &call)).await;
             let came = match shown {
                 Ok(Ok((parts, report))) => {
                     let failures = self.note(&report, Some(step));

@@ -32,7 +32,11 @@ impl Schedule {
     fn random<B: Backend>(store: &Faulty<B>, results: u64, rate: f64, numbers: &mut Numbers) -> Self {
         let mut schedule = Self::default();
         for call in 1..=results * CALLS {
-            for cues in [&mut schedule.writes, &mut schedule.chunks, &mut schedule.reads] {
+            for (cues, fault) in [
+                (&mut schedule.writes, fault as fn(&mut Numbers) -> Fault),
+                (&mut schedule.chunks, fault),
+                (&mut schedule.reads, fault_of_a_read),
+            ] {
                 if numbers.chance(rate) {
                     cues.insert(call, fault(numbers));
                 }
@@ -60,6 +64,15 @@ fn fault(numbers: &mut Numbers) -> Fault {
         13..18 => Fault::ApplyThenFail,
         18 => Fault::Hang,
         _ => Fault::ApplyThenHang,
+    }
+}
+
+/// A read has nothing to apply: where nothing is stored, it would say so instead of failing.
+fn fault_of_a_read(numbers: &mut Numbers) -> Fault {
+    match fault(numbers) {
+        Fault::ApplyThenFail => Fault::Fail(ErrorKind::Unavailable),
+        Fault::ApplyThenHang => Fault::Hang,
+        fault => fault,
     }
 }
 

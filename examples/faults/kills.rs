@@ -97,19 +97,17 @@ pub(crate) async fn run(kills: u64, seed: u64, place: impl AsyncFn(u64) -> Resul
             let (begun, mut child) = (Instant::now(), life.spawn()?);
             let delay = Duration::from_nanos(numbers.below(a_whole_life.as_nanos() as u64));
             let delay = if may_be_killed { delay } else { PATIENCE };
-            let ended = tokio::time::timeout(delay, child.wait()).await;
-            let is_killed = ended.is_err();
-            match ended {
-                Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => {
-                    if !is_resumed {
-                        a_whole_life = begun.elapsed();
-                    }
-                }
-                Ok(status) => all.problem(format!("a process ended with {status:?}")),
-                Err(_) => {
-                    child.kill().await?; // SIGKILL
-                    all.kills += 1;
-                }
+            if tokio::time::timeout(delay, child.wait()).await.is_err() {
+                child.start_kill()?; // SIGKILL
+            }
+            let status = child.wait().await?;
+            // One that had just ended can't be killed any more. What else ends without success was not killed by us.
+            let is_killed = status.code().is_none();
+            match status.success() {
+                true if !is_resumed => a_whole_life = begun.elapsed(),
+                true => {}
+                false if is_killed && may_be_killed => all.kills += 1,
+                false => all.problem(format!("a process ended with {status}")),
             }
             check(&life, &mut all, !is_killed).await?;
             if !is_killed || !all.problems.is_empty() {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example faults
-//! cargo run --release --example faults --features s3     # over the wire too, to an S3 server of its own
+//! cargo run --release --example faults --features s3-server    # over the wire too, to an S3 server of its own
 //! cargo run --release --example faults -- --kills 30 --results 300 --seed 7 --json
 //! ```
 //!

@@ -35,7 +35,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn problem(&mut self, what: impl Into<String>) {
         if self.problems.len() < SHOWN {
-            self.problems.push(what.into());
+            self.problems.push(what.into().replace('\n', " "));
         }
     }
 

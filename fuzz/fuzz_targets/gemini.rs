@@ -1,3 +1,4 @@
+//! The target `gemini` with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| offcut_fuzz::run("gemini", data));

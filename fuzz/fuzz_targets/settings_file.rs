@@ -1,3 +1,4 @@
+//! The target `settings_file` with libFuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| offcut_fuzz::run("settings_file", data));

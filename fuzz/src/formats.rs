@@ -33,6 +33,10 @@ pub(crate) fn gemini(data: &[u8]) {
 fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
     let Some((settings, json)) = data.split_first() else { return };
     let Ok(mut document) = serde_json::from_slice::<Value>(json) else { return };
+    // serde_json reads numbers with many digits to the last bit only where it is told to.
+    if serde_json::from_str(&document.to_string()).ok() != Some(document.clone()) {
+        return;
+    }
     lengthen(&mut document);
     let messages = match document {
         Value::Array(messages) => messages,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use futures_util::StreamExt;
 use offcut::backend::{Backend, Fs, Key, Memory};
-use offcut::{ToolCall, ToolReduction};
+use offcut::{TokenCounter, ToolCall, ToolReduction};
 use tempfile::TempDir;
 
 use crate::laws::block_on;
@@ -57,8 +57,9 @@ fn check_locations(store: &dyn Backend, text: &str) {
 
 async fn check_ids(id: &str) {
     let store = Memory::new();
-    let session = ToolReduction::recommended(store.clone()).build().unwrap().session(id);
-    let result = "a line that is long enough\n".repeat(400);
+    let builder = ToolReduction::builder().backend(store.clone()).token_counter(TokenCounter::Estimate);
+    let session = builder.max_length_for_trunc(3_000).preview_length(0).build().unwrap().session(id);
+    let result = "a line that is long enough\n".repeat(200);
     let call = ToolCall::new(id, id, "{}");
     let shown = session.truncate(&call, result.as_str()).await.unwrap();
     let location = &shown.report.decisions[0].locations[0];
@@ -67,5 +68,5 @@ async fn check_ids(id: &str) {
     let [key] = &stored[..] else { panic!("{stored:?} was stored") };
     check_path(key.as_str());
     assert_eq!(key.as_str().split('/').nth(1), Some("trunc"));
-    assert!(key.as_str().split('/').count() == 3);
+    assert_eq!(key.as_str().split('/').count(), 3);
 }

@@ -40,7 +40,7 @@ fn is_head_and_tail(shown: &str, text: &str) -> bool {
 fn is_excerpt(shown: &str, text: &str) -> bool {
     let Some((shown, rest)) = shown.rsplit_once('\n') else { return false };
     let lines: Vec<&str> = text.split('\n').collect();
-    let is_there = |line: &str| is_numbered(line, &lines) || text.contains(line.strip_suffix('…').unwrap_or(line));
+    let is_there = |line: &str| is_numbered(line, &lines) || text.contains(uncut(line));
     let are_names = |line: &str| line.strip_prefix("names:").is_some_and(|names| are_names(names, &lines));
     rest.starts_with("[… ")
         && rest.ends_with(" B …]")
@@ -52,7 +52,7 @@ fn is_numbered(shown: &str, lines: &[&str]) -> bool {
     let (number, byte) = place.split_once('+').unwrap_or((place, "0"));
     let (Ok(number), Ok(byte)) = (number.parse::<usize>(), byte.parse::<usize>()) else { return false };
     let line = number.checked_sub(1).and_then(|at| lines.get(at)?.get(byte..));
-    line.is_some_and(|line| line.starts_with(shown.strip_suffix('…').unwrap_or(shown)))
+    line.is_some_and(|line| line.starts_with(uncut(shown)) || line.starts_with(shown))
 }
 
 /// Whether each stands in the line whose number is before it.
@@ -64,4 +64,10 @@ fn are_names(names: &str, lines: &[&str]) -> bool {
         line = number.or(line);
         is_name || number.is_some()
     })
+}
+
+/// Without the marks of a line that is not shown to its beginning or its end.
+fn uncut(line: &str) -> &str {
+    let line = line.strip_prefix('…').unwrap_or(line);
+    line.strip_suffix('…').unwrap_or(line)
 }

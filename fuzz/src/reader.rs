@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::laws::block_on;
 
 const LIMIT: usize = 1_500;
+const SECRET: &str = "an unlikely secret";
 /// More pages than content that was fuzzed has.
 const PAGES: usize = 300;
 
@@ -20,31 +21,30 @@ pub(crate) fn reader(data: &[u8]) {
     let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (arguments, content) = (&data[..at], data.get(at + 1..).unwrap_or_default());
     let Ok(arguments) = std::str::from_utf8(arguments) else { return };
-    block_on(read(arguments, content));
+    // What the input says itself is no secret.
+    if !String::from_utf8_lossy(data).contains(SECRET) {
+        block_on(read(arguments, content));
+    }
 }
 
 async fn read(arguments: &str, content: &[u8]) {
     let store = Memory::new();
     let builder = ToolReduction::builder().backend(store.clone()).token_counter(TokenCounter::Estimate);
-    let reduction = builder.max_length_for_trunc(LIMIT).preview_length(0).build().unwrap();
-    let key = Key::new("trunc/a").unwrap();
-    let secret = Key::new("elsewhere/b").unwrap();
-    store.put(&key, content.to_vec().into()).await.unwrap();
-    let location = store.locate(&key);
-    // Of another session.
-    let reduction = reduction.session("s");
-    store.put(&secret, "an unlikely secret".into()).await.unwrap();
-    let ours = Key::new("s/trunc/a").unwrap();
-    store.put(&ours, content.to_vec().into()).await.unwrap();
-    let ours = store.locate(&ours);
-
-    let answered = |path: &str| arguments.replace('@', path);
-    for path in [ours.as_str(), location.as_str(), store.locate(&secret).as_str()] {
-        check(&reduction, &answered(path), content).await;
+    let reduction = builder.max_length_for_trunc(LIMIT).preview_length(0).build().unwrap().session("s");
+    let mut locations = Vec::new();
+    // Its own, and what is another's.
+    for (key, content) in [("s/trunc/a", content), ("trunc/a", SECRET.as_bytes()), ("elsewhere/b", SECRET.as_bytes())] {
+        let key = Key::new(key).unwrap();
+        store.put(&key, content.to_vec().into()).await.unwrap();
+        locations.push(store.locate(&key).as_str().to_owned());
+    }
+    let asked = |location: &str| arguments.replace('@', location);
+    for location in &locations {
+        check(&reduction, &asked(location), content).await;
     }
     assert_eq!(store.list().collect::<Vec<_>>().await.len(), 3, "reading stored something");
-    if let Ok(arguments) = serde_json::from_str::<Value>(&answered(ours.as_str())) {
-        read_through(&reduction, arguments, ours.as_str(), content).await;
+    if let Ok(arguments) = serde_json::from_str::<Value>(&asked(&locations[0])) {
+        read_through(&reduction, arguments, &locations[0], content).await;
     }
 }
 
@@ -59,7 +59,7 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     let (parts, _) = answer.into_parts().await;
     let text: String = texts(&parts).collect();
     assert!(text.len() <= LIMIT, "{} bytes", text.len());
-    assert!(!text.contains("an unlikely secret"), "{text:?}");
+    assert!(!text.contains(SECRET), "{text:?}");
     let again = reduction.truncate(&call, ToolOutput::parts(parts.clone())).await.unwrap();
     assert_eq!(again.parts, parts, "an answer was truncated");
     let Some(page) = Hint::parse(&text) else { return };

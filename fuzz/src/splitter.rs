@@ -23,11 +23,12 @@ pub(crate) fn splitter(data: &[u8]) {
     let ids = ["call_1", "", "../../x", "call_1-2"];
     let case = Case {
         id: Id(ids[usize::from(how >> 4) % 4].to_owned()),
-        is_taken: is(0),
+        // Seldom: what is there first is long.
+        is_taken: what >> 5 == 7,
         pieces: result.split(|byte| *byte == SEPARATOR).map(piece).collect(),
         chunks: chunks.iter().map(|size| usize::from(*size) * if is(1) { 40 } else { 1 } + 1).collect(),
         breaks_off: is(2),
-        limit: 1_000 + usize::from(limit) * 16,
+        limit: 1_000 + usize::from(limit) * 4,
         counter: counters[usize::from(how >> 2) % 4],
         preview: usize::from(preview) * 12,
         strategy: kinds[usize::from(how) % 4],

@@ -1,5 +1,7 @@
 //! Every target over its seeds, and over what fuzzing found: no fuzzer needed.
 
+#![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
+
 use std::path::Path;
 
 use offcut_fuzz::TARGETS;

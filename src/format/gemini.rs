@@ -122,9 +122,11 @@ fn field(value: &Value, names: Name) -> Option<&Value> {
     names.into_iter().find_map(|name| value.get(name))
 }
 
+/// The n-th response, or the n-th call. A part that is both is a response, as it is seen.
 fn nth_part(content: &mut Value, names: Name, nth: usize) -> Option<&mut Value> {
     let parts = content.get_mut("parts")?.as_array_mut()?;
-    let part = parts.iter_mut().filter(|part| field(part, names).is_some()).nth(nth)?;
+    let is_one = |part: &Value| [RESPONSE, CALL].into_iter().find(|names| field(part, *names).is_some()) == Some(names);
+    let part = parts.iter_mut().filter(|part| is_one(part)).nth(nth)?;
     let name = names.into_iter().find(|name| part.get(name).is_some())?;
     part.get_mut(name)
 }

@@ -390,7 +390,7 @@ async fn n5_a_hint_that_can_not_be_followed() {
     let mut state = Map::from_iter([("a".to_owned(), json!(common::text(&truncated.parts)))]);
     let model = Model::default();
     let node = ReduceNode::builder(model.clone(), "go").input_keys(["a"]).backend(store.clone()).build().unwrap();
-    store.fault_on_read(1, Fault::Fail(ErrorKind::Unavailable));
+    store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
     let before = state.clone();
     assert!(matches!(node.run(&mut state).await.unwrap_err(), ReduceNodeError::Store { key, .. } if key == "a"));
     assert_eq!((state, model.calls()), (before, 0));

@@ -28,6 +28,7 @@ mod names;
 #[path = "../../../tests/laws/output.rs"]
 mod output;
 #[path = "../../../tests/laws/pass.rs"]
+#[allow(dead_code, reason = "other laws use the rest")]
 mod pass;
 #[path = "../../../tests/laws/shadow.rs"]
 mod shadow;

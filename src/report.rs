@@ -16,7 +16,7 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// What the clear pass counted; `None` in a truncation.
     pub tokens: Option<TokenCount>,
-    /// What the cost-aware pass reckoned with; `None` where there is no whole result that it could make a preview of.
+    /// What the cost-aware pass reckoned with; `None` where no rewrite would save as much as it asks for.
     pub outlook: Option<Outlook>,
     /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
     pub post_process_error: Option<String>,

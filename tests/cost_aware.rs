@@ -98,6 +98,36 @@ async fn c15_a_cold_cache_makes_a_rewrite_free() {
 }
 
 #[tokio::test]
+async fn c15_a_rewrite_that_saves_little_is_not_made() {
+    let (saves, original) = (2_000, conversation());
+    for (at_least_tokens, is_made) in [(saves, true), (saves + 200, false)] {
+        let rule = CostAware { at_least_tokens, ..rule(100.0) };
+        let reduction = whole(&memory(), rule).build().unwrap();
+        assert_eq!(clear(&reduction, &mut original.clone()).await.is_change(), is_made, "{at_least_tokens}");
+    }
+}
+
+#[tokio::test]
+async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_as() {
+    let expected_calls = ExpectedCalls { at_least: 0.0, per_call: 10.0 };
+    let rule = CostAware { at_least_tokens: 0, expected_calls, ..CostAware::default() };
+    let begin = [&round("a", "grep", names(300))[..], &[Message::user("x".repeat(20_000))]].concat();
+    let begin = [&begin[..], &round("b", "grep", names(3_000)), &round("c", "grep", "ok")].concat();
+    let later: Vec<Message> = (0..5).flat_map(|n| round(&format!("later_{n}"), "grep", "ok")).collect();
+    for over_originals in [false, true] {
+        let reduction = whole(&memory(), rule).build().unwrap();
+        let mut messages = begin.clone();
+        // A rewrite from the first on would have to read the long message anew: that is for later.
+        let report = clear(&reduction, &mut messages).await;
+        let outcomes = report.decisions.iter().map(|decision| decision.outcome);
+        assert_eq!(outcomes.collect::<Vec<_>>(), [Outcome::Kept(Reason::DoesNotPay), Outcome::Previewed]);
+        let mut messages = [if over_originals { begin.clone() } else { messages }, later.clone()].concat();
+        let report = clear(&reduction, &mut messages).await;
+        assert_eq!(report.decisions[0].outcome, Outcome::Previewed, "{over_originals} {:?}", report.outlook);
+    }
+}
+
+#[tokio::test]
 async fn c15_a_preview_is_cut_to_the_short_hint_where_it_is() {
     let (store, mut messages) = (memory(), conversation());
     clear(&whole(&store, rule(100.0)).build().unwrap(), &mut messages).await;

@@ -1,90 +1,22 @@
-//! Where in a backend a result goes: names from ids, prefixes, what to do when a name is taken.
+//! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is stored.
 
+mod names;
 mod swept;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest, is_safe_segment};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest};
 
+pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, longest_session, media_type, session_segment};
 pub(crate) use swept::{By, Other, is_reserved, is_same, name, put, read, swept, unswept};
 
-/// The longest call id, in bytes, that is used as a name.
-const MAX_ID: usize = 64;
-/// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
-const MAX_SUFFIX: usize = 16;
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
 /// How many bytes are asked of a backend at once.
 pub(crate) const BLOCK: u64 = 1 << 20;
-
-/// As long as any digest in a name.
-pub(crate) const DIGEST_EXAMPLE: &str = "0123456789abcdef";
-
-/// The longest id, in bytes, that a callback or a handler gives.
-const MAX_GIVEN: usize = 200;
-
-/// Shorter call ids, in bytes, are names already that cost no more than a short one.
-const MIN_TO_SHORTEN: usize = 13;
-/// What the digits of a short name count up to: six of them cost two tokens.
-const SHORT_NAMES: u64 = 1_000_000;
-
-/// What a result is stored under: the id of its call, or one that a user's code gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Id {
-    text: String,
-    is_given: bool,
-}
-
-impl Id {
-    /// A model wrote it.
-    pub(crate) fn of_call(id: &str) -> Self {
-        Self { text: id.to_owned(), is_given: false }
-    }
-
-    /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as one id may come twice: what
-    /// comes second is named with the digest of its content.
-    pub(crate) fn short_of_call(id: &str) -> Self {
-        if id.len() < MIN_TO_SHORTEN {
-            return Self::of_call(id);
-        }
-        let digest = Sha256::digest(id.as_bytes());
-        let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Self { text: format!("{:06}", number % SHORT_NAMES), is_given: false }
-    }
-
-    /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
-    pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
-        if given.len() <= MAX_GIVEN && is_safe_segment(given) {
-            return (Self { text: given.to_owned(), is_given: true }, None);
-        }
-        let problem = format!(
-            "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-'; the call's was used",
-            serde_json::Value::from(given.get(..given.floor_char_boundary(MAX_ID)).unwrap_or_default())
-        );
-        (call(), Some(problem))
-    }
-
-    /// Whether user's code gave it.
-    pub(crate) fn is_given(&self) -> bool {
-        self.is_given
-    }
-
-    /// The name that it gives to any content, if it is a safe one.
-    pub(crate) fn name(&self) -> Option<Name> {
-        let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
-        let is_safe = self.text.len() <= most && is_safe_segment(&self.text);
-        is_safe.then(|| Name { stem: self.text.clone(), ending: "", is_digest: false })
-    }
-
-    /// The name of `content`: a digest of it where the id is no safe name.
-    pub(crate) fn name_of(&self, content: &[u8]) -> Name {
-        self.name().unwrap_or_else(|| Name::of_digest(digest(content)))
-    }
-}
 
 /// Why content is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,95 +66,9 @@ impl Roots {
     }
 }
 
-/// A name for stored content: the call id where that is safe, else a digest of the content.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Name {
-    stem: String,
-    ending: &'static str,
-    /// Whether it says what the content is, rather than who asked for it.
-    is_digest: bool,
-}
-
-impl Name {
-    /// The name of content that has this digest, and no name of its own.
-    pub(crate) fn of_digest(digest: String) -> Self {
-        Self { stem: digest, ending: "", is_digest: true }
-    }
-
-    /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …
-    pub(crate) fn part(mut self, n: usize) -> Self {
-        if n > 1 {
-            self.stem = format!("{}-{n}", self.stem);
-        }
-        self
-    }
-
-    /// The name of a call's arguments.
-    pub(crate) fn arguments(mut self) -> Self {
-        self.stem.push_str("-args");
-        self
-    }
-
-    /// The name of all of a round.
-    pub(crate) fn round(mut self) -> Self {
-        self.stem.push_str("-round");
-        self
-    }
-
-    /// With a file ending that fits `mime`.
-    pub(crate) fn with_ending(mut self, mime: &str) -> Self {
-        self.ending = ENDINGS.iter().find_map(|(known, ending)| (*known == mime).then_some(*ending)).unwrap_or(".bin");
-        self
-    }
-
-    /// Whether other content can't have the same name.
-    pub(crate) fn is_digest(&self) -> bool {
-        self.is_digest
-    }
-
-    /// The name that is free even where this one is taken.
-    pub(crate) fn with_digest(&self, digest: &str) -> Self {
-        Self { stem: format!("{}-{digest}", self.stem), ending: self.ending, is_digest: true }
-    }
-
-    /// The file's name.
-    pub(crate) fn file(&self) -> String {
-        format!("{}{}", self.stem, self.ending)
-    }
-}
-
-/// Media types that are stored under a file ending, so that people and programs know what it is.
-const ENDINGS: [(&str, &str); 12] = [
-    ("image/png", ".png"),
-    ("image/jpeg", ".jpg"),
-    ("image/gif", ".gif"),
-    ("image/webp", ".webp"),
-    ("image/svg+xml", ".svg"),
-    ("application/pdf", ".pdf"),
-    ("application/json", ".json"),
-    ("audio/mpeg", ".mp3"),
-    ("audio/wav", ".wav"),
-    ("video/mp4", ".mp4"),
-    ("text/html", ".html"),
-    ("text/csv", ".csv"),
-];
-
-/// The media type of what is stored under `key`, if its ending tells.
-pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
-    let is_media =
-        |mime: &str| ["image/", "audio/", "video/", "application/pdf"].iter().any(|kind| mime.starts_with(kind));
-    ENDINGS.iter().find_map(|(mime, ending)| (is_media(mime) && key.as_str().ends_with(ending)).then_some(*mime))
-}
-
-/// As long as a session's segment gets.
-pub(crate) fn longest_session() -> String {
-    "x".repeat(MAX_ID)
-}
-
 /// As long as a key gets below `roots`.
 pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
-    let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
-    key(roots, Phase::Truncate, &Name { stem, ending: "", is_digest: false }.with_digest(DIGEST_EXAMPLE))
+    key(roots, Phase::Truncate, &Name::longest(has_given_ids).with_digest(DIGEST_EXAMPLE))
 }
 
 #[expect(clippy::expect_used, reason = "prefix, phase and name are all made of safe segments of bounded length")]
@@ -356,44 +202,9 @@ impl Stored {
     }
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
-/// be that of another session's id, whose content would be read.
-pub(crate) fn session_segment(id: &str) -> String {
-    let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_like_a_digest || is_reserved(id) {
-        return digest(id.as_bytes());
-    }
-    Id::of_call(id).name_of(id.as_bytes()).file()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id_name(id: &str) -> Name {
-        Id::of_call(id).name_of(b"")
-    }
-
-    #[test]
-    fn l6_hostile_ids_become_digests() {
-        let long = "x".repeat(2_000);
-        for id in ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", &long] {
-            assert_eq!(Id::of_call(id).name_of(b"content").file(), digest(b"content"), "{id:?}");
-        }
-        assert_eq!(id_name("call_1").file(), "call_1");
-        assert_eq!(id_name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
-        assert_eq!(id_name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
-    }
-
-    #[test]
-    fn short_names_are_of_long_ids() {
-        let short = |id: &str| Id::short_of_call(id).name_of(b"content").file();
-        assert_eq!((short("call_12").as_str(), short("toolu_012345").as_str()), ("call_12", "toolu_012345"));
-        let name = short("toolu_01A09q90qw90lq917835lq9");
-        assert_eq!((name.as_str(), name.len()), ("317589", 6));
-        assert_eq!(short("../../../etc/cron.d/x").len(), 6, "an id that is no safe name makes digits that are one");
-        assert_eq!(short("../x"), digest(b"content"));
-    }
 
     #[test]
     fn a_session_owns_exactly_its_own() {
@@ -420,8 +231,8 @@ mod tests {
     #[test]
     fn the_longest_name_fits_a_key() {
         let roots = Roots::default().below(&"x".repeat(200)).below(&"x".repeat(199)).below(&longest_session());
-        assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * MAX_ID);
-        assert!(longest_key(&roots, true).as_str().len() > 400 + MAX_ID + MAX_GIVEN);
+        assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * 64, "a session and an id");
+        assert!(longest_key(&roots, true).as_str().len() > 400 + 64 + 200, "a session and a given id");
         assert!(swept(&longest_key(&roots, true)).is_some(), "it can be swept");
     }
 }

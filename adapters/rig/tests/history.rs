@@ -15,6 +15,7 @@ fn reduction() -> ToolReduction {
         .token_counter(TokenCounter::Estimate)
         .max_tokens_for_clear(3_000)
         .clear_tool_inputs(true)
+        .clear_tool_inputs_above(0)
         .build()
         .unwrap()
 }

@@ -40,7 +40,7 @@ fn is_head_and_tail(shown: &str, text: &str) -> bool {
 fn is_excerpt(shown: &str, text: &str) -> bool {
     let Some((shown, rest)) = shown.rsplit_once('\n') else { return false };
     let lines: Vec<&str> = text.split('\n').collect();
-    let is_there = |line: &str| is_numbered(line, &lines) || text.contains(uncut(line));
+    let is_there = |line: &str| is_numbered(line, &lines) || uncut(line).iter().any(|line| text.contains(line));
     let are_names = |line: &str| line.strip_prefix("names:").is_some_and(|names| are_names(names, &lines));
     rest.starts_with("[… ")
         && rest.ends_with(" B …]")
@@ -52,7 +52,7 @@ fn is_numbered(shown: &str, lines: &[&str]) -> bool {
     let (number, byte) = place.split_once('+').unwrap_or((place, "0"));
     let (Ok(number), Ok(byte)) = (number.parse::<usize>(), byte.parse::<usize>()) else { return false };
     let line = number.checked_sub(1).and_then(|at| lines.get(at)?.get(byte..));
-    line.is_some_and(|line| line.starts_with(uncut(shown)) || line.starts_with(shown))
+    line.is_some_and(|line| uncut(shown).iter().any(|shown| line.starts_with(shown)))
 }
 
 /// Whether each stands in the line whose number is before it.
@@ -66,8 +66,8 @@ fn are_names(names: &str, lines: &[&str]) -> bool {
     })
 }
 
-/// Without the marks of a line that is not shown to its beginning or its end.
-fn uncut(line: &str) -> &str {
-    let line = line.strip_prefix('…').unwrap_or(line);
-    line.strip_suffix('…').unwrap_or(line)
+/// With and without the marks of a line that is not shown to its beginning or its end: the line may have such marks of its own.
+fn uncut(line: &str) -> [&str; 4] {
+    let begun = line.strip_prefix('…').unwrap_or(line);
+    [line, begun, line.strip_suffix('…').unwrap_or(line), begun.strip_suffix('…').unwrap_or(begun)]
 }

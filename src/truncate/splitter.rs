@@ -260,7 +260,8 @@ impl Splitter {
         if self.is_open {
             return self.go_on([b"\n", text].concat().into());
         }
-        self.begin(None, false);
+        // Chunks may be among them, and end inside a character.
+        self.begin(None, true);
         if let Some(Slot::Text(joined)) = self.slots.last_mut() {
             joined.is_several = true;
         }

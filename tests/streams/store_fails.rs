@@ -267,3 +267,21 @@ async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
         assert_eq!(original, second, "{way:?}");
     }
 }
+
+#[tokio::test]
+async fn l1_a_character_that_comes_in_two_pieces_behind_many_texts_is_kept() {
+    let texts = (0..300).map(|n| Chunk::Part(Part::Text(format!("part {n} "))));
+    let made: Vec<Chunk> = texts.chain("€€".as_bytes().chunks(2).map(|b| Chunk::Bytes(b.to_vec().into()))).collect();
+    for way in Way::BOTH {
+        for (at, fault, store) in places(200) {
+            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let shown = way.go(&reduction, &call("a", "f"), output(made.clone())).await;
+            if shown.outcome() != Outcome::Kept(Reason::StoreFailed) {
+                continue;
+            }
+            let texts = shown.parts.iter().map(|part| if let Part::Text(text) = part { text.as_str() } else { "" });
+            let all = texts.collect::<String>();
+            assert!(all.contains("part 299") && all.ends_with("€€"), "{way:?} {at:?} {fault:?}: {all:?}");
+        }
+    }
+}

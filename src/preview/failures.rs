@@ -1,23 +1,19 @@
 //! Lines that say what went wrong: of a log or a test run they matter most, whatever they name.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// What such lines have in them, as compilers, test runners and interpreters write it.
-const SIGNS: [&str; 11] = [
-    "FAIL",
-    "ERROR",
-    "FATAL",
-    "error:",
-    "error[",
-    "fatal:",
-    "Error:",
-    "Exception:",
-    "Traceback (most",
-    "panicked at",
-    "assertion ",
-];
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
+    let signs = r"FAIL|ERROR|FATAL|error[:\[]|fatal:|Error:|Exception:|Traceback \(most|panicked at|assertion ";
+    Regex::new(signs).expect("a pattern")
+});
 
 /// Whether `line` says that something went wrong.
 pub(super) fn is_failure(line: &str) -> bool {
-    SIGNS.iter().any(|sign| line.contains(sign))
+    SIGNS.is_match(line)
 }
 
 #[cfg(test)]

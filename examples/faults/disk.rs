@@ -1,5 +1,7 @@
 //! A disk that fills up, becomes read-only, or may not be written to any more, in the middle of a conversation; and is mended.
 
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -53,9 +55,11 @@ impl Trouble {
     fn begin(self, home: &Path) -> Result<()> {
         match self {
             Self::Full => {
-                // Until there is no room: that is the point.
-                let filled = std::fs::write(home.join("filler"), vec![0; SIZE << 20]);
-                if filled.is_ok() { Err("the disk is too large to be filled".into()) } else { Ok(()) }
+                let mut filler = File::create(home.join("filler"))?;
+                match io::copy(&mut io::repeat(0), &mut filler) {
+                    Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
+                    other => Err(format!("filling the disk came to {other:?}").into()),
+                }
             }
             Self::ReadOnly => remount(home, "ro"),
             Self::Denied => allow(&home.join("store"), 0o000),
@@ -71,8 +75,10 @@ impl Trouble {
     }
 }
 
-/// The size of the disk, in MiB.
-const SIZE: usize = 64;
+/// The size of a disk in KiB, on which the half of so many results fits: about 20 KiB each, with arguments.
+fn size(results: u64) -> u64 {
+    16 * 1024 + 16 * results
+}
 
 fn remount(home: &Path, how: &str) -> Result<()> {
     let status = Command::new("mount").arg("-o").arg(format!("remount,{how}")).arg(home).status()?;
@@ -89,7 +95,7 @@ pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Ta
     let arguments = [DISK, trouble.name(), &results.to_string(), &seed.to_string()].map(str::to_owned);
     let output = match trouble {
         Trouble::Full | Trouble::ReadOnly => {
-            again_in_a_mount(&format!("mount -t tmpfs -o size={SIZE}m none $AT"), &arguments)
+            again_in_a_mount(&format!("mount -t tmpfs -o size={}k none $AT", size(results)), &arguments)
         }
         Trouble::Denied => as_nobody(&arguments)?,
     };

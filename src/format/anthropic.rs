@@ -234,6 +234,22 @@ mod tests {
     }
 
     #[test]
+    fn l5_a_cache_mark_stays_one() {
+        let mark = json!({"type": "ephemeral"});
+        let image = json!({"type": "image", "source": {"type": "file", "file_id": "f"}, "cache_control": mark});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let message = |content: Vec<Value>| {
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": content}]})
+        };
+        let mut changed = message(vec![image.clone(), text("long")]);
+        Anthropic.replace_result(&mut changed, 0, vec![Part::Opaque(image.clone()), "hint".into()]);
+        assert_eq!(changed, message(vec![image, text("hint")]), "once, where it is");
+        Anthropic.replace_result(&mut changed, 0, vec!["hint".into(), "other".into()]);
+        let marked = json!({"type": "text", "text": "other", "cache_control": mark});
+        assert_eq!(changed, message(vec![text("hint"), marked]), "on the last part, where its part is gone");
+    }
+
+    #[test]
     fn arguments_become_an_object() {
         let mut message = json!({"role": "assistant", "content": [
             {"type": "tool_use", "id": "a", "name": "f", "input": {"long": 1}, "caller": {"type": "direct"}},

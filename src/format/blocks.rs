@@ -95,6 +95,8 @@ impl Blocks {
             }
         }
         let mut new: Vec<Value> = parts.into_iter().map(self.write).collect();
+        // A part that came through whole has its mark still, and providers take few of them.
+        marks.retain(|name, _| !is_cache_mark(name) || new.iter().all(|part| part.get(name).is_none()));
         if let Some(Value::Object(last)) = new.last_mut() {
             last.extend(marks);
         }

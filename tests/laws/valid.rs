@@ -67,13 +67,13 @@ pub(crate) fn changed<F: Wire>(
     Ok(changed)
 }
 
-/// Content of results that was an array of parts stays one, with the marks that its texts had.
+/// Content of results that was an array of parts stays one, with the mark that its parts had.
 fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), String> {
     for (old, new) in wire.contents(before).into_iter().zip(wire.contents(after)).filter(|(old, new)| old != new) {
         let is_same_shape = !old.is_array() || new.is_array();
         let marks = |content: &Value| -> Vec<Value> {
-            let is_text = |part: &Value| part["type"].as_str().is_some_and(|kind| kind.ends_with("text"));
-            let parts = content.as_array().into_iter().flatten().filter(|part| is_text(part));
+            let is_part = |part: &Value| part["type"].as_str().is_some_and(|kind| !kind.is_empty());
+            let parts = content.as_array().into_iter().flatten().filter(|part| is_part(part));
             parts.filter_map(|part| part.get("cache_control").cloned()).collect()
         };
         let [old_marks, new_marks] = [marks(old), marks(new)];

@@ -4,6 +4,7 @@
 //! messages and cannot fail.
 
 mod commit;
+mod decisions;
 mod given;
 mod known;
 mod ledger;

@@ -2,6 +2,7 @@
 
 mod builder;
 mod checks;
+mod opener;
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;

@@ -8,6 +8,7 @@ mod file_read;
 mod handled;
 mod run;
 mod save;
+mod spill;
 mod splitter;
 mod stream;
 mod text;

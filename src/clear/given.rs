@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::decisions::{call_decision, call_of};
 use super::known::{All, part_bytes};
 use super::ledger::Put;
 use super::lines::{decode, raw};
-use super::plan::{Candidate, Planner, call_decision, call_of};
+use super::plan::{Candidate, Planner};
 use super::{Action, Edit, Given, GivenArguments, Place, Ready};
 use crate::backend::BackendError;
 use crate::config::OnOffloadError;

@@ -4,9 +4,10 @@
 //! candidate from there on becomes a preview with it. What a second pass over the same conversation still finds is in front of
 //! that, and was found not to be worth it; so it changes nothing (L4).
 
+use super::decisions::{call_of, result_decision};
 use super::known::All;
 use super::lines::{Liner, Source};
-use super::plan::{Planner, call_of, result_decision};
+use super::plan::Planner;
 use super::{Line, Place, Request};
 use crate::config::CostAware;
 use crate::fingerprint::Fingerprint;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use super::decisions::{call_decision, call_of, result_decision};
 use super::known::{All, Known, part_bytes};
 use super::ledger::{Ledger, Put, lock};
 use super::lines::{Liner, Source};
@@ -10,12 +11,11 @@ use super::pays::Previews;
 use super::survey::{Found, Survey};
 use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
 use crate::config::Policy;
-use crate::content::ToolCall;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
 use crate::hint::Hint;
-use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, TokenCount};
-use crate::rounds::{Age, CallSite, Outline, Slot};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, TokenCount};
+use crate::rounds::{Age, Outline, Slot};
 use crate::session::Session;
 use crate::store::Phase;
 use crate::tokens::Text;
@@ -379,48 +379,5 @@ impl Edit {
         {
             report.decisions[arguments.index].keep(reason);
         }
-    }
-}
-
-/// The call that a result answers, as far as the conversation has it.
-pub(super) fn call_of(outline: &Outline<'_>, slot: &Slot<'_>) -> ToolCall {
-    let arguments = slot.call.map(|call| Text::of_arguments(outline.calls[call].is.arguments).read());
-    ToolCall::new(slot.head.id, outline.tool(slot), arguments.unwrap_or_default())
-}
-
-pub(super) fn result_decision(outline: &Outline<'_>, slot: &Slot<'_>, known: &Known) -> Decision {
-    Decision {
-        tool: outline.tool(slot).to_owned(),
-        call_id: slot.head.id.to_owned(),
-        message: Some(slot.message),
-        subject: Subject::Result,
-        outcome: Outcome::Kept(Reason::NoGain),
-        bytes: Change::none(known.bytes),
-        tokens: Some(Change::none(known.tokens)),
-        locations: Vec::new(),
-        error: None,
-    }
-}
-
-pub(super) fn call_decision(call: &CallSite<'_>, known: &Known) -> Decision {
-    Decision {
-        tool: call.is.name.to_owned(),
-        call_id: call.is.id.to_owned(),
-        message: Some(call.message),
-        subject: Subject::Arguments,
-        outcome: Outcome::Kept(Reason::NoGain),
-        bytes: Change::none(known.bytes),
-        tokens: Some(Change::none(known.tokens)),
-        locations: Vec::new(),
-        error: None,
-    }
-}
-
-impl Decision {
-    /// Nothing is done.
-    pub(super) fn keep(&mut self, reason: Reason) {
-        self.outcome = Outcome::Kept(reason);
-        self.bytes.after = self.bytes.before;
-        self.tokens = self.tokens.map(|change| Change::none(change.before));
     }
 }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
+use super::opener::{NotOpened, Opener};
 use crate::backend::Backend;
 use crate::config::{
     BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy,
@@ -69,7 +70,7 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut opener = Opener { open, opened: HashMap::new(), not_opened: None };
+        let mut opener = Opener::new(open);
         self.settings = settings;
         if let Some(url) = &self.settings.backend_url {
             self.hooks.backend = opener.open(None, url);
@@ -392,45 +393,6 @@ impl Builder {
         settings.preview_length = default.preview_length;
         let shared = Shared { settings, prose, default, policies, gen_ids, post_process, on_report };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
-    }
-}
-
-#[derive(Clone, Debug)]
-struct NotOpened {
-    tool: Option<String>,
-    url: String,
-    source: Arc<dyn std::error::Error + Send + Sync>,
-}
-
-/// Opens stores by their URLs, each once.
-struct Opener<O> {
-    open: O,
-    opened: HashMap<String, Arc<dyn Backend>>,
-    not_opened: Option<NotOpened>,
-}
-
-impl<O> Opener<O> {
-    fn open<B, E>(&mut self, tool: Option<&String>, url: &str) -> Option<Arc<dyn Backend>>
-    where
-        O: FnMut(&str) -> Result<B, E>,
-        B: Backend,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        if let Some(backend) = self.opened.get(url) {
-            return Some(backend.clone());
-        }
-        match (self.open)(url) {
-            Ok(backend) => {
-                let backend: Arc<dyn Backend> = Arc::new(backend);
-                self.opened.insert(url.to_owned(), backend.clone());
-                Some(backend)
-            }
-            Err(error) => {
-                let failed = NotOpened { tool: tool.cloned(), url: url.to_owned(), source: error.into().into() };
-                self.not_opened.get_or_insert(failed);
-                None
-            }
-        }
     }
 }
 

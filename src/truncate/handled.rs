@@ -115,7 +115,7 @@ impl<'h> Handling<'h> {
         };
         problem.into_iter().for_each(|problem| self.note(problem));
         // Truncation does not build without a backend.
-        let Some(backend) = self.policy.backend() else { return Err(super::save::not_there()) };
+        let Some(backend) = self.policy.backend() else { return Err(super::spill::not_there()) };
         let target = Target::new(self.session.roots(), Phase::Truncate, &id.name_of(&content), &content);
         target.save(&**backend, content).await
     }

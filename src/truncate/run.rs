@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::cut::{self, Cut, Joined};
 use super::nothing_done;
-use super::save::{Place, Saved, block, copy, not_there};
+use super::save::{Place, Saved};
+use super::spill::{Source, Spill, not_there};
 use super::splitter::{self, Slot, Splitter, part_size, text_bytes};
 use super::text::{Content, Text};
-use crate::backend::{Backend, BackendError, Writer};
+use crate::backend::{Backend, BackendError};
 use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Chunk, Part, ToolCall};
 use crate::error::Error;
@@ -35,8 +35,7 @@ pub(super) struct Run {
     splitter: Splitter,
     /// Whether it may be another reader's page of what is stored already.
     may_be_a_page: bool,
-    /// Where the bytes go that leave memory.
-    spill: Option<Box<dyn Writer>>,
+    spill: Spill,
     /// Everything passes: the store failed, and all that came is at hand.
     passes: bool,
     decision: Decision,
@@ -74,10 +73,10 @@ impl Run {
             call: call.clone(),
             id,
             policy,
+            spill: Spill::new(Arc::clone(&backend)),
             backend,
             splitter,
             may_be_a_page,
-            spill: None,
             passes: false,
             decision,
         })
@@ -91,7 +90,7 @@ impl Run {
         }
         let step = self.splitter.push(chunk);
         if let Some(bytes) = step.spill
-            && let Err(error) = self.spill(bytes.clone()).await
+            && let Err(error) = self.spill.write(bytes.clone()).await
         {
             self.failed(error)?;
             if self.session.settings().on_offload_error == OnOffloadError::KeepOriginal
@@ -101,28 +100,19 @@ impl Run {
                 self.passes = true;
                 return Ok(step.show.into_iter().chain(self.pass_held()).collect());
             }
-            self.spill = None;
+            self.spill.lose();
             self.splitter.lose_spilled();
         }
         Ok(step.show)
     }
 
-    async fn spill(&mut self, bytes: Bytes) -> Result<(), BackendError> {
-        let spill = match &mut self.spill {
-            Some(spill) => spill,
-            None => self.spill.insert(self.backend.writer().await?),
-        };
-        spill.write(bytes).await
-    }
-
     /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or is lost.
     async fn take_back_all(&mut self, last: &[u8]) -> Option<Vec<u8>> {
-        let all = self.splitter.spilled;
-        if all > MAX_TAKEN_BACK {
+        let before = self.spill.length();
+        if before + last.len() as u64 > MAX_TAKEN_BACK {
             return None;
         }
-        let before = all - last.len() as u64;
-        let mut bytes = if before == 0 { Vec::new() } else { self.read_spilled(0..before).await.ok()? };
+        let mut bytes = self.spill.read(0..before).await.ok()?;
         bytes.extend_from_slice(last);
         Some(bytes)
     }
@@ -259,7 +249,7 @@ impl Run {
             let Slot::Text(text) = &self.splitter.slots[slot] else { continue };
             let Content::Spilled(start) = text.content else { continue };
             let end = start + text.bytes;
-            match self.read_spilled(start..end).await {
+            match self.spill.read(start..end).await {
                 Ok(bytes) => {
                     if let Slot::Text(text) = &mut self.splitter.slots[slot] {
                         text.content = Content::Memory(bytes);
@@ -275,17 +265,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    async fn read_spilled(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
-        let spill = self.spill.as_mut().ok_or_else(not_there)?;
-        let (mut at, mut bytes) = (range.start, Vec::new());
-        while at < range.end {
-            let block = block(&mut **spill, at..range.end).await?;
-            at += block.len() as u64;
-            bytes.extend_from_slice(&block);
-        }
-        Ok(bytes)
     }
 
     /// Stores what the plan cuts, and puts the hints in its place.
@@ -329,7 +308,7 @@ impl Run {
     /// Takes back into memory what the cut would have stored, to show it instead; `false` if that is too much or is lost.
     async fn take_back(&mut self, cut: &Cut) -> bool {
         let slots = cut.joined.as_ref().map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
-        if self.splitter.spilled > MAX_TAKEN_BACK {
+        if self.spill.length() > MAX_TAKEN_BACK {
             return false;
         }
         if self.restore(slots.clone()).await.is_err() {
@@ -341,44 +320,8 @@ impl Run {
     }
 
     async fn save(&mut self, cut: &Cut) -> Result<Saved, BackendError> {
-        let sources = self.sources(cut)?;
-        match sources.as_slice() {
-            // All that was spilled is this text: it only has to be named.
-            [Source::Spilled(all)] if *all == (0..self.splitter.spilled) => {
-                let place = self.place(cut);
-                let spill = self.spill.as_mut().ok_or_else(not_there)?;
-                place.name(&mut **spill, all.end).await
-            }
-            _ if sources.iter().all(|source| matches!(source, Source::Bytes(_))) => {
-                let mut content = Vec::new();
-                for source in sources {
-                    match source {
-                        Source::Bytes(bytes) if content.is_empty() => content = bytes.into(),
-                        Source::Bytes(bytes) => content.extend_from_slice(&bytes),
-                        Source::Spilled(_) => {}
-                    }
-                }
-                self.place(cut).put(content.into()).await
-            }
-            _ => {
-                let mut writer = self.backend.writer().await?;
-                let mut length = 0;
-                for source in sources {
-                    match source {
-                        Source::Bytes(bytes) => {
-                            length += bytes.len() as u64;
-                            writer.write(bytes).await?;
-                        }
-                        Source::Spilled(range) => {
-                            length += range.end - range.start;
-                            let spill = self.spill.as_mut().ok_or_else(not_there)?;
-                            copy(&mut **spill, range, &mut *writer).await?;
-                        }
-                    }
-                }
-                self.place(cut).name(&mut *writer, length).await
-            }
-        }
+        let (place, sources) = (self.place(cut), self.sources(cut)?);
+        self.spill.save(&place, sources).await
     }
 
     fn place(&self, cut: &Cut) -> Place {
@@ -436,13 +379,6 @@ impl Run {
         }
         chunks
     }
-}
-
-/// What is stored, or a piece of it.
-enum Source {
-    Bytes(Bytes),
-    /// A range of what was spilled.
-    Spilled(Range<u64>),
 }
 
 /// A text as it came, without the first bytes of what is shown of it. It may go on.

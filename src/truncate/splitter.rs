@@ -32,7 +32,7 @@ pub(super) struct Splitter {
     /// Texts may leave memory once the result is over the limit and has more bytes than this; `None` for never.
     spill_above: Option<u64>,
     /// How many bytes were spilled.
-    pub(super) spilled: u64,
+    spilled: u64,
     /// Whether hints come behind their previews, and the first text is shown as it comes.
     pub(super) placement: Placement,
     /// How many slots were shown as a whole, and how many bytes of the text behind them.

@@ -81,7 +81,7 @@ impl Table {
     fn add(&mut self, store: &str, what: &str, begun: Instant, tally: Tally) {
         let Tally { kills, faults, results, writes, lost, overwritten, dangling, half_written, hidden, problems } =
             &tally;
-        let often = kills + faults;
+        let often = if kills + faults > 0 { (kills + faults).to_string() } else { "-".to_owned() };
         println!(
             "| {store} | {what} | {often} | {results} | {writes} | {lost} | {overwritten} | {dangling} | {half_written} | {hidden} |"
         );

@@ -3,12 +3,14 @@
 //! Three steps, each its own type: a [`Plan`] is decided without I/O, [`Plan::commit`] stores, [`Committed::apply`] changes the
 //! messages and cannot fail.
 
+mod apply;
 mod commit;
 mod decisions;
 mod given;
 mod known;
 mod ledger;
 mod lines;
+mod outages;
 mod pays;
 mod plan;
 mod rewrite;

@@ -405,6 +405,59 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
 }
 
 #[tokio::test]
+async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
+    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
+        let (down, other) = (Faulty::new(Memory::named("down").unwrap()), memory());
+        down.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+        let reduction = eager(&other).tool("grep", ToolPolicy::new().backend(down.clone())).on_offload_error(then);
+        let reduction = reduction.build().unwrap();
+        let rounds = (0..100).flat_map(|n| round(&format!("call_{n}"), ["grep", "read"][n % 2], lines(400)));
+        let mut messages: Vec<Message> = rounds.chain([Message::assistant("done")]).collect();
+        let report = reduction.clear(&Plain, &mut messages).await.unwrap();
+
+        let asked = down.writes();
+        assert!((8..16).contains(&asked), "it was asked {asked} times");
+        let with = |tool: &str, outcome: Outcome| {
+            let decisions = report.decisions.iter().filter(|decision| decision.tool == tool);
+            decisions.filter(|decision| decision.outcome == outcome).count() as u64
+        };
+        assert_eq!(with("read", Outcome::Cleared), 49, "another store is asked, the last round stays");
+        let lost = if then == OnOffloadError::PreviewOnly { asked } else { 0 };
+        assert_eq!(with("grep", Outcome::Lost), lost, "nothing is given up that was not tried");
+        assert_eq!(with("grep", Outcome::Kept(Reason::StoreFailed)), 50 - lost);
+        let errors = report.decisions.iter().filter_map(|decision| decision.error.as_deref());
+        let not_tried = "not tried: in this pass the store was unavailable 8 times in a row";
+        assert_eq!(errors.filter(|error| *error == not_tried).count() as u64, 50 - asked);
+
+        down.heal();
+        let report = clear(&reduction, &mut messages).await;
+        let cleared = report.decisions.iter().filter(|decision| decision.outcome == Outcome::Cleared).count() as u64;
+        assert_eq!(cleared, 50 - lost, "the next pass asks again");
+    }
+}
+
+#[tokio::test]
+async fn c16_what_is_stored_is_not_compared_where_the_store_is_down() {
+    let down = Faulty::new(memory());
+    let reduction = ToolReduction::builder().backend(down.clone()).max_length_for_trunc(2_000).preview_length(500);
+    let reduction = reduction.stub_length(0).max_tokens_for_clear(100).build().unwrap();
+    let mut messages = Vec::new();
+    for n in 0..100 {
+        let call = call(&format!("call_{n}"), "grep");
+        let shown = reduction.truncate(&call, lines(400 + n)).await.unwrap();
+        messages.extend([Message::calls(vec![call.clone()]), Message::tool(&call, shown.parts, false)]);
+    }
+    messages.push(Message::assistant("done"));
+    let (before, reads) = (messages.clone(), down.reads());
+    down.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(messages, before);
+    let failed = report.decisions.iter().filter(|decision| decision.error.is_some()).count();
+    assert_eq!((failed, report.is_change()), (99, false));
+    assert!((8..16).contains(&(down.reads() - reads)), "it was asked {} times", down.reads() - reads);
+}
+
+#[tokio::test]
 async fn l10_sessions_see_nothing_of_each_other() {
     let store = memory();
     let reduction = eager(&store).max_length_for_trunc(2_000).preview_length(500).build().unwrap();

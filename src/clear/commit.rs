@@ -1,23 +1,20 @@
-//! Storing what a plan decided, then changing the messages.
+//! Storing what a plan decided.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
-use super::given::NotDone;
-use super::ledger::{Origin, Put, lock, print_of_call, print_of_result};
+use super::ledger::{Origin, Put};
+use super::outages::{NoAnswer, NotDone, Outages};
 use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
 use crate::backend::{ErrorKind, Location};
-use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::error::Error;
-use crate::fingerprint::Fingerprint;
-use crate::format::{Conversation, Piece};
+use crate::format::Conversation;
 use crate::read_back::{Said, shows_only, texts_in};
-use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Subject, saved};
+use crate::report::{Change, Decision, Outcome, Reason, Report};
 use crate::session::Session;
-use crate::tokens::{Meter, Text};
 
 /// How many results are stored at once.
 const AT_ONCE: usize = 8;
@@ -31,6 +28,11 @@ impl Plan {
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
     /// stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
+        self.commit_knowing(&Outages::default()).await
+    }
+
+    /// The same, where it may be known already that a store is unavailable.
+    pub(super) async fn commit_knowing(self, outages: &Outages) -> Result<Committed, Error> {
         let Self { session, ledger, edits, mut choice, anchor, mut report } = self;
         let (mut ready, mut compared, mut unverified) = (Vec::new(), Vec::new(), Vec::new());
         let mut edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready));
@@ -41,7 +43,9 @@ impl Plan {
                 break;
             }
             let is_enough = choice.is_enough();
-            for outcome in join_all(batch.into_iter().map(|edit| compare_edit(&session, edit, is_enough))).await {
+            for outcome in
+                join_all(batch.into_iter().map(|edit| compare_edit(&session, outages, edit, is_enough))).await
+            {
                 match outcome {
                     Compared::Kept(index, decision, original) => {
                         if decision.outcome == Outcome::Kept(Reason::Unverified) {
@@ -60,7 +64,10 @@ impl Plan {
             }
         }
         let stored: Vec<Result<Stored, Error>> =
-            stream::iter(compared.into_iter().map(|edit| store_edit(&session, edit))).buffered(AT_ONCE).collect().await;
+            stream::iter(compared.into_iter().map(|edit| store_edit(&session, outages, edit)))
+                .buffered(AT_ONCE)
+                .collect()
+                .await;
         for outcome in stored {
             let Stored { index, decision, arguments, ready: stored } = outcome?;
             // What was said of the arguments holds only if they are replaced.
@@ -132,7 +139,7 @@ impl Edit {
     }
 }
 
-async fn compare_edit(session: &Session, edit: NewEdit, is_enough: bool) -> Compared {
+async fn compare_edit(session: &Session, outages: &Outages, edit: NewEdit, is_enough: bool) -> Compared {
     let NewEdit { index, mut decision, place, original, content } = edit;
     let lines = match content {
         Content::Lines(lines) => lines,
@@ -142,8 +149,11 @@ async fn compare_edit(session: &Session, edit: NewEdit, is_enough: bool) -> Comp
             return Compared::Ready(NewEdit { index, decision, place, original, content }, gain);
         }
     };
-    let outcome =
-        if is_enough { Err(Reason::TargetReached) } else { compare_lines(session, place, lines, &mut decision).await };
+    let outcome = if is_enough {
+        Err(Reason::TargetReached)
+    } else {
+        compare_lines(session, outages, place, lines, &mut decision).await
+    };
     match outcome {
         Ok((lines, gain)) => {
             Compared::Ready(NewEdit { index, decision, place, original, content: Content::Lines(lines) }, gain)
@@ -158,6 +168,7 @@ async fn compare_edit(session: &Session, edit: NewEdit, is_enough: bool) -> Comp
 /// Compares what is to be shortened with what is stored, and says what the lines gain at least.
 async fn compare_lines(
     session: &Session,
+    outages: &Outages,
     place: Place,
     lines: Vec<Line>,
     decision: &mut Decision,
@@ -165,7 +176,7 @@ async fn compare_lines(
     let mut compared = Vec::with_capacity(lines.len());
     for line in lines {
         compared.push(match line {
-            Line::Shorten(shorten) => compare(session, *shorten, decision).await?,
+            Line::Shorten(shorten) => compare(session, outages, *shorten, decision).await?,
             line => line,
         });
     }
@@ -187,17 +198,17 @@ struct Stored {
     ready: Vec<Ready>,
 }
 
-async fn store_edit(session: &Session, edit: NewEdit) -> Result<Stored, Error> {
+async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Result<Stored, Error> {
     let NewEdit { index, mut decision, place, original, content } = edit;
     let mut arguments = None;
     let ready = match content {
-        Content::Lines(lines) => store_lines(session, place, lines, &mut decision).await.map(|replacement| {
+        Content::Lines(lines) => store_lines(session, outages, place, lines, &mut decision).await.map(|replacement| {
             let replacement = Arc::new(replacement);
             vec![Ready { decision: index, place, original, replacement, is_repeat: false }]
         }),
         Content::Given(given) => {
             arguments = given.arguments.as_ref().map(|arguments| arguments.index);
-            given.save(session, index, &mut decision, place, original).await
+            given.save(session, outages, index, &mut decision, place, original).await
         }
     };
     let ready = match ready {
@@ -216,6 +227,7 @@ async fn store_edit(session: &Session, edit: NewEdit) -> Result<Stored, Error> {
 
 async fn store_lines(
     session: &Session,
+    outages: &Outages,
     place: Place,
     lines: Vec<Line>,
     decision: &mut Decision,
@@ -224,7 +236,7 @@ async fn store_lines(
     for line in lines {
         let (text, location) = match line {
             Line::Ready(text, location) => (text, location),
-            Line::Store(store) => save(session, *store, decision).await?,
+            Line::Store(store) => save(session, outages, *store, decision).await?,
             Line::Shorten(_) => return Err(NotDone::Kept(Reason::Unverified)),
         };
         texts.push(text);
@@ -262,13 +274,18 @@ fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u6
 }
 
 /// The short hint, if what is shown is what is stored; else what there is to do otherwise.
-async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision) -> Result<Line, Reason> {
+async fn compare(
+    session: &Session,
+    outages: &Outages,
+    shorten: ToShorten,
+    decision: &mut Decision,
+) -> Result<Line, Reason> {
     let ToShorten { shown, stored, mut draft, preview: (preview, budget), was_previewed_in, otherwise } = shorten;
     let own = |text: &str| preview.own(text, was_previewed_in)?.ok();
     let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader(), own: &own };
-    let content = match stored.whole().await {
+    let content = match outages.ask(&stored.backend, stored.whole()).await {
         Ok(content) => content,
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => None,
         // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
         Err(error) => {
             decision.error = Some(error.to_string());
@@ -287,104 +304,17 @@ async fn compare(session: &Session, shorten: ToShorten, decision: &mut Decision)
 
 async fn save(
     session: &Session,
+    outages: &Outages,
     store: ToStore,
     decision: &mut Decision,
 ) -> Result<(String, Option<Location>), NotDone> {
     let ToStore { backend, target, content, draft } = store;
-    let error = match target.save(&backend, content).await {
-        Ok(location) => return Ok((draft.render(session, Some(location.clone())), Some(location))),
-        Err(error) => error,
+    let location = match outages.ask(&backend, target.save(&backend, content)).await {
+        Ok(location) => Some(location),
+        Err(none) => {
+            none.settle(session.settings().on_offload_error, decision)?;
+            None
+        }
     };
-    decision.error = Some(error.to_string());
-    match session.settings().on_offload_error {
-        OnOffloadError::KeepOriginal => Err(NotDone::Kept(Reason::StoreFailed)),
-        OnOffloadError::Fail => Err(NotDone::Failed(error)),
-        OnOffloadError::PreviewOnly => {
-            decision.outcome = Outcome::Lost;
-            Ok((draft.render(session, None), None))
-        }
-    }
-}
-
-impl Committed {
-    /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored is left alone and reported as
-    /// changed meanwhile.
-    pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
-        let session = self.session.clone();
-        let report = self.put(conversation);
-        session.observe(&report);
-        report
-    }
-
-    /// The same, and nobody is shown the report.
-    pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
-        let Self { session, ledger, ready, unverified, anchor, mut report } = self;
-        let mut ledger = lock(&ledger);
-        for Ready { decision, place, original, replacement, is_repeat } in ready {
-            if fingerprint_at(session.meter(), conversation, place) != Some(original.print) {
-                report.decisions[decision].keep(Reason::ChangedMeanwhile);
-                continue;
-            }
-            match (place, &*replacement) {
-                (Place::Result { message, slot }, Put::Parts(parts)) => {
-                    conversation.replace_result(message, slot, parts.clone());
-                }
-                (Place::Arguments { message, call }, Put::Arguments(arguments)) => {
-                    conversation.replace_arguments(message, call, arguments.clone());
-                }
-                _ => continue,
-            }
-            if !is_repeat && let Some(replaced) = fingerprint_at(session.meter(), conversation, place) {
-                ledger.record(&original, replaced, replacement);
-            }
-        }
-        for original in unverified {
-            ledger.record_unverified(original.print);
-        }
-        let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
-        let saved = saved(new.filter_map(|decision| decision.tokens));
-        if let Some(anchor) = anchor {
-            ledger.record_saved(anchor, saved);
-        }
-        let counted = report.tokens.filter(|tokens| tokens.certainty == Certainty::Counted);
-        ledger.record_sent(conversation.len(), counted.map(|tokens| tokens.counted.saturating_sub(saved)));
-        drop(ledger);
-        report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        report
-    }
-}
-
-/// What stands at a place now.
-fn fingerprint_at(meter: &Meter, conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
-    let (Place::Result { message, .. } | Place::Arguments { message, .. }) = place;
-    if message >= conversation.len() {
-        return None;
-    }
-    let (mut slots, mut calls) = (0, 0);
-    let (mut head, mut parts, mut call_there, mut is_open) = (None, Vec::new(), None, false);
-    conversation.visit(message, &mut |piece| match piece {
-        Piece::Role(_) => is_open = false,
-        Piece::Result(result) => {
-            is_open = matches!(place, Place::Result { slot, .. } if slot == slots);
-            if is_open {
-                head = Some(result);
-            }
-            slots += 1;
-        }
-        Piece::Content(part) if is_open => parts.push(part),
-        Piece::Content(_) => {}
-        Piece::Call(call) => {
-            if matches!(place, Place::Arguments { call, .. } if call == calls) {
-                call_there = Some(call);
-            }
-            calls += 1;
-        }
-    });
-    match place {
-        Place::Result { .. } => head.map(|head| print_of_result(meter, head, &parts)),
-        Place::Arguments { .. } => call_there.map(|call| {
-            let arguments = meter.print(Text::of_arguments(call.arguments));
-            print_of_call(meter, call, arguments)
-        }),
-    }
+    Ok((draft.render(session, location.clone()), location))
 }

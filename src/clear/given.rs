@@ -6,10 +6,9 @@ use super::decisions::{call_decision, call_of};
 use super::known::{All, part_bytes};
 use super::ledger::Put;
 use super::lines::{decode, raw};
+use super::outages::{NotDone, Outages};
 use super::plan::{Candidate, Planner};
 use super::{Action, Edit, Given, GivenArguments, Place, Ready};
-use crate::backend::BackendError;
-use crate::config::OnOffloadError;
 use crate::content::Part;
 use crate::format::PartRef;
 use crate::handler::{ClearHandler, Detail, Handled, HandlerError, guard};
@@ -119,6 +118,7 @@ impl Given {
     pub(super) async fn save(
         self,
         session: &Session,
+        outages: &Outages,
         index: usize,
         decision: &mut Decision,
         place: Place,
@@ -126,16 +126,9 @@ impl Given {
     ) -> Result<Vec<Ready>, NotDone> {
         let mut location = None;
         if let (Some((backend, target)), Some(content)) = (&self.store, self.replacement.content.clone()) {
-            match target.save(backend, content).await {
+            match outages.ask(backend, target.save(backend, content)).await {
                 Ok(saved) => location = Some(saved),
-                Err(error) => {
-                    decision.error = Some(error.to_string());
-                    match session.settings().on_offload_error {
-                        OnOffloadError::KeepOriginal => return Err(NotDone::Kept(Reason::StoreFailed)),
-                        OnOffloadError::Fail => return Err(NotDone::Failed(error)),
-                        OnOffloadError::PreviewOnly => decision.outcome = Outcome::Lost,
-                    }
-                }
+                Err(none) => none.settle(session.settings().on_offload_error, decision)?,
             }
         }
         let parts = match self.replacement.show(location.as_ref()) {
@@ -155,14 +148,6 @@ impl Given {
         }));
         Ok(ready)
     }
-}
-
-/// Why an edit is not done.
-pub(super) enum NotDone {
-    /// The slot stays as it is.
-    Kept(Reason),
-    /// The store failed, and that is to fail.
-    Failed(BackendError),
 }
 
 impl Decision {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::given::owned;
 use super::known::part_bytes;
+use super::outages::{NoAnswer, NotDone, Outages};
 use super::{Ledger, Place, Plan, Request};
-use crate::backend::{Backend, BackendError, Location};
-use crate::config::OnOffloadError;
+use crate::backend::Location;
 use crate::content::ToolCall;
 use crate::error::Error;
 use crate::format::{Conversation, Message, Piece, Rewrite, Role};
@@ -25,20 +25,21 @@ pub(crate) async fn pass(
     conversation: &mut dyn Conversation,
     request: Request<'_>,
 ) -> Result<Report, Error> {
+    let outages = Outages::default();
     let plan = Plan::counted_elsewhere(session, ledger, conversation, request).await;
     let rounds = if conversation.rewrite().is_some() { rounds(session, conversation, &plan) } else { Vec::new() };
     let Some(mut rewrite) = conversation.rewrite().filter(|_| !rounds.is_empty()) else {
-        return Ok(plan.commit().await?.put(conversation));
+        return Ok(plan.commit_knowing(&outages).await?.put(conversation));
     };
     let counted = plan.report.tokens;
     let mut decisions = Vec::new();
     for round in rounds {
-        decisions.extend(round.rewrite(session, &mut *rewrite).await?);
+        decisions.extend(round.rewrite(session, &outages, &mut *rewrite).await?);
     }
     // Where the rewriter leaves all as it is, the first plan holds, and nothing is copied.
     if !decisions.iter().any(|decision| decision.outcome.is_change()) {
         drop(rewrite);
-        let mut report = plan.commit().await?.put(conversation);
+        let mut report = plan.commit_knowing(&outages).await?.put(conversation);
         decisions.append(&mut report.decisions);
         return Ok(Report { decisions, ..report });
     }
@@ -47,7 +48,7 @@ pub(crate) async fn pass(
     // The provider counted what is not there any more.
     let last_usage = request.last_usage.map(|usage| usage.saturating_sub(saved));
     let plan = Plan::counted_elsewhere(session, ledger, copy, Request { last_usage, ..request }).await;
-    let mut report = plan.commit().await?.put(copy);
+    let mut report = plan.commit_knowing(&outages).await?.put(copy);
     rewrite.finish();
     decisions.append(&mut report.decisions);
     Ok(Report { decisions, tokens: counted, ..report })
@@ -98,7 +99,12 @@ impl Round {
     }
 
     /// What became of it; `None` if the rewriter leaves it as it is.
-    async fn rewrite(self, session: &Session, rewrite: &mut dyn Rewrite) -> Result<Option<Decision>, Error> {
+    async fn rewrite(
+        self,
+        session: &Session,
+        outages: &Outages,
+        rewrite: &mut dyn Rewrite,
+    ) -> Result<Option<Decision>, Error> {
         let first = self.messages.first().copied();
         let mut decision = Decision {
             tool: self.call.name.clone(),
@@ -124,35 +130,38 @@ impl Round {
                 return Ok(Some(decision));
             }
         }
-        match self.save(session).await {
-            Some(Ok(location)) => decision.locations.push(location),
+        let settled = match self.save(session, outages).await {
+            Some(Ok(location)) => {
+                decision.locations.push(location);
+                Ok(())
+            }
             // Clearing without a backend loses, and says so.
-            None => decision.outcome = Outcome::Lost,
-            Some(Err(source)) => match session.settings().on_offload_error {
-                OnOffloadError::Fail => {
-                    return Err(Error::Offload { tool: decision.tool, call_id: decision.call_id, source });
-                }
-                OnOffloadError::PreviewOnly => {
-                    decision.error = Some(source.to_string());
-                    decision.outcome = Outcome::Lost;
-                }
-                OnOffloadError::KeepOriginal => {
-                    decision.error = Some(source.to_string());
-                    decision.keep(Reason::StoreFailed);
-                    first.into_iter().for_each(|first| rewrite.leave(first));
-                }
-            },
+            None => {
+                decision.outcome = Outcome::Lost;
+                Ok(())
+            }
+            Some(Err(none)) => none.settle(session.settings().on_offload_error, &mut decision),
+        };
+        match settled {
+            Ok(()) => {}
+            Err(NotDone::Kept(reason)) => {
+                decision.keep(reason);
+                first.into_iter().for_each(|first| rewrite.leave(first));
+            }
+            Err(NotDone::Failed(source)) => {
+                return Err(Error::Offload { tool: decision.tool, call_id: decision.call_id, source });
+            }
         }
         Ok(Some(decision))
     }
 
-    async fn save(&self, session: &Session) -> Option<Result<Location, BackendError>> {
-        let backend: &dyn Backend = session.policy(&self.call.name).backend()?;
+    async fn save(&self, session: &Session, outages: &Outages) -> Option<Result<Location, NoAnswer>> {
+        let backend = session.policy(&self.call.name).backend()?;
         // What a callback did wrong is in the decision about the result.
         let (id, _) = session.id_of(Phase::Clear, &self.call.id, || self.call.clone());
         let name = id.name_of(&self.transcript).round();
         let target = Target::new(session.roots(), Phase::Clear, &name, &self.transcript);
-        Some(target.save(backend, self.transcript.clone()).await)
+        Some(outages.ask(backend, target.save(backend, self.transcript.clone())).await)
     }
 }
 

@@ -238,9 +238,7 @@ mod tests {
         let mark = json!({"type": "ephemeral"});
         let image = json!({"type": "image", "source": {"type": "file", "file_id": "f"}, "cache_control": mark});
         let text = |text: &str| json!({"type": "text", "text": text});
-        let message = |content: Vec<Value>| {
-            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": content}]})
-        };
+        let message = |content: Vec<Value>| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": content}]});
         let mut changed = message(vec![image.clone(), text("long")]);
         Anthropic.replace_result(&mut changed, 0, vec![Part::Opaque(image.clone()), "hint".into()]);
         assert_eq!(changed, message(vec![image, text("hint")]), "once, where it is");

@@ -11,7 +11,6 @@ use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten,
 use crate::backend::{ErrorKind, Location};
 use crate::content::Part;
 use crate::error::Error;
-use crate::format::Conversation;
 use crate::read_back::{Said, shows_only, texts_in};
 use crate::report::{Change, Decision, Outcome, Reason, Report};
 use crate::session::Session;

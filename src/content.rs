@@ -8,6 +8,8 @@ use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::preview::Preview;
+
 /// One piece of what a tool returned or a person said.
 ///
 /// ```
@@ -262,6 +264,12 @@ impl ToolError {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// The same, in at most so many bytes: head and tail where it is longer.
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.message = Preview::HeadTail.show(&self.message, bytes);
         self
     }
 }

@@ -428,6 +428,12 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
                     assert!(matches!(hint.kind, Kind::Page { .. } | Kind::Matches), "{arguments}: {page:.200}");
                     assert_eq!(store.len(), there);
                 }
+                // What is wrong with a pattern is said with the pattern.
+                let arguments = json!({"path": location, "pattern": format!("({}", "x".repeat(50_000))});
+                let asked = ToolCall::new("r", "read_file", arguments.to_string());
+                let error = reduction.read_file_tool().call(&asked).await.unwrap_err().to_string();
+                assert!(error.len() <= most, "{} bytes of {limit:?}", error.len());
+                assert!(error.ends_with("unclosed group") || most < 500, "{error}");
             }
         }
     }

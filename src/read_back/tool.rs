@@ -72,9 +72,13 @@ impl Tool for ReadFileTool {
     }
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let request = ReadRequest::parse(&call.arguments)?;
         let room = self.session.page_room(&call.name);
-        read(&self.session, &request, room).await
+        let answer = match ReadRequest::parse(&call.arguments) {
+            Ok(request) => read(&self.session, &request, room).await,
+            Err(error) => Err(error),
+        };
+        // What is wrong with a pattern is said with the pattern.
+        answer.map_err(|error| error.within(room))
     }
 }
 

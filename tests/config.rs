@@ -233,12 +233,12 @@ fn o2_what_does_not_build_and_why() {
     `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
     `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 678
     `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
-    `preview_length` of all tools is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
-    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000): lower `preview_length` to at most 49522, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of all tools is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 49522, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
+    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 49522, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
     `cost_aware` and `clear_target_tokens` are both set: leave one of them out
     `cost_aware.prices.fresh` is no such number: set a price above 0

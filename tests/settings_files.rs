@@ -282,10 +282,15 @@ async fn the_examples_in_the_docs_are_settings() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
     let examples: Vec<&str> = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     let [first, eino] = examples[..] else { panic!("{} examples", examples.len()) };
-    let open = |url: &str| Memory::named(if url.starts_with("s3:") { "greps" } else { "all" });
-    ToolReduction::builder().settings(Settings::from_toml(first).unwrap(), open).build().unwrap();
-    let settings = Settings::from_toml(eino).unwrap();
-    let reduction = ToolReduction::builder().settings(settings, backend::open).backend(Memory::new()).build().unwrap();
+    // No folders where the tests run.
+    let open = |url: &str| Memory::named(url.trim_start_matches("memory:").trim_start_matches('.'));
+    let build =
+        |text: &str| ToolReduction::builder().settings(Settings::from_toml(text).unwrap(), open).build().unwrap();
+    assert!(backend::open("memory:all").is_ok() && !first.contains("= \"s3:"), "what the code below it opens");
+    build(first);
+    let (before, in_tokens) = first.split_once("8_000    # bytes; ").unwrap();
+    build(&format!("{before}{}", in_tokens.replacen(" for tokens", "", 1)));
+    let reduction = build(eino);
     // What Eino ignores: a tool's own store, without a handler.
     let shown = reduction.truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001)).await.unwrap();
     assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://greps/data/agent/trunc/c");

@@ -1,9 +1,10 @@
 //! Which lines and names of a text are worth their place.
 //!
 //! A line is worth the names that it shows, most if they are not shown with their surroundings yet, and much if it says that
-//! something failed; an entry of the index is worth the name that it names. What is worth most for its tokens is taken first, until the budget is used up. Worths only fall as more
-//! is taken, so a heap whose entries are looked at again as they come out gives the exact order; and they fall no more often
-//! than there are names in the text, so it takes no longer than that.
+//! something failed; an entry of the index is worth the name that it names. What is worth most for its tokens is taken first, until
+//! the budget is used up or nothing is worth anything any more. Worths only fall as more is taken, so a heap whose entries are looked
+//! at again as they come out gives the exact order; and they fall no more often than there are names in the text, so it takes no
+//! longer than that.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};

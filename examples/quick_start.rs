@@ -1,0 +1,86 @@
+//! The loop of the README, whole: a model that is played, a tool with long results, and what becomes of them.
+//!
+//! ```sh
+//! cargo run --example quick_start
+//! ```
+
+use std::error::Error;
+use std::io::Write;
+
+use offcut::agent::Tool;
+use offcut::backend::Fs;
+use offcut::format::OpenAiChat;
+use offcut::{ToolCall, ToolError, ToolReduction};
+use serde_json::{Value, json};
+
+/// Yours: the client of a provider.
+struct Model;
+
+struct Reply {
+    message: Value,
+    calls: Vec<ToolCall>,
+}
+
+impl Model {
+    /// Asks for one search, then is done.
+    async fn complete(&self, messages: &[Value], _tools: &[Box<dyn Tool>]) -> Result<Reply, ToolError> {
+        let call = json!({"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}});
+        let message = match messages.len() {
+            1 => json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            _ => json!({"role": "assistant", "content": "Done."}),
+        };
+        let calls = OpenAiChat::tool_calls(&message);
+        Ok(Reply { message, calls })
+    }
+}
+
+/// Yours: the tools.
+async fn run(_call: &ToolCall) -> Result<String, ToolError> {
+    Ok((1..=400).map(|n| format!("src/orders/ship_{n}.rs:{n}:    fn retry_{n}(&self) -> Order {{\n")).collect())
+}
+
+async fn converse(
+    model: &Model,
+    mut tools: Vec<Box<dyn Tool>>,
+    messages: &mut Vec<Value>,
+) -> Result<(), Box<dyn Error>> {
+    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?;
+    tools.push(Box::new(reduction.read_file_tool()));
+    loop {
+        reduction.clear(&OpenAiChat, messages).await?;
+        let reply = model.complete(messages, &tools).await?;
+        messages.push(reply.message);
+        if reply.calls.is_empty() {
+            return Ok(());
+        }
+        for call in reply.calls {
+            let shown = reduction.truncate(&call, run(&call).await?).await?;
+            messages.push(OpenAiChat::tool_message(&call, shown));
+        }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let home = tempfile::tempdir()?;
+    std::env::set_current_dir(&home)?;
+    let mut messages = vec![json!({"role": "user", "content": "Where are orders shipped?"})];
+    converse(&Model, Vec::new(), &mut messages).await?;
+    let mut out = std::io::stdout();
+    for message in &messages {
+        let said = message["content"].as_str().unwrap_or("(calls grep)");
+        writeln!(out, "{}: {said}\n", message["role"].as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_readme_shows_this_loop() {
+        let (code, readme) = (include_str!("quick_start.rs"), include_str!("../README.md"));
+        let from = code.find("async fn converse(").unwrap();
+        let to = from + code[from..].find("\n}\n").unwrap() + 3;
+        assert!(readme.contains(&code[from..to]), "the README's quick start is not the example's loop");
+    }
+}

@@ -56,7 +56,7 @@ use self::plan::{Holdings, Judge};
 use self::policy::LEAST_GRACE;
 use crate::backend::{Backend, BackendError, ErrorKind, Key};
 use crate::session::Session;
-use crate::store::{BLOCK, longest_key, media_type, swept, unswept};
+use crate::store::{BLOCK, longest_key, swept, unswept};
 
 pub use live::{Live, LiveError};
 pub use policy::SweepPolicy;
@@ -168,7 +168,8 @@ impl Sweep<'_> {
 
         let mut report = SweepReport { dry_run: self.policy.dry_run, ..SweepReport::default() };
         for Swept { store, holdings } in all.iter().filter(|swept| swept.store.can_be_swept()) {
-            let steps = Judge { policy: self.policy, now: self.now }.plan(holdings, is_live, &mut report);
+            let prefix = self.session.roots().prefix();
+            let steps = Judge { policy: self.policy, now: self.now, prefix }.plan(holdings, is_live, &mut report);
             if self.policy.dry_run {
                 pretend(&steps, &mut report);
                 continue;
@@ -191,12 +192,13 @@ impl Sweep<'_> {
         let mut holdings = Holdings::default();
         let mut entries = store.list();
         while let Some(entry) = entries.next().await {
-            holdings.take(&entry?, self.session.roots().prefix());
+            holdings.take(&entry?);
         }
         Ok(holdings)
     }
 
-    /// What is named in what is live: arguments, rounds and what `ReduceNode` condensed hold hints as their messages did.
+    /// What is named in what is live, below whatever prefix: arguments, rounds and what `ReduceNode` condensed hold hints as their
+    /// messages did.
     async fn named_in_turn(&self, all: &[Swept]) -> Result<Names, BackendError> {
         let (mut names, mut seen) = (Names::default(), BTreeSet::new());
         loop {
@@ -217,10 +219,10 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether what is stored under `key` may hold hints: what was cleared, and is text. What a tool has returned was truncated before it
-/// could have any of ours.
+/// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that it is. What a tool has returned
+/// was truncated before it could have any of ours.
 fn may_name(key: &Key) -> bool {
-    key.as_str().rsplit('/').nth(1) == Some("clear") && media_type(key).is_none()
+    key.as_str().rsplit('/').nth(1) == Some("clear")
 }
 
 async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result<(), BackendError> {
@@ -233,9 +235,13 @@ async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result
         };
         scanner.push(&page.bytes, names);
         at += page.bytes.len() as u64;
-        if page.bytes.is_empty() || at >= page.total {
+        if at >= page.total {
             scanner.finish(names);
             return Ok(());
+        }
+        if page.bytes.is_empty() {
+            let message = format!("`{key}` ended after {at} of {} bytes: the store is broken", page.total);
+            return Err(BackendError::new(ErrorKind::Other, message));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Doing what is planned, step by step. Whatever is done to its half leaves every key meaning what it meant.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
@@ -47,7 +47,8 @@ pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, 
                         "left as it was"
                     }
                 };
-                if step.action == Action::Settle && done == Done::BroughtBack {
+                if done == Done::BroughtBack {
+                    // It is in both places now.
                     report.waiting.add(step.bytes);
                 }
                 tracing::info!(%location, bytes = step.bytes, "sweep: {what}");
@@ -67,7 +68,10 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
         match step.action {
             Action::Move => report.moved.add(step.bytes),
             Action::Remove => report.removed.add(step.bytes),
-            Action::BringBack => report.brought_back.add(step.bytes),
+            Action::BringBack => {
+                report.brought_back.add(step.bytes);
+                report.waiting.add(step.bytes);
+            }
             // Nearly always: what was swept and read is there twice, and the same.
             Action::Settle => report.removed.add(step.bytes),
         }
@@ -78,6 +82,7 @@ fn leave(step: &Step, report: &mut SweepReport) {
     match step.action {
         Action::Move => report.kept.add(step.bytes),
         Action::Remove | Action::Settle => report.waiting.add(step.bytes),
+        // Counted as live, wherever it is.
         Action::BringBack => {}
     }
 }
@@ -126,19 +131,22 @@ fn refused(key: &Key, why: &str) -> BackendError {
 }
 
 /// When a sweep ends itself: long before another takes it for dead.
+///
+/// By both clocks: one stands still while the machine sleeps, the other may be set back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     begun: Instant,
+    begun_at: SystemTime,
     after: Duration,
 }
 
 impl Deadline {
     pub(super) fn within(grace: Duration) -> Self {
-        Self { begun: Instant::now(), after: grace / 2 }
+        Self { begun: Instant::now(), begun_at: SystemTime::now(), after: grace / 2 }
     }
 
     fn is_over(self) -> bool {
-        self.begun.elapsed() >= self.after
+        self.begun.elapsed() >= self.after || self.begun_at.elapsed().is_ok_and(|elapsed| elapsed >= self.after)
     }
 }
 
@@ -157,5 +165,29 @@ mod tests {
         act(&store, vec![step], Deadline::within(Duration::ZERO), &mut report).await;
         assert!(report.stopped && report.kept.bytes == 3 && report.moved.count == 0);
         assert!(store.read(&key, 0..1).await.is_ok());
+    }
+
+    #[test]
+    fn a_machine_that_slept_does_not_go_on() {
+        let hour = Duration::from_secs(3_600);
+        let slept = |hours: u32| Deadline { begun_at: SystemTime::now() - hour * hours, ..Deadline::within(24 * hour) };
+        assert!(!slept(11).is_over() && slept(12).is_over());
+        let set_back = Deadline { begun_at: SystemTime::now() + hour, ..Deadline::within(24 * hour) };
+        assert!(!set_back.is_over());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_brought_back_is_counted_once() {
+        let store = crate::testkit::Faulty::new(Memory::new());
+        let key = Key::new("trunc/a").unwrap();
+        store.put(&swept(&key).unwrap(), "abc".into()).await.unwrap();
+        let step = Step { action: Action::BringBack, key, bytes: 3 };
+        let mut report = SweepReport::default();
+        store.fault_on_every_write(crate::testkit::Fault::Fail(ErrorKind::Full));
+        act(&store, vec![step.clone()], Deadline::within(Duration::from_secs(60)), &mut report).await;
+        assert_eq!((report.failed.len(), report.waiting.bytes), (1, 0), "live is where it is counted");
+        store.heal();
+        act(&store, vec![step], Deadline::within(Duration::from_secs(60)), &mut report).await;
+        assert_eq!((report.brought_back.bytes, report.waiting.bytes), (3, 3));
     }
 }

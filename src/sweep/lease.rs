@@ -12,6 +12,8 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
 
 /// How many sweeps may have died in a row.
 const MOST: usize = 1_000;
+/// No lease is longer, in bytes.
+const LONGEST: u64 = 4096;
 /// How often one is asked for that others give back at the same moment.
 const ATTEMPTS: usize = 16;
 
@@ -21,8 +23,8 @@ const ATTEMPTS: usize = 16;
 /// one can get, and the dead ones are removed at the end, in the order in which they are asked for.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// The last is ours.
-    keys: Vec<Key>,
+    /// Ours and the dead ones, with what is in them, by number.
+    held: Vec<(Key, Bytes)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -30,61 +32,128 @@ struct Holder {
     by: String,
     /// In seconds since 1970.
     since: u64,
+    /// Its grace, in seconds: for so long it may not count as dead.
+    #[serde(default)]
+    grace: u64,
+}
+
+impl Holder {
+    /// Since when, and for how long by now; for ever where nobody can say.
+    fn times(&self, now: SystemTime) -> (SystemTime, Duration) {
+        let since = UNIX_EPOCH.checked_add(Duration::from_secs(self.since)).unwrap_or(now);
+        (since, now.duration_since(since).unwrap_or_default())
+    }
 }
 
 impl Lease {
-    /// Takes it, `now`, if nobody who has it for less than `grace` does.
+    /// Takes it, `now`, if nobody who has it does for less than `grace`, or for less than his own.
     pub(super) async fn take(store: &dyn Backend, now: SystemTime, grace: Duration) -> Result<Self, SweepError> {
         let by = format!("process {}, {:08x}", std::process::id(), RandomState::new().build_hasher().finish() as u32);
         let since = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let holder = Holder { by, since };
-        let content = Bytes::from(serde_json::to_vec(&holder).map_err(|error| broken("no JSON").with_source(error))?);
-        let mut keys = Vec::new();
-        while keys.len() < MOST {
-            let key = key(keys.len() + 1)?;
-            let Some(held) = holder_or_ours(store, &key, &content).await? else {
-                keys.push(key);
-                return Ok(Self { keys });
+        let holder = Holder { by, since, grace: grace.as_secs() };
+        let ours = Bytes::from(serde_json::to_vec(&holder).map_err(|error| broken("no JSON").with_source(error))?);
+        let (mut lease, mut is_taken) = (Self { held: Vec::new() }, false);
+        for number in 1..=MOST {
+            let key = key(number)?;
+            let there = if is_taken { read(store, &key).await } else { put_or_read(store, &key, &ours).await };
+            let there = match there {
+                Ok(there) => there,
+                Err(error) => {
+                    // It may have been stored all the same, and nobody holds it.
+                    remove_if(store, &key, &ours).await;
+                    lease.give_back_ours(store, &ours).await;
+                    return Err(error.into());
+                }
             };
-            let since = UNIX_EPOCH + Duration::from_secs(held.since);
-            let running_for = now.duration_since(since).unwrap_or_default();
-            if running_for < grace {
-                return Err(SweepError::Held { lease: store.locate(&key), by: held.by, since, running_for, grace });
+            match there {
+                // Ours is the last, and nobody has one behind it.
+                There::Nothing => return Ok(lease),
+                There::Ours => {
+                    is_taken = true;
+                    lease.held.push((key, ours.clone()));
+                }
+                There::Another(bytes) => {
+                    // What nobody can read holds it for ever: it is nothing that a sweep has left.
+                    let unknown = || Holder { by: "somebody unknown".to_owned(), since: u64::MAX, grace: 0 };
+                    let held: Holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| unknown());
+                    let (since, running_for) = held.times(now);
+                    let grace = grace.max(Duration::from_secs(held.grace));
+                    if running_for < grace {
+                        lease.give_back_ours(store, &ours).await;
+                        return Err(SweepError::Held {
+                            lease: store.locate(&key),
+                            by: held.by,
+                            since,
+                            running_for,
+                            grace,
+                        });
+                    }
+                    lease.held.push((key, bytes));
+                }
             }
-            keys.push(key);
         }
+        lease.give_back_ours(store, &ours).await;
         Err(broken("too many sweeps have died in it: remove what is in `swept/` and begins with `lease-`").into())
     }
 
-    /// Gives it back.
+    /// Gives it back, and the dead ones.
     pub(super) async fn give_back(self, store: &dyn Backend) {
-        for key in self.keys {
-            if let Err(error) = store.remove(&key).await {
-                // The next sweep has to wait until it counts as dead.
-                tracing::warn!(lease = %store.locate(&key), %error, "a sweep is over and could not say so");
+        for (key, content) in &self.held {
+            if !remove_if(store, key, content).await {
                 return;
             }
         }
     }
-}
 
-/// Who holds the lease; `None` if we do now.
-async fn holder_or_ours(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<Option<Holder>, SweepError> {
-    for _ in 0..ATTEMPTS {
-        if store.put(key, ours.clone()).await? != Put::Taken {
-            return Ok(None);
-        }
-        match store.read(key, 0..4096).await {
-            Ok(page) => {
-                // What nobody can read holds it for ever: it is nothing that a sweep has left.
-                let unknown = Holder { by: "somebody unknown".to_owned(), since: u64::from(u32::MAX) };
-                return Ok(Some(serde_json::from_slice(&page.bytes).unwrap_or(unknown)));
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
+    /// Gives back ours alone: another one lives.
+    async fn give_back_ours(&self, store: &dyn Backend, ours: &Bytes) {
+        for (key, _) in self.held.iter().filter(|(_, content)| content == ours) {
+            remove_if(store, key, ours).await;
         }
     }
-    Err(broken("its lease can be neither taken nor read").into())
+}
+
+/// What is under a lease's key.
+enum There {
+    Nothing,
+    Ours,
+    Another(Bytes),
+}
+
+async fn put_or_read(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<There, BackendError> {
+    for _ in 0..ATTEMPTS {
+        if store.put(key, ours.clone()).await? != Put::Taken {
+            return Ok(There::Ours);
+        }
+        match read(store, key).await? {
+            There::Nothing => {}
+            there => return Ok(there),
+        }
+    }
+    Err(broken("its lease can be neither taken nor read"))
+}
+
+async fn read(store: &dyn Backend, key: &Key) -> Result<There, BackendError> {
+    match store.read(key, 0..LONGEST).await {
+        Ok(page) => Ok(There::Another(page.bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(There::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes what is under `key` if it is `content`, and says whether that is not there any more.
+async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
+    let removed = match read(store, key).await {
+        Ok(There::Another(there)) if there == *content => store.remove(key).await.map(drop),
+        // Somebody else's, or nobody's: it was not ours any more.
+        Ok(_) => return true,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &removed {
+        // The next sweep has to wait until it counts as dead.
+        tracing::warn!(lease = %store.locate(key), %error, "a sweep is over and could not say so");
+    }
+    removed.is_ok()
 }
 
 /// No key of stored content: the segment before the last is no phase.
@@ -128,9 +197,52 @@ mod tests {
         assert!(take(&store, 125).await.is_err(), "the dead one is no way in");
         // It dies too, while the third gives both back.
         let third = take(&store, 148).await.unwrap();
-        assert_eq!((second.keys.len(), third.keys.len()), (2, 3));
+        assert_eq!((second.held.len(), third.held.len()), (2, 3));
         third.give_back(&store).await;
         assert!(store.is_empty());
+    }
+
+    #[tokio::test]
+    async fn each_lives_as_long_as_its_own_grace() {
+        let store = Memory::new();
+        let begun = UNIX_EPOCH + GRACE * 100;
+        let slow = Lease::take(&store, begun, GRACE * 2).await.unwrap();
+        let hurried = Lease::take(&store, begun + GRACE, GRACE / 24).await;
+        assert!(matches!(hurried, Err(SweepError::Held { grace, .. }) if grace == GRACE * 2));
+        slow.give_back(&store).await;
+        assert!(store.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_that_ends_late_opens_no_way_past_another() {
+        let store = Memory::new();
+        let late = take(&store, 100).await.unwrap();
+        let second = take(&store, 124).await.unwrap();
+        late.give_back(&store).await;
+        assert!(store.read(&key(1).unwrap(), 0..1).await.is_err(), "it is free");
+        assert!(take(&store, 125).await.is_err(), "the second is under way");
+        assert_eq!(store.len(), 1, "and nothing is left of who asked");
+        // What it took for dead was given back, and is somebody else's now.
+        let content = Bytes::from(r#"{"by":"another","since":1,"grace":86400}"#);
+        store.put(&key(1).unwrap(), content).await.unwrap();
+        second.give_back(&store).await;
+        assert_eq!(store.len(), 1, "what is not its own stays");
+    }
+
+    #[tokio::test]
+    async fn a_time_that_nobody_has_harms_nothing() {
+        let store = Memory::new();
+        store.put(&key(1).unwrap(), r#"{"by":"x","since":18446744073709551615}"#.into()).await.unwrap();
+        assert!(matches!(take(&store, 100).await, Err(SweepError::Held { .. })));
+    }
+
+    #[tokio::test]
+    async fn one_that_could_not_be_taken_is_not_left_there() {
+        let store = crate::testkit::Faulty::new(Memory::new());
+        store.fault_on_next_write(crate::testkit::Fault::ApplyThenFail);
+        let now = UNIX_EPOCH + GRACE;
+        assert!(Lease::take(&store, now, GRACE).await.is_err());
+        assert!(store.inner().is_empty());
     }
 
     #[tokio::test]

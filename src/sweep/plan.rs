@@ -33,14 +33,12 @@ impl Holding {
 }
 
 impl Holdings {
-    /// Takes an entry, if it is stored content below `prefix`.
-    pub(super) fn take(&mut self, entry: &Entry, prefix: &str) {
+    /// Takes an entry, if it is stored content.
+    pub(super) fn take(&mut self, entry: &Entry) {
         let seen = Some(Seen { bytes: entry.bytes, stored_at: entry.stored_at });
         if let Some(key) = unswept(&entry.key) {
-            if key.as_str().starts_with(prefix) {
-                self.0.entry(key).or_default().swept = seen;
-            }
-        } else if swept(&entry.key).is_some() && entry.key.as_str().starts_with(prefix) {
+            self.0.entry(key).or_default().swept = seen;
+        } else if swept(&entry.key).is_some() {
             self.0.entry(entry.key.clone()).or_default().there = seen;
         }
     }
@@ -72,6 +70,8 @@ pub(super) struct Step {
 pub(super) struct Judge<'j> {
     pub(super) policy: &'j SweepPolicy,
     pub(super) now: SystemTime,
+    /// Nothing is done, and nothing counted, but below this.
+    pub(super) prefix: &'j str,
 }
 
 impl Judge<'_> {
@@ -84,7 +84,7 @@ impl Judge<'_> {
         report: &mut SweepReport,
     ) -> Vec<Step> {
         let (mut steps, mut old, mut not_live) = (Vec::new(), Vec::new(), 0);
-        for (key, holding) in &holdings.0 {
+        for (key, holding) in holdings.0.iter().filter(|(key, _)| key.as_str().starts_with(self.prefix)) {
             let mut step = |action, bytes| steps.push(Step { action, key: key.clone(), bytes });
             let is_live = is_live(key);
             if is_live {
@@ -97,10 +97,7 @@ impl Judge<'_> {
                 (Some(_), None) if is_live => {}
                 (Some(seen), None) if !self.is_old(seen) => report.young.add(seen.bytes),
                 (Some(seen), None) => old.push((seen, key)),
-                (None, Some(swept)) if is_live => {
-                    step(Action::BringBack, swept.bytes);
-                    report.waiting.add(swept.bytes);
-                }
+                (None, Some(swept)) if is_live => step(Action::BringBack, swept.bytes),
                 (Some(seen), Some(swept)) if is_live => {
                     // A write of an earlier sweep may still be on its way, and whoever stored here is not done before long.
                     if self.is_old(seen) && self.is_old(swept) {
@@ -168,9 +165,9 @@ mod tests {
 
     fn plan(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> (Vec<(Action, String)>, SweepReport) {
         let mut holdings = Holdings::default();
-        entries.iter().for_each(|entry| holdings.take(entry, ""));
+        entries.iter().for_each(|entry| holdings.take(entry));
         let mut report = SweepReport::default();
-        let judge = Judge { policy, now: now() };
+        let judge = Judge { policy, now: now(), prefix: "" };
         let steps = judge.plan(&holdings, |key| live.contains(&key.as_str()), &mut report);
         (steps.into_iter().map(|step| (step.action, step.key.to_string())).collect(), report)
     }
@@ -237,12 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_below_the_root_is_looked_at() {
+    fn only_what_lies_below_the_root_is_judged() {
         let mut holdings = Holdings::default();
         for path in ["agent/s1/trunc/a", "agent/s1/swept/trunc/b", "agent/swept/clear/c", "agents/trunc/d", "trunc/e"] {
-            holdings.take(&entry(path, 1, 1), "agent/");
+            holdings.take(&entry(path, 1, 900));
         }
-        let keys: Vec<_> = holdings.0.keys().map(Key::as_str).collect();
-        assert_eq!(keys, ["agent/clear/c", "agent/s1/trunc/a", "agent/s1/trunc/b"]);
+        let (policy, mut report) = (SweepPolicy::new().unreferenced(), SweepReport::default());
+        let steps = Judge { policy: &policy, now: now(), prefix: "agent/" }.plan(&holdings, |_| false, &mut report);
+        let keys: Vec<_> = steps.iter().map(|step| step.key.as_str()).collect();
+        assert_eq!(keys, ["agent/clear/c", "agent/s1/trunc/b", "agent/s1/trunc/a"]);
+        assert_eq!((holdings.0.len(), report), (5, SweepReport::default()), "what else there is may name it");
     }
 }

@@ -78,9 +78,14 @@ impl Names {
     }
 }
 
+/// How else a slash is written: in JSON for scripts, in HTML, in URLs. In any case.
+const SLASHES: [&[u8]; 5] = [b"\\u002f", b"%2f", b"&#x2f;", b"&#47;", b"&sol;"];
+
 /// Finds names in a text that comes in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
+    /// What may be the begin of one of [`SLASHES`].
+    pending: Vec<u8>,
     /// Characters of a path, as far as they came.
     run: Vec<u8>,
     /// A backslash came behind them: in JSON, `\/` is a slash.
@@ -92,25 +97,61 @@ pub(super) struct Scanner {
 impl Scanner {
     pub(super) fn push(&mut self, bytes: &[u8], names: &mut Names) {
         for &byte in bytes {
-            match byte {
-                b'\\' => self.is_behind_backslash = true,
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'/' => {
-                    if take(&mut self.is_behind_backslash) && byte != b'/' {
-                        self.end(names);
-                        self.is_escaped = true;
-                    }
-                    self.run.push(byte);
-                    if self.run.len() == LONGEST_RUN {
-                        names.take_from(&self.run);
-                        self.run.drain(..LONGEST_RUN - OVERLAP);
-                    }
-                }
-                _ => self.end(names),
+            if self.pending.is_empty() && !matches!(byte, b'\\' | b'%' | b'&') {
+                self.character(byte, names);
+                continue;
+            }
+            self.pending.push(byte);
+            // What does not go on as it should is what it is, and the last of it may begin anew.
+            while !self.is_begin_of_slash() {
+                let first = self.pending.remove(0);
+                self.character(first, names);
+            }
+            if SLASHES.iter().any(|slash| slash.eq_ignore_ascii_case(&self.pending)) {
+                self.pending.clear();
+                self.character(b'/', names);
             }
         }
     }
 
+    /// Whether what is pending is how an escaped slash begins, or nothing.
+    fn is_begin_of_slash(&self) -> bool {
+        let begins = |slash: &&[u8]| {
+            slash.get(..self.pending.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(&self.pending))
+        };
+        SLASHES.iter().any(begins)
+    }
+
+    /// Takes a character that is no part of an escaped slash.
+    fn character(&mut self, byte: u8, names: &mut Names) {
+        match byte {
+            b'\\' => self.is_behind_backslash = true,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'/' => {
+                if take(&mut self.is_behind_backslash) {
+                    match byte {
+                        b'/' => {}
+                        // Markdown writes `call\_1`: with what came before, and without.
+                        b'.' | b'_' | b'-' => names.take_from(&self.run),
+                        _ => {
+                            self.end(names);
+                            self.is_escaped = true;
+                        }
+                    }
+                }
+                self.run.push(byte);
+                if self.run.len() == LONGEST_RUN {
+                    names.take_from(&self.run);
+                    self.run.drain(..LONGEST_RUN - OVERLAP);
+                }
+            }
+            _ => self.end(names),
+        }
+    }
+
     pub(super) fn finish(mut self, names: &mut Names) {
+        for byte in take(&mut self.pending) {
+            self.character(byte, names);
+        }
         self.end(names);
     }
 
@@ -160,6 +201,15 @@ mod tests {
             "/Store/S1/trunc/Call_1",
             "/store/s1/trunc/call_1/",
             "看s1/trunc/call_1。",
+            r#""\u002Fstore\u002Fs1\u002ftrunc\u002Fcall_1""#,
+            r#"{\"a\":\"s3:\\u002f\\u002fb\\u002fs1\\u002ftrunc\\u002fcall_1\"}"#,
+            r"in s1/trunc/call\_1, it says",
+            "s1&#x2F;trunc&#x2f;call_1",
+            "s1&#47;trunc&sol;call_1",
+            "https://x/?path=%2Fstore%2Fs1%2ftrunc%2Fcall_1&more=1",
+            r"\\s1/trunc/call_1%",
+            "%&s1/trunc/call_1&#x2",
+            "a%%2fs1/trunc/call_1",
         ] {
             names_it(text, "s1/trunc/call_1");
         }
@@ -179,7 +229,7 @@ mod tests {
 
     #[test]
     fn pieces_and_long_runs_hide_nothing() {
-        let text = format!("{}/store/s1/trunc/call_1 {}", "a/".repeat(100_000), "b".repeat(100_000));
+        let text = format!("{}/store/s1%2Ftrunc\\u002Fcall_1 {}", "a/".repeat(100_000), "b".repeat(100_000));
         for piece in [1, 7, 4096, text.len()] {
             let (mut names, mut scanner) = (Names::default(), Scanner::default());
             text.as_bytes().chunks(piece).for_each(|piece| scanner.push(piece, &mut names));

@@ -76,7 +76,18 @@ impl Stage {
             // Before it has its name: a name without its content would be taken for ever.
             self.file.sync_all()?;
         }
-        let put = link(&self.store, &self.path, &mut self.file, key);
+        let mut put = link(&self.store, &self.path, &mut self.file, key);
+        if put.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            // A sweep took it for a leftover, for nothing was written to it for so long. It is still open.
+            let mut again = Self::create(&self.store)?;
+            self.file.rewind()?;
+            io::copy(&mut self.file, &mut again.file)?;
+            std::mem::swap(self, &mut again);
+            if self.store.durable {
+                self.file.sync_all()?;
+            }
+            put = link(&self.store, &self.path, &mut self.file, key);
+        }
         self.file.seek(SeekFrom::End(0))?;
         put
     }
@@ -256,6 +267,21 @@ mod tests {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.0.by_ref().take(1).read(buffer)
         }
+    }
+
+    #[test]
+    fn what_a_sweep_took_for_a_leftover_is_named_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Fs::open(home.path()).unwrap();
+        let mut stage = Stage::create(&store).unwrap();
+        stage.write(b"slow").unwrap();
+        assert_eq!(tidy(&store, SystemTime::now() + std::time::Duration::from_secs(60)).unwrap(), 1);
+        stage.write(b"ly").unwrap();
+        assert_eq!(stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(), Put::Stored);
+        stage.write(b"!").unwrap();
+        drop(stage);
+        assert!(std::fs::read(home.path().join("trunc/call_1")).unwrap().starts_with(b"slowly"));
+        assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
     }
 
     #[test]

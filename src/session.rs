@@ -78,7 +78,9 @@ impl Session {
         let backends = policies.filter_map(|policy| policy.backend());
         let (mut known, mut stores) = (HashSet::new(), Vec::new());
         for store in backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool())) {
-            if known.insert((store.locate(&probe), store.identity())) {
+            // One store may be shown in two ways.
+            let identity = store.identity();
+            if known.insert((identity.is_none().then(|| store.locate(&probe)), identity)) {
                 stores.push(store);
             }
         }

@@ -44,11 +44,25 @@ pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.fo
 pub(crate) struct Roots {
     /// Empty, or safe segments, each with a slash behind it.
     prefix: String,
+    /// How much of it no session gave.
+    root: usize,
 }
 
 impl Roots {
+    /// Those of a configuration with a `root_dir`.
+    pub(crate) fn of(root_dir: &Key) -> Self {
+        let prefix = format!("{root_dir}/");
+        Self { root: prefix.len(), prefix }
+    }
+
+    /// Those of a session in this one. Nested so deep that no key would be left, a digest stands for all sessions on the way.
     pub(crate) fn below(&self, segment: &str) -> Self {
-        Self { prefix: format!("{}{segment}/", self.prefix) }
+        let (root, prefix) = (self.root, format!("{}{segment}/", self.prefix));
+        let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
+        let has_room = Key::new(format!("{prefix}{}/{}", Phase::Truncate.folder(), longest.file()))
+            .is_ok_and(|longest| swept(&longest).is_some());
+        let sessions = if has_room { return Self { prefix, root } } else { &prefix.as_bytes()[root..] };
+        Self { prefix: format!("{}{}/", &prefix[..root], digest(sessions)), root }
     }
 
     /// What the keys of the session, and of sessions made from it, begin with.

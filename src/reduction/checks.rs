@@ -21,7 +21,7 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT || is_reserved {
         return Err(BuildError::RootDir { source: None });
     }
-    Ok(Roots::default().below(root.as_str()))
+    Ok(Roots::of(&root))
 }
 
 /// A policy that was not part of settings may name a store too, and nobody opens it.

@@ -1,9 +1,11 @@
 //! What must stay: whatever a conversation that goes on may still name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::names::{Names, Scanner};
 use crate::backend::{Key, Location};
@@ -12,6 +14,8 @@ use crate::store::session_segment;
 
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 << 10;
+/// How often a folder is looked at again in which something has changed. Who is still writing then writes what is new.
+const WALKS: usize = 16;
 
 /// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions name.
 ///
@@ -65,7 +69,8 @@ impl Live {
         self
     }
 
-    /// All that the files in the folder `path` and in the folders below name, each read as text; or one file. Does blocking I/O.
+    /// All that the files in the folder `path` and in the folders below name, each read as text; or one file. What changes
+    /// meanwhile is read again. Does blocking I/O.
     ///
     /// # Errors
     ///
@@ -73,28 +78,19 @@ impl Live {
     /// What is named in there would be swept, so nothing should be.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
         let path = path.as_ref();
-        let failed = |path: &Path, problem| LiveError { path: path.to_owned(), problem };
-        let (mut todo, mut folders, mut files) = (vec![path.to_owned()], BTreeSet::new(), 0_u64);
-        while let Some(path) = todo.pop() {
-            let unreadable = |error| failed(&path, Problem::Io(error));
-            // Links are followed: what they lead to may be the only transcript.
-            let metadata = std::fs::metadata(&path).map_err(unreadable)?;
-            if metadata.is_dir() {
-                // Each once, for links may lead round in a circle.
-                if folders.insert(path.canonicalize().map_err(unreadable)?) {
-                    for entry in std::fs::read_dir(&path).map_err(unreadable)? {
-                        todo.push(entry.map_err(unreadable)?.path());
-                    }
-                }
-            } else if metadata.is_file() {
-                let file = std::fs::File::open(&path).map_err(unreadable)?;
-                self.file(file).map_err(|problem| failed(&path, problem))?;
-                files += 1;
-            } else {
-                return Err(failed(&path, Problem::NoFile));
+        let mut folder = Folder::default();
+        // Who writes a transcript anew puts it in the place of the old one, which may hide both from a walk: so what has changed since
+        // it was looked at is looked at again.
+        for _ in 0..WALKS {
+            if !folder.walk(path, &mut self)? {
+                break;
             }
         }
-        if files == 0 { Err(failed(path, Problem::Empty)) } else { Ok(self) }
+        if folder.files.is_empty() {
+            Err(LiveError { path: path.to_owned(), problem: Problem::Empty })
+        } else {
+            Ok(self)
+        }
     }
 
     fn file(&mut self, mut file: impl Read) -> Result<(), Problem> {
@@ -145,6 +141,83 @@ impl Live {
         self.names.contain(key)
             || !self.sessions.is_empty() && session().is_some_and(|session| self.sessions.contains(&session))
     }
+}
+
+/// A folder that may be written to while it is read.
+#[derive(Debug, Default)]
+struct Folder {
+    /// What was read to its end, as it was before.
+    files: BTreeMap<PathBuf, Version>,
+}
+
+/// What tells two states of a file or a folder apart.
+type Version = (Option<SystemTime>, u64);
+
+fn version(metadata: &Metadata) -> Version {
+    (metadata.modified().ok(), metadata.len())
+}
+
+impl Folder {
+    /// Reads what `path` leads to and has not been read as it is now, and says whether anything has changed meanwhile.
+    fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
+        let (mut todo, mut folders, mut has_changed) = (vec![path.to_owned()], BTreeMap::new(), false);
+        while let Some(at) = todo.pop() {
+            match self.look(&at, live, &mut folders) {
+                Ok(Looked::Read { has_changed: file_has }) => has_changed |= file_has,
+                Ok(Looked::Folder(entries)) => todo.extend(entries),
+                // It was in the folder, and is not any more.
+                Err(Problem::Io(_)) if at != path && is_gone(&at) => has_changed = true,
+                Err(problem) => return Err(LiveError { path: at, problem }),
+            }
+        }
+        let is_as_it_was =
+            |(path, before): (&PathBuf, &Version)| std::fs::metadata(path).is_ok_and(|now| version(&now) == *before);
+        Ok(has_changed || !folders.iter().all(is_as_it_was))
+    }
+
+    fn look(
+        &mut self,
+        at: &Path,
+        live: &mut Live,
+        folders: &mut BTreeMap<PathBuf, Version>,
+    ) -> Result<Looked, Problem> {
+        // Links are followed: what they lead to may be the only transcript.
+        let metadata = std::fs::metadata(at).map_err(Problem::Io)?;
+        let before = version(&metadata);
+        if metadata.is_dir() {
+            // Each once, for links may lead round in a circle.
+            if folders.insert(at.canonicalize().map_err(Problem::Io)?, before).is_some() {
+                return Ok(Looked::Folder(Vec::new()));
+            }
+            let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
+            let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>();
+            return paths.map(Looked::Folder).map_err(Problem::Io);
+        }
+        if !metadata.is_file() {
+            return Err(Problem::NoFile);
+        }
+        if self.files.get(at) == Some(&before) {
+            return Ok(Looked::Read { has_changed: false });
+        }
+        let file = File::open(at).map_err(Problem::Io)?;
+        live.file(&file)?;
+        let after = file.metadata().map_err(Problem::Io)?;
+        self.files.insert(at.to_owned(), before);
+        Ok(Looked::Read { has_changed: version(&after) != before })
+    }
+}
+
+/// What there was.
+enum Looked {
+    /// A file, which was read.
+    Read { has_changed: bool },
+    /// What is in a folder.
+    Folder(Vec<PathBuf>),
+}
+
+/// Whether nothing has this name; a link that leads nowhere has it.
+fn is_gone(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Says how much it names, never what.
@@ -241,6 +314,35 @@ mod tests {
             assert!(error.to_string().contains("is no text in UTF-8") && error.path().ends_with("b/three"), "{error}");
         }
         assert!(Live::new().folder(home.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn a_folder_is_read_while_agents_write_in_it() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let home = tempfile::tempdir().unwrap();
+        let folder = |number: usize| home.path().join(format!("{}", number % 7));
+        (0..7).for_each(|number| std::fs::create_dir(folder(number)).unwrap());
+        let write = |number: usize| {
+            // As a transcript is written anew: whole, and then in the place of the old one.
+            let (new, path) = (folder(number).join(format!("{number}.new")), folder(number).join(format!("{number}")));
+            std::fs::write(&new, format!("s{number}/trunc/call_1")).unwrap();
+            std::fs::rename(new, path).unwrap();
+        };
+        (0..300).for_each(write);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..300).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)).for_each(write));
+            for _ in 0..20 {
+                let live = Live::new().folder(home.path());
+                let missing = |live: &Live| (0..300).find(|number| !keeps(live, &format!("s{number}/trunc/call_1")));
+                let missing = live.map(|live| missing(&live));
+                if !matches!(missing, Ok(None)) {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{missing:?}");
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 
     #[cfg(unix)]

@@ -163,6 +163,72 @@ async fn what_live_content_names_is_live() {
 }
 
 #[tokio::test]
+async fn what_live_content_elsewhere_names_is_live_too() {
+    let store = store();
+    // A sub-agent's results, named in arguments of another session that were cleared since.
+    store.put(&key("main/clear/call_9-args"), r#"{"path":"memory://t/sub/trunc/call_1"}"#.into()).await.unwrap();
+    store.put(&key("main/clear/notes.pdf"), "memory://t/sub/trunc/call_2".into()).await.unwrap();
+    for path in ["sub/trunc/call_1", "sub/trunc/call_2", "sub/trunc/call_3"] {
+        store.put(&key(path), "text".into()).await.unwrap();
+    }
+    store.clock.turn(2 * DAY);
+    let live = Live::new().text("memory://t/main/clear/call_9-args memory://t/main/clear/notes.pdf");
+    let policy = SweepPolicy::new().unreferenced().apply();
+    let sub = quick(store.clone()).session("sub");
+    let report = sub.sweep(&live, &policy, store.clock.now()).await.unwrap();
+    assert_eq!((report.live.count, report.moved.count), (2, 1), "and nothing of `main` is counted");
+}
+
+#[tokio::test]
+async fn sessions_in_sessions_have_keys_however_deep_they_are() {
+    let store = store();
+    let mut session = quick(store.clone());
+    let mut stored = BTreeSet::new();
+    for depth in 0..40 {
+        session = session.session(&format!("agent {depth}"));
+        let location = offload(&session, "call_1", 500).await;
+        assert!(session.read_original(&location).await.is_some());
+        assert!(stored.insert(location), "each has a place of its own");
+    }
+    store.clock.turn(2 * DAY);
+    assert_eq!(sweep(&store, &Live::new()).await.moved.count, 40);
+}
+
+#[cfg(feature = "fs")]
+#[tokio::test]
+async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
+    use offcut::backend::Fs;
+    let home = tempfile::tempdir().unwrap();
+    let open = || Fs::open(home.path()).unwrap();
+    let builder = ToolReduction::builder().backend(open()).max_length_for_trunc(1_500).preview_length(200);
+    let reduction = builder.tool("grep", ToolPolicy::new().backend(open().shown_as(".offcut"))).build().unwrap();
+    let location = offload(&reduction, "call_1", 500).await;
+    assert_eq!(location.as_str(), ".offcut/trunc/call_1");
+    let policy = SweepPolicy::new().unreferenced().apply();
+    let later = SystemTime::now() + 2 * DAY;
+    let report = reduction.sweep(&Live::new().location(&location), &policy, later).await.unwrap();
+    assert_eq!((report.live.count, report.moved.count), (1, 0));
+    assert_eq!(reduction.sweep(&Live::new(), &policy, later).await.unwrap().moved.count, 1);
+}
+
+#[cfg(feature = "fs")]
+#[tokio::test]
+async fn a_store_in_a_store_is_not_swept_from_above() {
+    use offcut::backend::Fs;
+    let home = tempfile::tempdir().unwrap();
+    let inner = quick(Fs::open(home.path().join("7/store")).unwrap());
+    let location = offload(&inner, "call_1", 500).await;
+    let outer = quick(Fs::open(home.path()).unwrap());
+    // As the agent names it, whose directory is mounted elsewhere.
+    let live = Live::new().text("/store/trunc/call_1");
+    let policy = SweepPolicy::new().unreferenced().apply();
+    let error = outer.sweep(&live, &policy, SystemTime::now() + 2 * DAY).await.unwrap_err();
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("a store of its own"), "{why}");
+    assert!(inner.read_original(&location).await.unwrap().is_ok());
+}
+
+#[tokio::test]
 async fn what_is_no_stored_content_is_left_alone() {
     let store = store();
     let others = ["notes", "a/b/c", "s1/other/call_1", "swept/notes", "trunc", "s1/trunc/call_1/deeper"];

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use offcut::backend::{Backend, BackendError, Entry, Fs, Key, Location, Page, Put, Writer};
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer};
 use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -21,6 +21,9 @@ use crate::names;
 use crate::open::{OpenError, open_with};
 use crate::upload::Content;
 use crate::writer::ObjectWriter;
+
+/// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never listed, never read.
+const PROBE: &str = ".offcut-create-only";
 
 /// Content up to so many bytes is one object from one request; what is longer is uploaded in parts.
 pub(crate) const WHOLE: u64 = 8 << 20;
@@ -166,9 +169,9 @@ impl Objects {
         &self.inner.shown
     }
 
-    /// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never listed, never read.
+    /// Where [`PROBE`] is.
     pub(crate) fn probe(&self) -> Path {
-        self.below(".offcut-create-only")
+        self.below(PROBE)
     }
 
     pub(crate) fn path(&self, key: &Key) -> Path {
@@ -181,10 +184,15 @@ impl Objects {
     }
 
     /// The entry for an object, if it was stored under a key.
-    fn entry(&self, meta: &ObjectMeta) -> Option<Entry> {
+    fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
         let name = meta.location.as_ref().strip_prefix(&self.inner.prefix)?;
+        if let Some(prefix) = name.strip_suffix(PROBE).filter(|prefix| prefix.ends_with('/')) {
+            // What is in there has other names where its own agents opened it.
+            let why = format!("there is a store of its own in it, `{prefix}`: open that one");
+            return Some(Err(BackendError::new(ErrorKind::Other, format!("listing {} failed: {why}", self.shown()))));
+        }
         let stored_at = SystemTime::from(meta.last_modified);
-        Some(Entry { key: names::key(name)?, bytes: meta.size, stored_at })
+        Some(Ok(Entry { key: names::key(name)?, bytes: meta.size, stored_at }))
     }
 
     pub(crate) fn storing(&self, key: &Key, trouble: Trouble) -> BackendError {
@@ -296,7 +304,7 @@ impl Backend for Objects {
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
             match self.within(async { objects.next().await.transpose().map_err(Trouble::from) }).await {
-                Ok(meta) => Some((self.entry(&meta?).map(Ok), Some(objects))),
+                Ok(meta) => Some((self.entry(&meta?), Some(objects))),
                 Err(trouble) => Some((Some(Err(trouble.while_doing(format_args!("listing {}", self.shown())))), None)),
             }
         })

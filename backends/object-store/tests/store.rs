@@ -254,6 +254,17 @@ async fn what_is_not_ours_is_not_listed() {
     assert_eq!(listed, ["trunc/call_1"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_a_store_is_not_listed_from_above() {
+    use futures_util::StreamExt;
+    let server = Server::start().await;
+    let (outer, inner) = (server.open("agents"), server.open("agents/7/store"));
+    inner.put(&Key::new("trunc/call_1").unwrap(), "content".into()).await.unwrap();
+    let errors: Vec<_> = outer.list().filter_map(async |entry| entry.err()).collect().await;
+    assert!(errors.len() == 1 && errors[0].to_string().contains("a store of its own"), "{errors:?}");
+    assert!(inner.list().all(async |entry| entry.is_ok()).await);
+}
+
 #[test]
 fn l7_without_a_runtime_nothing_panics() {
     let spool = tempfile::tempdir().unwrap();

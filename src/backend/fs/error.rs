@@ -39,6 +39,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
     match source.kind() {
         Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
+        Io::NotFound if doing == Doing::Open => (ErrorKind::Other, "no directory can be made there"),
         // Not `ErrorKind::NotFound`, which is about content.
         Io::NotFound => (
             ErrorKind::Other,

@@ -7,7 +7,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::Fs;
 use super::error::{Doing, blocking, failed};
-use crate::backend::{BackendError, Entry, Key, Location};
+use super::stage::STAGING;
+use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 
 /// How many entries one blocking call looks for.
 const BATCH: usize = 256;
@@ -49,6 +50,10 @@ impl Walk {
             let place = self.place();
             match self.advance() {
                 Ok(Step::Entry(entry)) => found.push(Ok(entry)),
+                Ok(Step::Store) => {
+                    let why = format!("listing {place} failed: it is a store of its own; open that, or move it away");
+                    found.push(Err(BackendError::new(ErrorKind::Other, why)));
+                }
                 Ok(Step::On) => {}
                 Ok(Step::End) => break,
                 // Removed meanwhile, and so not stored.
@@ -78,6 +83,7 @@ impl Walk {
             Some(Ok(entry)) => match look(&entry, &level.prefix)? {
                 Look::File(entry) => return Ok(Step::Entry(entry)),
                 Look::Directory(level) => open.push(*level),
+                Look::Store => return Ok(Step::Store),
                 Look::Other => {}
             },
             Some(Err(error)) => {
@@ -92,6 +98,8 @@ impl Walk {
 
 enum Step {
     Entry(Entry),
+    /// The directory is a store of its own: what is in it has other names where its agents opened it.
+    Store,
     On,
     End,
 }
@@ -100,11 +108,15 @@ enum Look {
     File(Entry),
     // Windows reads directories into the struct itself.
     Directory(Box<Level>),
+    Store,
     Other,
 }
 
 fn look(entry: &DirEntry, prefix: &str) -> io::Result<Look> {
     let name = entry.file_name();
+    if !prefix.is_empty() && name == STAGING {
+        return Ok(Look::Store);
+    }
     // The path of a directory is a key as well, if there can be keys in it.
     let Some(key) = name.to_str().and_then(|name| Key::new(format!("{prefix}{name}")).ok()) else {
         return Ok(Look::Other);

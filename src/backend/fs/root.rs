@@ -105,9 +105,29 @@ impl Root {
         #[cfg(unix)]
         cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
         match self.dir.create_dir_with(path, &builder) {
-            Ok(()) => Ok(Made::New),
+            Ok(()) => {
+                #[cfg(unix)]
+                self.give_to_owner(path);
+                Ok(Made::New)
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Made::Before),
             Err(error) => Err(error),
+        }
+    }
+
+    /// What root makes in somebody else's store, as it sweeps it, has to be open to whose it is.
+    #[cfg(unix)]
+    fn give_to_owner(&self, path: &str) {
+        use cap_std::fs::MetadataExt;
+        let given = (|| {
+            let (owner, made) = (self.dir.dir_metadata()?, self.dir.open(path)?);
+            if made.metadata()?.uid() == owner.uid() {
+                return Ok(());
+            }
+            std::os::unix::fs::fchown(&made, Some(owner.uid()), Some(owner.gid()))
+        })();
+        if let Err(error) = given {
+            tracing::warn!(%error, path, "a directory could not be given to the owner of the store");
         }
     }
 

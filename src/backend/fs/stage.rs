@@ -14,7 +14,7 @@ use super::root::{Found, Made};
 use crate::backend::{Key, Put};
 
 /// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be listed or read.
-const STAGING: &str = ".staging";
+pub(super) const STAGING: &str = ".staging";
 /// How often something is tried again that another process has made undone, such as a directory it found empty.
 const ATTEMPTS: usize = 16;
 /// How much of a file is held at once, in bytes.

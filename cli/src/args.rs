@@ -13,7 +13,7 @@ Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, set
 or something could not be swept.
 
 Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
-policy does too: eino, anthropic, aggressive, gentle, cache-friendly.";
+policy does too: recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
 
 /// Keeps what an agent's tools return from filling the model's context, and loses none of it.
 #[derive(Debug, Parser)]

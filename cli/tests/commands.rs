@@ -238,20 +238,3 @@ fn updates_are_merged_into_a_state() {
     let broken = file("broken.yaml", "fields:\n  - {name: seen, reducer: glue}\n");
     fail(&["state", "apply", "--schema", &broken, &one], "", 2);
 }
-
-#[test]
-fn the_ready_policies_and_the_defaults_are_fine() {
-    for ready in ["eino", "anthropic", "aggressive", "gentle", "cache-friendly"] {
-        succeed(&["config", "check", ready], "");
-        let file = format!("{}/policies/{ready}.toml", env!("CARGO_MANIFEST_DIR"));
-        let json: Value = serde_json::from_str(&succeed(&["config", "check", &file, "--json"], "")).unwrap();
-        assert_eq!(json["ok"], true);
-        assert!(std::fs::read_to_string(file).unwrap().contains("When to use it: "));
-    }
-    let folder = tempdir().unwrap();
-    let file = folder.path().join("offcut.toml");
-    std::fs::write(&file, succeed(&["config", "default"], "")).unwrap();
-    succeed(&["config", "check", text(&file)], "");
-    let defaults: Value = serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
-    assert_eq!(defaults["max_length_for_trunc"], 50_000);
-}

@@ -15,6 +15,9 @@ pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
+    if reduction.settings().backend_url.is_none() {
+        output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it");
+    }
     let text = read_stdin()?;
     let mut document: Value = serde_json::from_str(&text).map_err(|error| {
         Failure::usage(

@@ -9,7 +9,7 @@ use offcut::sweep::{origin_of, place_of};
 use serde::Serialize;
 
 use crate::failure::{Failure, chain};
-use crate::{output, settings, units};
+use crate::{output, settings, stores, units};
 
 #[derive(Serialize)]
 struct Listed {
@@ -31,7 +31,7 @@ struct Listing {
 pub(crate) fn ls(store: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(store)?;
+    let store = stores::existing(store)?;
     let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
     let mut entries = listed.map_err(|error| failed(&error))?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
@@ -76,7 +76,7 @@ struct Stat {
 pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(store)?;
+    let store = stores::existing(store)?;
     let named = store.resolve(location).ok_or_else(|| {
         Failure::usage(
             format!("{location} is no location of this store"),

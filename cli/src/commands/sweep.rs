@@ -7,7 +7,7 @@ use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolReduction};
 
 use crate::failure::{Failure, PARTLY, chain};
-use crate::{args, output, settings, units};
+use crate::{args, output, settings, stores, units};
 
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if args.live.is_empty() && !args.nothing_is_live {
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     }
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(&args.store)?;
+    let store = stores::existing(&args.store)?;
     // The stores are opened without agents' settings: what is set here has no part in a sweep.
     let builder = ToolReduction::builder().backend(store).root_dir(&*args.root);
     let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use offcut::format::WireFormat;
+use offcut::hint::Position;
+use regex::bytes::RegexBuilder;
 
 use crate::units;
 
@@ -103,14 +105,30 @@ pub(crate) struct Read {
     /// Where it is, exactly as a hint says.
     pub(crate) location: String,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line 12.
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
     pub(crate) offset: Option<String>,
     /// The most lines.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// A regular expression: only the lines that match it.
-    #[arg(long, value_name = "RE")]
+    #[arg(long, value_name = "RE", value_parser = pattern)]
     pub(crate) pattern: Option<String>,
+}
+
+/// A place as the reader takes it.
+fn offset(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_offset = match text.strip_prefix('-') {
+        Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
+        None => text == "0" || Position::parse(text).is_some(),
+    };
+    is_offset.then(|| text.to_owned()).ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    // As the reader compiles it.
+    RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 /// Take away what is stored and no conversation names any more: a dry run, unless --apply.

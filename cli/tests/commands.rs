@@ -173,6 +173,53 @@ fn what_is_not_cleared_leaves_as_it_came() {
 }
 
 #[test]
+fn a_format_that_the_messages_are_not_in_is_refused() {
+    let clear = |format: &str, messages: &Value| {
+        run(&["clear", "--config", "eino", "--backend", "memory:", "--format", format], &messages.to_string())
+    };
+    for (is, body) in conversations() {
+        for (named, _) in conversations().iter().filter(|(named, _)| *named != is) {
+            let ran = clear(named, &body);
+            assert_eq!((ran.code, &*ran.out), (2, ""), "{is} as {named}");
+            assert!(ran.err.contains(&format!("they look like {is}")), "{is} as {named}: {}", ran.err);
+        }
+    }
+    // Before the first call, nobody can tell.
+    let hi = json!([{"role": "user", "content": "hi"}]);
+    for (format, notes) in [("openai-chat", 1), ("anthropic", 1), ("gemini", 2)] {
+        let ran = clear(format, &hi);
+        assert_eq!((ran.code, ran.out, ran.err.matches("note: ").count()), (0, hi.to_string(), notes), "{}", ran.err);
+    }
+    assert_eq!(clear("gemini", &json!([])).code, 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
+    let folder = tempdir().unwrap();
+    let read = ["read", "--config", "eino", "--backend", text(folder.path()), "trunc/a"];
+    for (name, wrong) in [
+        ("--limit", "0"),
+        ("--limit", "-3"),
+        ("--offset", "abc"),
+        ("--offset", "-0"),
+        ("--offset", "1+"),
+        ("--pattern", "["),
+        ("--pattern", "(\\w{1000}){1000}"),
+    ] {
+        let ran = run(&[&read[..], &[name, wrong]].concat(), "");
+        assert_eq!((ran.code, &*ran.out), (2, ""), "{name} {wrong}: {}", ran.err);
+        assert!(ran.err.contains(name) && !ran.err.contains("--backend"), "{name} {wrong}: {}", ran.err);
+    }
+    let error = fail(&[&read[..], &["--pattern", "x", "--offset", "-1"]].concat(), "", 2);
+    assert!(error.contains("--pattern") && error.contains("--offset"), "{error}");
+    // These are offsets: what is wrong is that nothing is stored there.
+    for right in ["0", "-1", "7", "12+4000"] {
+        let error = fail(&[&read[..], &["--offset", right]].concat(), "", 1);
+        assert!(error.contains("--backend"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());

@@ -284,4 +284,52 @@ fn updates_are_merged_into_a_state() {
     assert!(said.contains("`sean`") && said.contains("bad.json"), "{said}");
     let broken = file("broken.yaml", "fields:\n  - {name: seen, reducer: glue}\n");
     fail(&["state", "apply", "--schema", &broken, &one], "", 2);
+    let custom = file("custom.yaml", "dialect: sherma\nfields:\n  - {name: seen, reducer: glue}\n");
+    let said = fail(&["state", "apply", "--schema", &custom, &one], "", 2);
+    assert!(
+        said.contains("there is no reducer `glue`") && said.contains("hint: this program has no reducers but"),
+        "{said}"
+    );
+}
+
+#[test]
+fn stdin_is_called_so_and_read_once() {
+    let folder = tempdir().unwrap();
+    let schema = folder.path().join("s.yaml");
+    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    let schema = text(&schema);
+    for wrong in ["{", "{\"lost\": 1}"] {
+        let said = fail(&["state", "apply", "--schema", schema, "-"], wrong, 2);
+        assert!(said.starts_with("error: stdin"), "{said}");
+    }
+    assert!(fail(&["state", "apply", "--schema", "-", schema], "fields: 1", 2).starts_with("error: stdin: "));
+    for twice in
+        [&["--schema", schema, "-", "-"][..], &["--schema", schema, "--state", "-", "-"], &["--schema", "-", "-"]]
+    {
+        let said = fail(&[&["state", "apply"], twice].concat(), "{}", 2);
+        assert!(said.contains("- is given more than once"), "{said}");
+    }
+}
+
+#[test]
+fn input_that_is_not_there_is_wrong_input() {
+    let folder = tempdir().unwrap();
+    let schema = folder.path().join("s.yaml");
+    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    let (schema, nothing) = (text(&schema), folder.path().join("nothing"));
+    let nothing = text(&nothing);
+    for args in [
+        &["state", "apply", "--schema", nothing, "-"][..],
+        &["state", "apply", "--schema", schema, nothing],
+        &["state", "apply", "--schema", schema, "--state", nothing, "-"],
+        &["replay", nothing],
+        &["replay", schema, "--prices", nothing],
+        &["config", "check", nothing],
+        &["clear", "--config", nothing],
+        &["store", "ls", nothing],
+        &["sweep", nothing, "--nothing-is-live"],
+        &["sweep", text(folder.path()), "--live", nothing],
+    ] {
+        fail(args, "{}", 2);
+    }
 }

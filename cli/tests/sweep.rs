@@ -119,10 +119,10 @@ fn nothing_is_swept_while_nobody_knows_what_is_live() {
     let error = fail(&["sweep", &store, "--unreferenced", "--apply"], "", 2);
     assert!(error.contains("--nothing-is-live"), "{error}");
     fail(&["sweep", &store, "--unreferenced", "--apply", "--keep-session", "s1"], "", 2);
-    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 1);
+    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 2);
     fs::create_dir(home.path("transcripts/old")).unwrap();
     fs::write(home.path("transcripts/old/chat.jsonl.gz"), b"\x1f\x8b\x08\x00\xff").unwrap();
-    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 1);
+    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 2);
     assert!(error.contains("chat.jsonl.gz is no text in UTF-8"), "{error}");
     assert!(home.stores("s1/trunc/call_1") && home.stores("s1/trunc/call_2"));
     let out = succeed(&["sweep", &store, "--nothing-is-live", "--unreferenced", "--apply", "--json"], "");

@@ -29,8 +29,8 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     let now = SystemTime::now();
     let live = args.keep_session.iter().fold(Live::new(), |live, id| live.session(id));
     let live = args.live.iter().try_fold(live, Live::folder).map_err(|error| {
-        Failure::new(chain(&error))
-            .hint("nothing was swept: name folders that hold transcripts as text, and nothing else")
+        let hint = "nothing was swept: name folders that hold transcripts as text, and nothing else";
+        Failure::usage(chain(&error), hint)
     })?;
     let swept = runtime.block_on(reduction.sweep(&live, &policy(args), now));
     let report = swept.map_err(|error| match error {

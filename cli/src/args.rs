@@ -161,9 +161,15 @@ pub(crate) struct Sweep {
     /// How long what is new stays in any case, and what was moved aside can be brought back.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
     pub(crate) grace: Duration,
-    /// Only what is stored below this prefix: a root_dir, or one with a session's id behind it.
+    /// Only what is stored below this prefix: the agents' root_dir.
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub(crate) root: String,
+    /// Only what this conversation has stored, below the root if there is one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The directory is a store, though it lacks the folder `.staging` that stores have: it was deleted, or not copied.
+    #[arg(long)]
+    pub(crate) is_a_store: bool,
     /// In earnest.
     #[arg(long)]
     pub(crate) apply: bool,

@@ -4,8 +4,10 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::TryStreamExt;
 use offcut::Settings;
-use offcut::backend::{self, Backend, Fs};
+use offcut::backend::{self, Backend, BackendError, Entry, Fs, Key};
+use offcut::sweep::{origin_of, place_of};
 
 use crate::failure::{Failure, chain};
 
@@ -75,6 +77,26 @@ pub(crate) fn expect(url: &str) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether `key` lies in a store, for all that can be seen: a directory that keeps content has a folder `.staging` from its first on.
+/// The directory that `url` names may hold several stores.
+pub(crate) fn is_in_store(url: &str, key: &Key) -> bool {
+    let Some(root) = directory(url) else { return true };
+    let mut folders = Path::new(key.as_str()).ancestors().skip(1);
+    folders.any(|folder| root.join(folder).join(".staging").is_dir())
+}
+
+/// What a sweep would take for content though it lies in no store, if there is something.
+pub(crate) async fn stray(store: &dyn Backend, url: &str) -> Result<Option<Key>, BackendError> {
+    let mut entries = store.list();
+    while let Some(Entry { key, .. }) = entries.try_next().await? {
+        let is_content = place_of(&key).is_some() || origin_of(&key).is_some();
+        if is_content && !is_in_store(url, &key) {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
 }
 
 /// Opens the store that a command is to look into.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use offcut::format::WireFormat;
+use offcut::hint::Position;
+use regex::bytes::RegexBuilder;
 
 use crate::units;
 
@@ -13,7 +15,7 @@ Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, set
 or something could not be swept.
 
 Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
-policy does too: eino, anthropic, aggressive, gentle, cache-friendly.";
+policy does too: recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
 
 /// Keeps what an agent's tools return from filling the model's context, and loses none of it.
 #[derive(Debug, Parser)]
@@ -103,14 +105,30 @@ pub(crate) struct Read {
     /// Where it is, exactly as a hint says.
     pub(crate) location: String,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line 12.
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
     pub(crate) offset: Option<String>,
     /// The most lines.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// A regular expression: only the lines that match it.
-    #[arg(long, value_name = "RE")]
+    #[arg(long, value_name = "RE", value_parser = pattern)]
     pub(crate) pattern: Option<String>,
+}
+
+/// A place as the reader takes it.
+fn offset(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_offset = match text.strip_prefix('-') {
+        Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
+        None => text == "0" || Position::parse(text).is_some(),
+    };
+    is_offset.then(|| text.to_owned()).ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    // As the reader compiles it.
+    RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 /// Take away what is stored and no conversation names any more: a dry run, unless --apply.
@@ -143,9 +161,15 @@ pub(crate) struct Sweep {
     /// How long what is new stays in any case, and what was moved aside can be brought back.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
     pub(crate) grace: Duration,
-    /// Only what is stored below this prefix: a root_dir, or one with a session's id behind it.
+    /// Only what is stored below this prefix: the agents' root_dir.
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub(crate) root: String,
+    /// Only what this conversation has stored, below the root if there is one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The directory is a store, though it lacks the folder `.staging` that stores have: it was deleted, or not copied.
+    #[arg(long)]
+    pub(crate) is_a_store: bool,
     /// In earnest.
     #[arg(long)]
     pub(crate) apply: bool,

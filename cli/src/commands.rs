@@ -22,7 +22,17 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     if path.as_os_str() == "-" {
         return read_stdin();
     }
-    std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{} can't be read: {error}", path.display())))
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(
+            format!("{} can't be read: {error}", path.display()),
+            "name a file that is there, or - for stdin",
+        )
+    })
+}
+
+/// What an input is called in errors.
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
 }
 
 fn read_stdin() -> Result<String, Failure> {

@@ -12,6 +12,7 @@ mod output;
 mod replay;
 mod report;
 mod settings;
+mod stores;
 mod transcript;
 mod units;
 

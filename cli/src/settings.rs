@@ -1,19 +1,19 @@
 //! Settings from files, or from the policies that come with this program, and the stores that they name.
 
-use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use offcut::backend::{self, Backend};
-use offcut::{Settings, ToolReduction};
+use offcut::backend::Backend;
+use offcut::{BuildError, Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, chain};
-use crate::{args, output};
+use crate::{args, output, stores};
 
-/// The policies that come with this program, by name.
-pub(crate) const READY: [(&str, &str); 5] = [
+/// The policies that come with this program, by name; the one to begin with first.
+pub(crate) const READY: [(&str, &str); 6] = [
+    ("recommended", include_str!("../policies/recommended.toml")),
     ("eino", include_str!("../policies/eino.toml")),
     ("anthropic", include_str!("../policies/anthropic.toml")),
     ("aggressive", include_str!("../policies/aggressive.toml")),
@@ -22,16 +22,25 @@ pub(crate) const READY: [(&str, &str); 5] = [
 ];
 
 /// What helps with settings that are wrong.
-const HELP: &str = "`offcut config default` prints every option; `offcut config check FILE` checks a file";
+pub(crate) const HELP: &str = "`offcut config default` prints every option; `offcut config check FILE` checks a file";
+/// The same where they are being checked.
+pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
 
 /// Reads a settings file, or the ready policy of that name where there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
-    let ready = READY.iter().find(|(ready, _)| *ready == name && !Path::new(name).exists());
+    let is_file = Path::new(name).exists();
+    let ready = READY.iter().find(|(ready, _)| *ready == name && !is_file);
+    let names = || READY.map(|(ready, _)| ready).join(", ");
+    if ready.is_none() && !is_file {
+        return Err(Failure::usage(
+            format!("there is no ready policy and no file called {name} (ready are {})", names()),
+            "name one of these, or a .toml or .json file",
+        ));
+    }
     let settings = ready.map_or_else(|| Settings::load(name), |(_, text)| Settings::from_toml(text));
     settings.map_err(|error| {
         let is_unreadable = error.line.is_none() && error.field.is_empty();
-        let names: Vec<_> = READY.iter().map(|(ready, _)| *ready).collect();
-        let ready = format!("name a .toml or .json file, or a ready policy: {}", names.join(", "));
+        let ready = format!("name a .toml or .json file, or a ready policy: {}", names());
         Failure::usage(error.to_string(), if is_unreadable { &ready } else { HELP })
     })
 }
@@ -42,56 +51,59 @@ pub(crate) fn build(
     origin: &str,
     or_else: Option<Arc<dyn Backend>>,
 ) -> Result<ToolReduction, Failure> {
+    build_with(settings, origin, or_else, stores::open)
+}
+
+/// The same, with stores that are opened by `open`.
+pub(crate) fn build_with(
+    settings: &Settings,
+    origin: &str,
+    or_else: Option<Arc<dyn Backend>>,
+    open: fn(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
     let builder = ToolReduction::builder().settings(settings.clone(), open);
     let builder = match or_else {
         Some(backend) if settings.backend_url.is_none() => builder.backend(backend),
         _ => builder,
     };
-    builder.build().map_err(|error| Failure::usage(format!("{origin}: {}", chain(&error)), HELP))
-}
-
-/// Opens the store that `url` names: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
-fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>> {
-    #[cfg(feature = "s3")]
-    if url.starts_with("s3://") {
-        return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
-    }
-    if cfg!(not(feature = "s3")) && url.starts_with("s3://") {
-        return Err("object stores were left out when this program was built: build it with `--features s3`".into());
-    }
-    Ok(backend::open(url)?)
-}
-
-/// Opens the store that a command is to look into, and so has to be there: opening makes a directory.
-pub(crate) fn existing(url: &str) -> Result<Arc<dyn Backend>, Failure> {
-    let path = url.strip_prefix("file://").unwrap_or(url);
-    if !path.contains("://") && !Path::new(path).is_dir() {
-        return Err(Failure::usage(
-            format!("there is no store in {url}"),
-            "name the directory that the agents' settings name as `backend`, or s3://bucket/prefix",
-        ));
-    }
-    open(url).map_err(|error| {
-        Failure::usage(format!("the store {url} does not open: {}", chain(&*error)), "name it as settings do")
+    builder.build().map_err(|error| {
+        let hint = match error {
+            BuildError::NoBackend { .. } => "--backend URL names a place to store: a path, or s3://bucket/prefix",
+            _ => HELP,
+        };
+        Failure::usage(format!("{origin}: {}", chain(&error)), hint)
     })
 }
 
 /// Builds what a command is told to use.
 pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    of_session(&named(args)?, args)
+}
+
+/// The same for a command that looks into stores, which have to be there.
+pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let settings = named(args)?;
+    if stores::named_in(&settings).next().is_none() {
+        return Err(Failure::usage("there is no backend to read from", "--backend URL names the store"));
+    }
+    stores::named_in(&settings).try_for_each(stores::expect)?;
+    of_session(&settings, args)
+}
+
+/// The settings that a command is told to use.
+fn named(args: &args::Reduction) -> Result<Settings, Failure> {
     let mut settings = load(&args.config)?;
     if args.backend.is_some() {
         settings.backend_url.clone_from(&args.backend);
     }
-    match &settings.backend_url {
-        None => output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it"),
-        Some(url) if url.starts_with("memory:") => {
-            output::note(
-                "note: what is stored in memory is gone when this command ends; --backend names a place to keep it",
-            );
-        }
-        Some(_) => {}
+    Ok(settings)
+}
+
+fn of_session(settings: &Settings, args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let reduction = build(settings, &args.config, None)?;
+    if settings.backend_url.as_ref().is_some_and(|url| url.starts_with("memory:")) {
+        output::note("what is stored in memory is gone when this command ends; --backend names a place to keep it");
     }
-    let reduction = build(&settings, &args.config, None)?;
     Ok(match &args.session {
         Some(id) => reduction.session(id),
         None => reduction,
@@ -102,4 +114,16 @@ pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::new(format!("the runtime does not start: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_policies_are_the_presets_of_their_names() {
+        assert_eq!(load("recommended").unwrap(), Settings::recommended());
+        assert_eq!(load("eino").unwrap(), Settings::eino());
+        assert_eq!(load("anthropic").unwrap(), Settings::anthropic());
+    }
 }

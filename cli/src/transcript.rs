@@ -3,6 +3,7 @@
 mod log;
 mod messages;
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,8 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
         }
     }
     found.sort();
-    found.dedup();
+    let mut seen = BTreeSet::new();
+    found.retain(|source| seen.insert(source.identity()));
     if found.is_empty() {
         return Err(Failure::usage(
             "there are no transcripts in what was named",
@@ -63,6 +65,14 @@ impl Source {
         match self {
             Self::Stdin => "stdin".to_owned(),
             Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// The same for all names of one file.
+    fn identity(&self) -> Self {
+        match self {
+            Self::Stdin => Self::Stdin,
+            Self::File(path) => Self::File(path.canonicalize().unwrap_or_else(|_| path.clone())),
         }
     }
 

@@ -46,6 +46,11 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// So many of something that is more than one with an `s`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +67,7 @@ mod tests {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert_eq!((size(999), size(1_500), size(2_000_000_000)), ("999 B".into(), "1.5 kB".into(), "2.0 GB".into()));
+        assert_eq!([0, 1, 2].map(|number| count(number, "line")), ["0 lines", "1 line", "2 lines"]);
         assert_eq!(age(SystemTime::now() - Duration::from_secs(3 * 86_400 + 9)), "3d");
         assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "0s");
     }

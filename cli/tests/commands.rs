@@ -173,6 +173,53 @@ fn what_is_not_cleared_leaves_as_it_came() {
 }
 
 #[test]
+fn a_format_that_the_messages_are_not_in_is_refused() {
+    let clear = |format: &str, messages: &Value| {
+        run(&["clear", "--config", "eino", "--backend", "memory:", "--format", format], &messages.to_string())
+    };
+    for (is, body) in conversations() {
+        for (named, _) in conversations().iter().filter(|(named, _)| *named != is) {
+            let ran = clear(named, &body);
+            assert_eq!((ran.code, &*ran.out), (2, ""), "{is} as {named}");
+            assert!(ran.err.contains(&format!("they look like {is}")), "{is} as {named}: {}", ran.err);
+        }
+    }
+    // Before the first call, nobody can tell.
+    let hi = json!([{"role": "user", "content": "hi"}]);
+    for (format, notes) in [("openai-chat", 1), ("anthropic", 1), ("gemini", 2)] {
+        let ran = clear(format, &hi);
+        assert_eq!((ran.code, ran.out, ran.err.matches("note: ").count()), (0, hi.to_string(), notes), "{}", ran.err);
+    }
+    assert_eq!(clear("gemini", &json!([])).code, 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
+    let folder = tempdir().unwrap();
+    let read = ["read", "--config", "eino", "--backend", text(folder.path()), "trunc/a"];
+    for (name, wrong) in [
+        ("--limit", "0"),
+        ("--limit", "-3"),
+        ("--offset", "abc"),
+        ("--offset", "-0"),
+        ("--offset", "1+"),
+        ("--pattern", "["),
+        ("--pattern", "(\\w{1000}){1000}"),
+    ] {
+        let ran = run(&[&read[..], &[name, wrong]].concat(), "");
+        assert_eq!((ran.code, &*ran.out), (2, ""), "{name} {wrong}: {}", ran.err);
+        assert!(ran.err.contains(name) && !ran.err.contains("--backend"), "{name} {wrong}: {}", ran.err);
+    }
+    let error = fail(&[&read[..], &["--pattern", "x", "--offset", "-1"]].concat(), "", 2);
+    assert!(error.contains("--pattern") && error.contains("--offset"), "{error}");
+    // These are offsets: what is wrong is that nothing is stored there.
+    for right in ["0", "-1", "7", "12+4000"] {
+        let error = fail(&[&read[..], &["--offset", right]].concat(), "", 1);
+        assert!(error.contains("--backend"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
@@ -237,21 +284,52 @@ fn updates_are_merged_into_a_state() {
     assert!(said.contains("`sean`") && said.contains("bad.json"), "{said}");
     let broken = file("broken.yaml", "fields:\n  - {name: seen, reducer: glue}\n");
     fail(&["state", "apply", "--schema", &broken, &one], "", 2);
+    let custom = file("custom.yaml", "dialect: sherma\nfields:\n  - {name: seen, reducer: glue}\n");
+    let said = fail(&["state", "apply", "--schema", &custom, &one], "", 2);
+    assert!(
+        said.contains("there is no reducer `glue`") && said.contains("hint: this program has no reducers but"),
+        "{said}"
+    );
 }
 
 #[test]
-fn the_ready_policies_and_the_defaults_are_fine() {
-    for ready in ["eino", "anthropic", "aggressive", "gentle", "cache-friendly"] {
-        succeed(&["config", "check", ready], "");
-        let file = format!("{}/policies/{ready}.toml", env!("CARGO_MANIFEST_DIR"));
-        let json: Value = serde_json::from_str(&succeed(&["config", "check", &file, "--json"], "")).unwrap();
-        assert_eq!(json["ok"], true);
-        assert!(std::fs::read_to_string(file).unwrap().contains("When to use it: "));
-    }
+fn stdin_is_called_so_and_read_once() {
     let folder = tempdir().unwrap();
-    let file = folder.path().join("offcut.toml");
-    std::fs::write(&file, succeed(&["config", "default"], "")).unwrap();
-    succeed(&["config", "check", text(&file)], "");
-    let defaults: Value = serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
-    assert_eq!(defaults["max_length_for_trunc"], 50_000);
+    let schema = folder.path().join("s.yaml");
+    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    let schema = text(&schema);
+    for wrong in ["{", "{\"lost\": 1}"] {
+        let said = fail(&["state", "apply", "--schema", schema, "-"], wrong, 2);
+        assert!(said.starts_with("error: stdin"), "{said}");
+    }
+    assert!(fail(&["state", "apply", "--schema", "-", schema], "fields: 1", 2).starts_with("error: stdin: "));
+    for twice in
+        [&["--schema", schema, "-", "-"][..], &["--schema", schema, "--state", "-", "-"], &["--schema", "-", "-"]]
+    {
+        let said = fail(&[&["state", "apply"], twice].concat(), "{}", 2);
+        assert!(said.contains("- is given more than once"), "{said}");
+    }
+}
+
+#[test]
+fn input_that_is_not_there_is_wrong_input() {
+    let folder = tempdir().unwrap();
+    let schema = folder.path().join("s.yaml");
+    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    let (schema, nothing) = (text(&schema), folder.path().join("nothing"));
+    let nothing = text(&nothing);
+    for args in [
+        &["state", "apply", "--schema", nothing, "-"][..],
+        &["state", "apply", "--schema", schema, nothing],
+        &["state", "apply", "--schema", schema, "--state", nothing, "-"],
+        &["replay", nothing],
+        &["replay", schema, "--prices", nothing],
+        &["config", "check", nothing],
+        &["clear", "--config", nothing],
+        &["store", "ls", nothing],
+        &["sweep", nothing, "--nothing-is-live"],
+        &["sweep", text(folder.path()), "--live", nothing],
+    ] {
+        fail(args, "{}", 2);
+    }
 }

@@ -194,13 +194,65 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("broken.json: it is no JSON") && ran.err.contains("other.json: "), "{}", ran.err);
     assert!(!ran.err.contains("notes.txt"), "{}", ran.err);
-    assert!(ran.out.contains("1 transcripts") && ran.out.contains("| eino "), "{}", ran.out);
+    assert!(ran.out.starts_with("1 transcript, 9 model calls, ") && ran.out.contains("| eino "), "{}", ran.out);
 
     let alone = text(&folder.path().join("broken.json")).to_owned();
     fail(&["replay", &alone], "", 2);
     fail(&["replay", &alone, "--policy", "a=eino", "--policy", "a=gentle"], "", 2);
     fail(&["replay", &alone, "--policy", "none=eino"], "", 2);
     fail(&["replay", text(folder.path()), "--policy", "eino", "--html", "no/such/folder/report.html"], "", 1);
+}
+
+#[test]
+fn the_ready_policies_are_replayed_and_the_one_to_begin_with_first() {
+    let folder = tempdir().unwrap();
+    let (name, session) = &sessions()[0];
+    let json = replay(&[text(&write(folder.path(), name, session))], "");
+    let names: Vec<_> = json["policies"].as_array().unwrap().iter().map(|policy| &policy["name"]).collect();
+    assert_eq!(names, ["none", "recommended", "eino", "anthropic", "aggressive", "gentle", "cache-friendly"]);
+}
+
+#[test]
+fn a_file_counts_once_whatever_it_is_called() {
+    let folder = tempdir().unwrap();
+    let (name, session) = &sessions()[0];
+    let trace = text(&write(folder.path(), name, session)).to_owned();
+    let again = format!("{}/./{name}", text(folder.path()));
+    let json = replay(&[&trace, &again, text(folder.path()), "--policy", "eino"], "");
+    assert_eq!(json["policies"][0]["traces"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_policy_without_a_name_or_a_file_is_refused() {
+    let folder = tempdir().unwrap();
+    for (policy, why) in [("x=", "no file behind"), ("=gentle", "no name before"), ("", "no name before")] {
+        let error = fail(&["replay", text(folder.path()), "--policy", policy], "", 2);
+        assert!(error.contains(why) && error.contains("NAME=FILE"), "{error}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_said_before_anything_is_replayed() {
+    let folder = tempdir().unwrap();
+    let (name, session) = &sessions()[0];
+    let trace = text(&write(folder.path(), name, session)).to_owned();
+    let (store, broken) = (folder.path().join("store"), write(folder.path(), "broken.json", "{"));
+    let policy = write(folder.path(), "p.toml", &format!("backend = \"{}\"\n{CUT}", text(&store)));
+    let policy = format!("mine={}", text(&policy));
+    for report in ["no/such/report.html", ""] {
+        let report = folder.path().join(report);
+        let error = fail(&["replay", &trace, "--policy", &policy, "--html", text(&report)], "", 1);
+        assert!(error.contains("the report can't be written to"), "{error}");
+        assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0, "nothing was replayed");
+    }
+    let report = folder.path().join("report.html");
+    fail(&["replay", text(&broken), "--html", text(&report)], "", 2);
+    assert!(!report.exists(), "nothing is left of it");
+    std::fs::write(&report, "an earlier one").unwrap();
+    fail(&["replay", text(&broken), "--html", text(&report)], "", 2);
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), "an earlier one");
+    succeed(&["replay", &trace, "--policy", "eino", "--html", text(&report)], "");
+    assert!(std::fs::read_to_string(&report).unwrap().contains("</html>"));
 }
 
 #[test]

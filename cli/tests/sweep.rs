@@ -113,16 +113,83 @@ fn a_root_is_swept_by_itself() {
 }
 
 #[test]
+fn a_session_is_swept_by_its_id() {
+    let home = Home::new();
+    assert_eq!(home.sweep(&["--session", "s1"])["moved"]["count"], 1);
+    // This is no safe name: its prefix is a digest.
+    let (store, id) = (home.path("store"), "chat 42/ä");
+    let args = ["truncate", "--config", "eino", "--backend", &store, "--session", id, "--tool", "cat"];
+    succeed(&args, &"a line of it\n".repeat(9_000));
+    let swept = home.sweep(&["--session", id]);
+    assert_eq!((&swept["young"]["count"], &swept["live"]["count"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_prefix_with_nothing_below_it_is_said() {
+    let home = Home::new();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let note = "note: nothing at all is stored below ";
+    for (part, said) in [
+        (&["--root", "s2"][..], "--root s2: "),
+        (&["--session", "s2"], "--session s2: "),
+        (&["--root", "s1", "--session", "s1"], "--root s1 --session s1: "),
+    ] {
+        let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
+        assert!(ran.code == 0 && ran.err.contains(&format!("{note}{said}")), "{}", ran.err);
+    }
+    for part in [&["--root", "s1"][..], &["--session", "s1"], &[]] {
+        let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
+        assert!(ran.code == 0 && !ran.err.contains(note), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_directory_that_is_no_store_is_not_swept() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("project/src/clear")).unwrap();
+    fs::write(home.path("project/src/clear/screen.rs"), "fn clear() {}").unwrap();
+    home.age(Path::new(&home.path("project")));
+    let (project, live) = (home.path("project"), home.path("transcripts"));
+    let sweep = ["sweep", &project, "--live", &live, "--unreferenced", "--apply"];
+    let error = fail(&sweep, "", 2);
+    assert!(error.contains("src/clear/screen.rs") && error.contains("--is-a-store"), "{error}");
+    assert!(Path::new(&home.path("project/src/clear/screen.rs")).is_file());
+    let ran = run(&["store", "ls", &project], "");
+    assert!(ran.code == 0 && ran.err.contains("may be no store"), "{}", ran.err);
+    // Without any content, there is nothing to be afraid of.
+    fs::create_dir_all(home.path("empty/notes")).unwrap();
+    fs::write(home.path("empty/notes/today"), "nothing").unwrap();
+    succeed(&["sweep", &home.path("empty"), "--live", &live], "");
+    assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("moved aside                 1"));
+}
+
+#[test]
+fn stores_are_known_wherever_they_lie_and_also_without_their_staging_folder() {
+    let home = Home::new();
+    assert_eq!(run(&["store", "ls", &home.path("store")], "").err, "");
+    // Several stores below one directory.
+    fs::create_dir(home.path("all")).unwrap();
+    fs::rename(home.path("store"), home.path("all/store")).unwrap();
+    let (all, live) = (home.path("all"), home.path("transcripts"));
+    assert_eq!(run(&["store", "ls", &all], "").err, "");
+    let sweep = ["sweep", &all, "--live", &live, "--unreferenced"];
+    assert!(succeed(&sweep, "").contains("to be moved aside           1"));
+    fs::remove_dir(home.path("all/store/.staging")).unwrap();
+    fail(&sweep, "", 2);
+    assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("to be moved aside           1"));
+}
+
+#[test]
 fn nothing_is_swept_while_nobody_knows_what_is_live() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &store, "--unreferenced", "--apply"], "", 2);
     assert!(error.contains("--nothing-is-live"), "{error}");
     fail(&["sweep", &store, "--unreferenced", "--apply", "--keep-session", "s1"], "", 2);
-    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 1);
+    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 2);
     fs::create_dir(home.path("transcripts/old")).unwrap();
     fs::write(home.path("transcripts/old/chat.jsonl.gz"), b"\x1f\x8b\x08\x00\xff").unwrap();
-    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 1);
+    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 2);
     assert!(error.contains("chat.jsonl.gz is no text in UTF-8"), "{error}");
     assert!(home.stores("s1/trunc/call_1") && home.stores("s1/trunc/call_2"));
     let out = succeed(&["sweep", &store, "--nothing-is-live", "--unreferenced", "--apply", "--json"], "");
@@ -184,7 +251,13 @@ fn one_location_is_described() {
         let stat: Value = serde_json::from_str(&said).unwrap();
         assert_eq!(stat["location"], home.path("store/s1/trunc/call_2"));
         assert_eq!(stat["swept_to"], home.path("store/s1/swept/trunc/call_2"));
+        assert_eq!(stat["brought_back"], false);
     }
+    let location = home.path("store/s1/trunc/call_2");
+    assert!(succeed(&["store", "stat", &store, &location], "").contains(": reading brings it back\n"));
+    succeed(&["read", "--config", "eino", "--backend", &store, "--session", "s1", &location], "");
+    let said = succeed(&["store", "stat", &store, &location], "");
+    assert!(said.contains(", and brought back: the copy there goes with a later sweep\n"), "{said}");
     fail(&["store", "stat", &store, &home.path("store/s1/trunc/call_3")], "", 1);
     fail(&["store", "stat", &store, "/etc/passwd"], "", 2);
 }

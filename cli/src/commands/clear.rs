@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut::format::{Messages, WireFormat};
+use offcut::format::{Format, Messages, Piece, WireFormat};
 use offcut::{BeforeModel, Report};
 use serde_json::Value;
 
@@ -15,6 +15,9 @@ pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
+    if reduction.settings().backend_url.is_none() {
+        output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it");
+    }
     let text = read_stdin()?;
     let mut document: Value = serde_json::from_str(&text).map_err(|error| {
         Failure::usage(
@@ -22,9 +25,11 @@ pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
             "pipe a list of messages, or a request's body with one, into this command",
         )
     })?;
-    let format = args.format.or_else(|| WireFormat::detect(&document)).ok_or_else(no_messages)?;
+    let detected = WireFormat::detect(&document);
+    let format = args.format.or(detected).ok_or_else(no_messages)?;
     let tools = document.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
     let messages = WireFormat::messages(&mut document).ok_or_else(no_messages)?;
+    check_format(format, detected, messages)?;
 
     let mut conversation = Messages::new(&format, messages);
     let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
@@ -42,6 +47,34 @@ pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
         output::write(&text)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails where `format` sees no tool in messages in which the format that they look like does: all would pass as it came.
+fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[Value]) -> Result<(), Failure> {
+    if detected == Some(format) || messages.is_empty() || sees_tools(format, messages) {
+        return Ok(());
+    }
+    match detected.filter(|detected| sees_tools(*detected, messages)) {
+        Some(detected) => Err(Failure::usage(
+            format!("as {format}, the messages hold no call and no result: they look like {detected}"),
+            format!("name that by --format {detected}, or leave --format away"),
+        )),
+        None => {
+            // What is only text may be of several formats, this one too.
+            if format.validate(messages).is_err() {
+                output::note(&format!("the messages hold no call and no result, and are not what {format} takes"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn sees_tools(format: WireFormat, messages: &[Value]) -> bool {
+    let mut is_seen = false;
+    for message in messages {
+        format.visit(message, &mut |piece| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_)));
+    }
+    is_seen
 }
 
 fn no_messages() -> Failure {

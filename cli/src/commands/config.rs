@@ -6,7 +6,7 @@ use offcut::Settings;
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::{output, settings};
+use crate::{output, settings, stores};
 
 /// Every option with its default.
 const DEFAULT: &str = include_str!("default.toml");
@@ -23,8 +23,8 @@ pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
 pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let settings = settings::load(file)?;
-    settings::build(&settings, file, Some(crate::replay::scratch()))?;
+    let settings = settings::load(file).map_err(without_itself)?;
+    settings::build_with(&settings, file, Some(crate::replay::scratch()), stores::try_out).map_err(without_itself)?;
     if json {
         output::write_json(&json!({"ok": true, "settings": settings}))?;
     } else {
@@ -33,7 +33,15 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     if settings.backend_url.is_none() {
         output::note("it names no backend: set one in your program, or `backend` in the file");
     }
+    for missing in stores::named_in(&settings).filter_map(stores::missing) {
+        output::note(&format!("the directory {} is not there yet: it is made when it is used", missing.display()));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nobody who checks has to be told that there is a check.
+fn without_itself(failure: Failure) -> Failure {
+    if failure.what_to_do() == Some(settings::HELP) { failure.hint(settings::HELP_IN_CHECK) } else { failure }
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ use crate::{args, output, settings};
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let reader = settings::reduction(&args.reduction)?.read_file_tool();
+    if args.pattern.is_some() && args.offset.as_ref().is_some_and(|offset| offset.starts_with('-')) {
+        return Err(Failure::usage("--pattern goes with an --offset from 1", "leave the sign away, or the pattern"));
+    }
+    let reader = settings::reader(&args.reduction)?.read_file_tool();
     let asked: Value = json!({
         "path": args.location,
         "offset": args.offset,

@@ -1,5 +1,8 @@
 //! `offcut replay`.
 
+use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -8,7 +11,7 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{self, Card, Figures, NONE, Policy, Replayed, Summary};
-use crate::{report, settings, transcript};
+use crate::{report, settings, transcript, units};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -27,6 +30,9 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let card = Card::open(&args.prices)?;
     let policies = policies(&args.policies)?;
     let sources = transcript::sources(&args.traces)?;
+    if let Some(file) = &args.html {
+        try_out(file).map_err(|error| unwritable(file, &error))?;
+    }
     let progress = Progress::new("replayed", sources.len());
     let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
@@ -41,19 +47,37 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
 
     let totals = replay::totals(&replayed, policies.len());
     let names: Vec<&str> = std::iter::once(NONE).chain(policies.iter().map(|policy| policy.name.as_str())).collect();
-    if let Some(file) = &args.html {
-        let page = report::html(&names, &totals, &replayed, card)?;
-        std::fs::write(file, page).map_err(|error| {
-            Failure::new(format!("the report can't be written to {}: {error}", file.display()))
-                .hint("name a file in a folder that is there")
-        })?;
-    }
+    let written = match &args.html {
+        Some(file) => {
+            let page = report::html(&names, &totals, &replayed, card)?;
+            std::fs::write(file, page).map_err(|error| unwritable(file, &error))
+        }
+        None => Ok(()),
+    };
+    // Whatever became of the report.
     if json {
         output::write_json(&summaries(&names, &totals, &replayed, card))?;
     } else {
         output::write(&overview(&names, &totals, &replayed, card))?;
     }
+    written?;
     Ok(if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
+}
+
+/// Whether `file` can be written, found out without leaving anything behind: a replay may take long.
+fn try_out(file: &Path) -> io::Result<()> {
+    match File::create_new(file) {
+        Ok(_) => std::fs::remove_file(file),
+        // A pipe is not to be opened twice.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !file.is_file() && !file.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::options().append(true).open(file).map(drop),
+        Err(error) => Err(error),
+    }
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("the report can't be written to {}: {error}", file.display()))
+        .hint("name a file in a folder that is there")
 }
 
 /// The policies that `NAME=FILE` name; the ready ones where there are none.
@@ -62,6 +86,13 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
     let mut policies: Vec<Policy> = Vec::new();
     for named in if named.is_empty() { &ready } else { named } {
         let (name, file) = named.split_once('=').unwrap_or((named, named));
+        if name.is_empty() || file.is_empty() {
+            let what = if name.is_empty() { "no name before" } else { "no file behind" };
+            return Err(Failure::usage(
+                format!("--policy {named:?} has {what} its `=`"),
+                "write NAME=FILE, or the name of a ready policy alone",
+            ));
+        }
         if name == NONE || policies.iter().any(|policy| policy.name == name) {
             return Err(Failure::usage(format!("there are two policies called {name}"), "give each a name of its own"));
         }
@@ -86,12 +117,12 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Car
     let by_trace: Vec<Vec<Figures>> =
         replayed.iter().map(|one| one.replays.iter().map(|replay| replay.figures).collect()).collect();
     format!(
-        "{} transcripts, {} model calls, {:.1} M tokens sent, {} strings and {} lines used from results\n\n{}\n{}",
-        replayed.len(),
-        none.model_calls,
+        "{}, {}, {:.1} M tokens sent, {} and {} used from results\n\n{}\n{}",
+        units::count(replayed.len() as u64, "transcript"),
+        units::count(none.model_calls, "model call"),
         none.tokens as f64 / 1e6,
-        none.uses,
-        none.quotes,
+        units::count(none.uses, "string"),
+        units::count(none.quotes, "line"),
         replay::table(names, totals, card),
         replay::table_by_trace(names, &by_trace, card)
     )

@@ -6,20 +6,24 @@ use std::process::ExitCode;
 use offcut::state::{Reducers, Schema, State};
 use serde_json::Value;
 
-use super::read_text;
+use super::{name_of, read_text};
 use crate::failure::{Failure, chain};
 use crate::{args, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
+    let inputs = [&args.schema].into_iter().chain(&args.state).chain(&args.updates);
+    if inputs.filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage("- is given more than once", "stdin can be read once: name files for the others"));
+    }
     let schema = read_schema(&args.schema)?;
     for warning in schema.warnings() {
-        output::warn(&format!("{}: {warning}", args.schema.display()));
+        output::warn(&format!("{}: {warning}", name_of(&args.schema)));
     }
     let mut state = match &args.state {
         None => schema.state(),
         Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
             Failure::usage(
-                format!("{}: {}", path.display(), chain(&error)),
+                format!("{}: {}", name_of(path), chain(&error)),
                 "a state is a JSON map of the fields that the schema declares",
             )
         })?,
@@ -27,7 +31,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     for path in &args.updates {
         state.apply(read_json(path)?).map_err(|error| {
             Failure::usage(
-                format!("{}: {}: {}", path.display(), error.code(), chain(&error)),
+                format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
                 "no update was applied; mend this one and run the command again",
             )
         })?;
@@ -43,14 +47,17 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
     let schema =
         if is_json { Schema::from_json(&text, &Reducers::new()) } else { Schema::from_yaml(&text, &Reducers::new()) };
     schema.map_err(|error| {
-        Failure::usage(
-            format!("{}: {}", path.display(), chain(&error)),
-            "a schema has a list of `fields`, each with a `name`, and a `type`, a `default` and a `reducer` if you like",
-        )
+        let error = chain(&error);
+        let hint = if error.contains("there is no reducer") {
+            "this program has no reducers but these; one of your own is code, which a program of yours registers"
+        } else {
+            "a schema has a list of `fields`, each with a `name`, and a `type`, a `default` and a `reducer` if you like"
+        };
+        Failure::usage(format!("{}: {error}", name_of(path)), hint)
     })
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
     serde_json::from_str(&read_text(path)?)
-        .map_err(|error| Failure::usage(format!("{} is no JSON: {error}", path.display()), "mend the file"))
+        .map_err(|error| Failure::usage(format!("{} is no JSON: {error}", name_of(path)), "mend it"))
 }

@@ -9,7 +9,7 @@ use offcut::sweep::{origin_of, place_of};
 use serde::Serialize;
 
 use crate::failure::{Failure, chain};
-use crate::{output, settings, units};
+use crate::{output, settings, stores, units};
 
 #[derive(Serialize)]
 struct Listed {
@@ -28,13 +28,16 @@ struct Listing {
     swept_bytes: u64,
 }
 
-pub(crate) fn ls(store: &str, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(store)?;
+    let store = stores::existing(url)?;
     let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
     let mut entries = listed.map_err(|error| failed(&error))?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
+    if !entries.iter().all(|entry| stores::is_in_store(url, &entry.key)) {
+        output::note(&format!("{url} may be no store: where there are files, there is no folder `.staging`"));
+    }
     let entries: Vec<_> = entries
         .iter()
         .map(|Entry { key, bytes, stored_at }| Listed {
@@ -71,12 +74,14 @@ struct Stat {
     stored_at: u64,
     /// Where a sweep has moved it; reading brings it back.
     swept_to: Option<String>,
+    /// Whether that was done: the copy in `swept_to` goes with a later sweep.
+    brought_back: bool,
 }
 
 pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(store)?;
+    let store = stores::existing(store)?;
     let named = store.resolve(location).ok_or_else(|| {
         Failure::usage(
             format!("{location} is no location of this store"),
@@ -85,16 +90,17 @@ pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, 
     })?;
     let key = origin_of(&named).unwrap_or(named);
     let place = place_of(&key);
-    let mut found = None;
+    let (mut there, mut swept) = (None, None);
     let mut entries = store.list();
     while let Some(entry) = runtime.block_on(entries.try_next()).map_err(|error| failed(&error))? {
-        let is_swept = Some(&entry.key) == place.as_ref();
-        // What was swept is what a location means while it is there.
-        if is_swept || (entry.key == key && found.is_none()) {
-            found = Some((entry, is_swept));
+        if Some(&entry.key) == place.as_ref() {
+            swept = Some(entry);
+        } else if entry.key == key {
+            there = Some(entry);
         }
     }
-    let Some((entry, is_swept)) = found else {
+    // What was swept is what a location means while it is there.
+    let Some(entry) = swept.as_ref().or(there.as_ref()) else {
         return Err(Failure::new(format!("nothing is stored at {location}"))
             .hint("it was never stored here, or a sweep has removed it"));
     };
@@ -103,16 +109,22 @@ pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, 
         what: what(&key),
         bytes: entry.bytes,
         stored_at: seconds(entry.stored_at),
-        swept_to: is_swept.then(|| store.locate(&entry.key).to_string()),
+        swept_to: swept.as_ref().map(|entry| store.locate(&entry.key).to_string()),
+        // Of another length, it is something else that was stored there meanwhile, and nobody's.
+        brought_back: swept.as_ref().zip(there.as_ref()).is_some_and(|(swept, there)| swept.bytes == there.bytes),
     };
     if json {
         output::write_json(&stat)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Stat { location, what, bytes, swept_to, stored_at: _ } = &stat;
+    let Stat { location, what, bytes, swept_to, brought_back, stored_at: _ } = &stat;
     let mut text = format!("{location}\n{what}\n{bytes} bytes, stored {} ago\n", units::age(entry.stored_at));
     if let Some(place) = swept_to {
-        text += &format!("swept to {place}: reading brings it back\n");
+        text += &if *brought_back {
+            format!("swept to {place}, and brought back: the copy there goes with a later sweep\n")
+        } else {
+            format!("swept to {place}: reading brings it back\n")
+        };
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use offcut::backend::{BackendError, Key};
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolReduction};
 
 use crate::failure::{Failure, PARTLY, chain};
-use crate::{args, output, settings, units};
+use crate::{args, output, settings, stores, units};
 
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if args.live.is_empty() && !args.nothing_is_live {
@@ -18,19 +19,27 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     }
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = settings::existing(&args.store)?;
+    let store = stores::existing(&args.store)?;
+    if !args.is_a_store {
+        refuse_strays(runtime.block_on(stores::stray(&*store, &args.store)), &args.store)?;
+    }
     // The stores are opened without agents' settings: what is set here has no part in a sweep.
     let builder = ToolReduction::builder().backend(store).root_dir(&*args.root);
     let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {
         Failure::usage(format!("--root: {}", chain(&error)), "name what the agents' settings name as `root_dir`")
     })?;
 
+    let reduction = match &args.session {
+        Some(id) => reduction.session(id),
+        None => reduction,
+    };
+
     // Before anything live is looked at.
     let now = SystemTime::now();
     let live = args.keep_session.iter().fold(Live::new(), |live, id| live.session(id));
     let live = args.live.iter().try_fold(live, Live::folder).map_err(|error| {
-        Failure::new(chain(&error))
-            .hint("nothing was swept: name folders that hold transcripts as text, and nothing else")
+        let hint = "nothing was swept: name folders that hold transcripts as text, and nothing else";
+        Failure::usage(chain(&error), hint)
     })?;
     let swept = runtime.block_on(reduction.sweep(&live, &policy(args), now));
     let report = swept.map_err(|error| match error {
@@ -46,6 +55,9 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&table(&report))?;
     }
+    if let Some(part) = part(args).filter(|_| tallies(&report).iter().all(|tally| tally.count == 0)) {
+        output::note(&format!("nothing at all is stored below {part}: name it as the agents do"));
+    }
     if report.dry_run {
         output::note("nothing was changed: this was a dry run; --apply does it");
     }
@@ -53,6 +65,26 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         output::warn("it ran for half of its grace and stopped there: sweep again to go on");
     }
     Ok(if report.failed.is_empty() && !report.stopped { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
+}
+
+/// Fails where something that was never stored would be swept, or nobody knows.
+fn refuse_strays(stray: Result<Option<Key>, BackendError>, store: &str) -> Result<(), Failure> {
+    let unreadable = |error| Failure::new(chain(&error)).hint("nothing was swept: mend that, and sweep again");
+    match stray.map_err(unreadable)? {
+        None => Ok(()),
+        Some(key) => Err(Failure::usage(
+            format!("{store} looks like no store: there is no folder `.staging` where {key} is, which would be swept"),
+            "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one",
+        )),
+    }
+}
+
+/// The part of the store that is to be swept, if it is not all of it.
+fn part(args: &args::Sweep) -> Option<String> {
+    let root = (!args.root.is_empty()).then(|| format!("--root {}", args.root));
+    let session = args.session.as_ref().map(|id| format!("--session {id}"));
+    let parts: Vec<_> = root.into_iter().chain(session).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 fn policy(args: &args::Sweep) -> SweepPolicy {
@@ -64,20 +96,25 @@ fn policy(args: &args::Sweep) -> SweepPolicy {
     policy
 }
 
+fn tallies(report: &SweepReport) -> [Tally; 7] {
+    let SweepReport { live, young, kept, moved, brought_back, waiting, removed, .. } = *report;
+    [live, young, kept, moved, brought_back, waiting, removed]
+}
+
 fn table(report: &SweepReport) -> String {
     let done = |done: &'static str, would: &'static str| if report.dry_run { would } else { done };
-    let lines: [(&str, Tally); 7] = [
-        ("live", report.live),
-        ("young", report.young),
-        ("kept", report.kept),
-        (done("moved aside", "to be moved aside"), report.moved),
-        (done("brought back", "to be brought back"), report.brought_back),
-        ("waiting aside", report.waiting),
-        (done("removed", "to be removed"), report.removed),
+    let names = [
+        "live",
+        "young",
+        "kept",
+        done("moved aside", "to be moved aside"),
+        done("brought back", "to be brought back"),
+        "waiting aside",
+        done("removed", "to be removed"),
     ];
-    let mut table: String = lines
-        .map(|(what, Tally { count, bytes })| format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes)))
-        .concat();
+    let lines = names.into_iter().zip(tallies(report));
+    let line = |(what, Tally { count, bytes })| format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes));
+    let mut table: String = lines.map(line).collect();
     if report.tidied > 0 {
         table += &format!("{:<20}{:>9}\n", "leftovers removed", report.tidied);
     }

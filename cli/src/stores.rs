@@ -1,0 +1,111 @@
+//! Stores by their URLs: opening them, and telling whether they are there.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use offcut::Settings;
+use offcut::backend::{self, Backend, BackendError, Entry, Fs, Key};
+use offcut::sweep::{origin_of, place_of};
+
+use crate::failure::{Failure, chain};
+
+pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
+
+/// Opens the store that `url` names: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
+pub(crate) fn open(url: &str) -> Opened {
+    if is_in_home(url) {
+        return Err(HOME.into());
+    }
+    #[cfg(feature = "s3")]
+    if url.starts_with("s3://") {
+        return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
+    }
+    if cfg!(not(feature = "s3")) && url.starts_with("s3://") {
+        return Err("object stores were left out when this program was built: build it with `--features s3`".into());
+    }
+    Ok(backend::open(url)?)
+}
+
+const HOME: &str =
+    "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
+
+/// Opens the store as [`open`] does, but makes no directory: where one is missing, the directory that it would be made in is tried.
+pub(crate) fn try_out(url: &str) -> Opened {
+    let Some(missing) = missing(url) else { return open(url) };
+    let path = std::path::absolute(missing)?;
+    let Some(parent) = path.ancestors().find(|parent| parent.exists()) else { return open(url) };
+    let store = Fs::open(parent)?;
+    // Locations as they will be: their length has a part in what builds.
+    let shown = store.path().join(path.strip_prefix(parent)?);
+    Ok(Arc::new(store.shown_as(shown.to_string_lossy())))
+}
+
+/// The directory that `url` names, if it names one and it is not there: opening the store makes it.
+pub(crate) fn missing(url: &str) -> Option<&Path> {
+    directory(url).filter(|path| !path.exists())
+}
+
+fn directory(url: &str) -> Option<&Path> {
+    let path = match url.split_once(':') {
+        Some(("memory", _)) => return None,
+        Some(("file", path)) => path.strip_prefix("//").filter(|path| path.starts_with('/'))?,
+        Some((_, rest)) if rest.starts_with("//") => return None,
+        _ => url,
+    };
+    (!path.is_empty() && !is_in_home(path)).then(|| Path::new(path))
+}
+
+/// Whether `path` begins as shells write a home directory.
+fn is_in_home(path: &str) -> bool {
+    path == "~" || path.starts_with("~/")
+}
+
+/// The URLs of all stores that `settings` name.
+pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &str> {
+    let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
+    of_tools.chain([&settings.backend_url]).filter_map(Option::as_deref)
+}
+
+/// Fails where the directory that `url` names is not there: a command that looks into a store must not make one.
+pub(crate) fn expect(url: &str) -> Result<(), Failure> {
+    match directory(url) {
+        Some(path) if !path.is_dir() => Err(Failure::usage(
+            format!("there is no store in {url}"),
+            "name the directory that the agents' settings name as `backend`, or s3://bucket/prefix",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `key` lies in a store, for all that can be seen: a directory that keeps content has a folder `.staging` from its first on.
+/// The directory that `url` names may hold several stores.
+pub(crate) fn is_in_store(url: &str, key: &Key) -> bool {
+    let Some(root) = directory(url) else { return true };
+    let mut folders = Path::new(key.as_str()).ancestors().skip(1);
+    folders.any(|folder| root.join(folder).join(".staging").is_dir())
+}
+
+/// What a sweep would take for content though it lies in no store, if there is something.
+pub(crate) async fn stray(store: &dyn Backend, url: &str) -> Result<Option<Key>, BackendError> {
+    let mut entries = store.list();
+    while let Some(Entry { key, .. }) = entries.try_next().await? {
+        let is_content = place_of(&key).is_some() || origin_of(&key).is_some();
+        if is_content && !is_in_store(url, &key) {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+/// Opens the store that a command is to look into.
+pub(crate) fn existing(url: &str) -> Result<Arc<dyn Backend>, Failure> {
+    expect(url)?;
+    if url.starts_with("memory:") {
+        return Err(Failure::usage(format!("there is no store in {url}"), "a store in memory ends with its program"));
+    }
+    open(url).map_err(|error| {
+        Failure::usage(format!("the store {url} does not open: {}", chain(&*error)), "name it as settings do")
+    })
+}

@@ -137,9 +137,10 @@ fn pattern(text: &str) -> Result<String, String> {
 /// meanwhile. Without --max-age, --quota or --unreferenced, only what was moved aside before is removed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sweep {
-    /// The store: a directory, or s3://bucket/prefix.
-    #[arg(value_name = "STORE")]
-    pub(crate) store: String,
+    /// All stores of the agents' settings, those of single tools too, for what is live in one may be named in another: directories, or
+    /// s3://bucket/prefix. A quota is for each.
+    #[arg(value_name = "STORE", required = true)]
+    pub(crate) stores: Vec<String>,
     /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each; every live one is needed.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) live: Vec<PathBuf>,

@@ -79,20 +79,16 @@ pub(crate) fn expect(url: &str) -> Result<(), Failure> {
     }
 }
 
-/// Whether `key` lies in a store, for all that can be seen: a directory that keeps content has a folder `.staging` from its first on.
-/// The directory that `url` names may hold several stores.
-pub(crate) fn is_in_store(url: &str, key: &Key) -> bool {
-    let Some(root) = directory(url) else { return true };
-    let mut folders = Path::new(key.as_str()).ancestors().skip(1);
-    folders.any(|folder| root.join(folder).join(".staging").is_dir())
+/// Whether `url` may name a store, for all that can be seen: a directory has a folder `.staging` from its first content on.
+pub(crate) fn may_be_store(url: &str) -> bool {
+    directory(url).is_none_or(|root| root.join(".staging").is_dir())
 }
 
-/// What a sweep would take for content though it lies in no store, if there is something.
-pub(crate) async fn stray(store: &dyn Backend, url: &str) -> Result<Option<Key>, BackendError> {
+/// What a sweep would take for content, if there is something.
+pub(crate) async fn content(store: &dyn Backend) -> Result<Option<Key>, BackendError> {
     let mut entries = store.list();
     while let Some(Entry { key, .. }) = entries.try_next().await? {
-        let is_content = place_of(&key).is_some() || origin_of(&key).is_some();
-        if is_content && !is_in_store(url, &key) {
+        if place_of(&key).is_some() || origin_of(&key).is_some() {
             return Ok(Some(key));
         }
     }

@@ -164,19 +164,38 @@ fn a_directory_that_is_no_store_is_not_swept() {
 }
 
 #[test]
-fn stores_are_known_wherever_they_lie_and_also_without_their_staging_folder() {
+fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
     let home = Home::new();
     assert_eq!(run(&["store", "ls", &home.path("store")], "").err, "");
-    // Several stores below one directory.
     fs::create_dir(home.path("all")).unwrap();
     fs::rename(home.path("store"), home.path("all/store")).unwrap();
-    let (all, live) = (home.path("all"), home.path("transcripts"));
-    assert_eq!(run(&["store", "ls", &all], "").err, "");
-    let sweep = ["sweep", &all, "--live", &live, "--unreferenced"];
+    let (all, store, live) = (home.path("all"), home.path("all/store"), home.path("transcripts"));
+    let error = fail(&["sweep", &all, "--live", &live, "--unreferenced", "--is-a-store"], "", 1);
+    assert!(error.contains("all/store/ failed: it is a store of its own"), "{error}");
+    let sweep = ["sweep", &store, "--live", &live, "--unreferenced"];
     assert!(succeed(&sweep, "").contains("to be moved aside           1"));
     fs::remove_dir(home.path("all/store/.staging")).unwrap();
     fail(&sweep, "", 2);
     assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("to be moved aside           1"));
+}
+
+#[test]
+fn what_is_live_in_one_store_is_named_in_another() {
+    let home = Home::new();
+    let (store, greps, live) = (home.path("store"), home.path("greps"), home.path("transcripts"));
+    // Arguments that name what another tool's store holds, and were cleared since.
+    fs::create_dir_all(home.path("store/s1/clear")).unwrap();
+    fs::create_dir_all(home.path("greps/.staging")).unwrap();
+    fs::create_dir_all(home.path("greps/s1/trunc")).unwrap();
+    fs::write(home.path("store/s1/clear/call_9-args"), format!(r#"{{"path":"{greps}/s1/trunc/call_7"}}"#)).unwrap();
+    fs::write(home.path("greps/s1/trunc/call_7"), "hits").unwrap();
+    fs::write(home.path("transcripts/more.md"), format!("{store}/s1/clear/call_9-args")).unwrap();
+    home.age(Path::new(&greps));
+    let policy = ["--live", &live, "--unreferenced"];
+    assert!(succeed(&[&["sweep", &greps][..], &policy].concat(), "").contains("to be moved aside           1"));
+    assert!(succeed(&[&["sweep", &store, &greps][..], &policy].concat(), "").contains("to be moved aside           1"));
+    assert!(succeed(&[&["sweep", &greps, &store][..], &policy, &["--apply"]].concat(), "").contains("live"));
+    assert!(Path::new(&home.path("greps/s1/trunc/call_7")).is_file());
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
     let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
     let mut entries = listed.map_err(|error| failed(&error))?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
-    if !entries.iter().all(|entry| stores::is_in_store(url, &entry.key)) {
+    if !entries.is_empty() && !stores::may_be_store(url) {
         output::note(&format!("{url} may be no store: where there are files, there is no folder `.staging`"));
     }
     let entries: Vec<_> = entries

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use offcut::backend::{BackendError, Key};
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
-use offcut::{TokenCounter, ToolReduction};
+use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
 use crate::failure::{Failure, PARTLY, chain};
 use crate::{args, output, settings, stores, units};
@@ -19,12 +19,18 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     }
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let store = stores::existing(&args.store)?;
-    if !args.is_a_store {
-        refuse_strays(runtime.block_on(stores::stray(&*store, &args.store)), &args.store)?;
-    }
     // The stores are opened without agents' settings: what is set here has no part in a sweep.
-    let builder = ToolReduction::builder().backend(store).root_dir(&*args.root);
+    let mut builder = ToolReduction::builder().root_dir(&*args.root);
+    for (number, url) in args.stores.iter().enumerate() {
+        let store = stores::existing(url)?;
+        if !args.is_a_store && !stores::may_be_store(url) {
+            refuse_content(runtime.block_on(stores::content(&*store)), url)?;
+        }
+        builder = match number {
+            0 => builder.backend(store),
+            _ => builder.tool(format!("of {url}"), ToolPolicy::new().backend(store)),
+        };
+    }
     let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {
         Failure::usage(format!("--root: {}", chain(&error)), "name what the agents' settings name as `root_dir`")
     })?;
@@ -67,13 +73,13 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     Ok(if report.failed.is_empty() && !report.stopped { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
 }
 
-/// Fails where something that was never stored would be swept, or nobody knows.
-fn refuse_strays(stray: Result<Option<Key>, BackendError>, store: &str) -> Result<(), Failure> {
+/// Fails where something that was perhaps never stored would be swept, or nobody knows.
+fn refuse_content(found: Result<Option<Key>, BackendError>, store: &str) -> Result<(), Failure> {
     let unreadable = |error| Failure::new(chain(&error)).hint("nothing was swept: mend that, and sweep again");
-    match stray.map_err(unreadable)? {
+    match found.map_err(unreadable)? {
         None => Ok(()),
         Some(key) => Err(Failure::usage(
-            format!("{store} looks like no store: there is no folder `.staging` where {key} is, which would be swept"),
+            format!("{store} looks like no store: it has no folder `.staging`, and {key}, which would be swept"),
             "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one",
         )),
     }

@@ -21,7 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             show("Source code", &source(), 420);
             show("JSON in one line", &json(), 360);
         }
-        [file, bytes] => show(file, &std::fs::read_to_string(file)?, bytes.parse()?),
+        [file, bytes] => {
+            let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+            show(file, &text, bytes.parse()?);
+        }
         _ => return Err("give a file and a number of bytes, or nothing".into()),
     }
     Ok(())

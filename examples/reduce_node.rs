@@ -167,6 +167,11 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
+            let mut source = error.source();
+            while let Some(cause) = source {
+                eprintln!("because {cause}");
+                source = cause.source();
+            }
             ExitCode::FAILURE
         }
     }

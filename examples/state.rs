@@ -103,7 +103,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             .map(|update| Ok(Step::One(serde_json::from_str(&update)?)))
             .collect::<Result<_, Box<dyn Error>>>()?,
     };
-    let declared = std::fs::read_to_string(path.as_deref().unwrap_or(DECLARED))?;
+    let path = path.as_deref().unwrap_or(DECLARED);
+    let declared = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let mut out = io::stdout().lock();
     let state = play(&declared, steps, &mut out)?;
     writeln!(out, "\nin the end\n{}", serde_json::to_string_pretty(&state)?)?;

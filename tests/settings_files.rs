@@ -117,7 +117,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "[]"
         line 1: settings are a JSON object: begin with `{`
     "{"
-        line 1, `?`: EOF while parsing an object
+        line 1: EOF while parsing an object
     "{} {}"
         line 1: trailing characters
     "{\"tool_config\": {\"grep\": {\"preview\": 5}}}"

@@ -128,7 +128,8 @@ fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
 ) -> Result<T, SettingsError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
-        let field = if path == "." { String::new() } else { path };
+        // A question mark stands for a name that could not be read; what is wrong says which.
+        let field = path.trim_end_matches(['?', '.']).to_owned();
         let (line, problem) = describe(error.inner());
         SettingsError::new(line, field, &problem)
     })

@@ -53,9 +53,12 @@ impl Key {
     #[must_use]
     pub fn names_content(&self, sha256: &[u8; 32]) -> bool {
         let name = self.0.rsplit('/').next().unwrap_or_default();
+        // An id may have a dot of its own.
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let digest = hex(sha256);
-        stem.strip_suffix(&digest).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
+        let ends_in_it =
+            |name: &str| name.strip_suffix(&digest).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'));
+        ends_in_it(name) || ends_in_it(stem)
     }
 
     /// The path, relative to the backend's root.
@@ -137,7 +140,12 @@ mod tests {
     #[test]
     fn keys_that_name_their_content() {
         let empty = Sha256::digest(b"").into();
-        for key in ["trunc/e3b0c44298fc1c14", "a-e3b0c44298fc1c14", "clear/call_1-2-e3b0c44298fc1c14.png"] {
+        for key in [
+            "trunc/e3b0c44298fc1c14",
+            "a-e3b0c44298fc1c14",
+            "clear/call_1-2-e3b0c44298fc1c14.png",
+            "trunc/build.log-e3b0c44298fc1c14",
+        ] {
             assert!(Key::new(key).unwrap().names_content(&empty), "{key}");
         }
         for key in ["xe3b0c44298fc1c14", "e3b0c44298fc1c14/a", "a-e3b0c44298fc1c14-args", "a-e3b0c44298fc1c1"] {

@@ -125,7 +125,9 @@ pub enum BuildError {
         source: Option<KeyError>,
     },
     /// The reader has no name.
-    #[error("`read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool")]
+    #[error(
+        "`read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool"
+    )]
     NamelessReader,
     /// A sentence of hints can't be made from its template.
     #[error("the template `{}.{}` {problem}", .language.name(), .sentence.name())]

@@ -83,6 +83,11 @@ pub(super) fn plan(
     Planner { session, policy, call, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
 }
 
+/// The hints of what is lost already, where everything else passes.
+pub(super) fn lost(session: &Session, policy: &Policy, call: &ToolCall, id: &Id, slots: &[Slot]) -> Vec<Cut> {
+    Planner { session, policy, call, id, interrupted: false, is_several: slots.len() > 1 }.lost(slots).0
+}
+
 struct Planner<'a> {
     session: &'a Session,
     policy: &'a Policy,
@@ -93,16 +98,20 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn plan(&self, slots: &[Slot]) -> Vec<Cut> {
+    /// What is lost, shown as a preview whatever the others are; and the others.
+    fn lost<'s>(&self, slots: &'s [Slot]) -> (Vec<Cut>, Vec<Candidate<'s>>) {
         let mut is_first = true;
         let texts = slots.iter().enumerate().filter_map(|(slot, part)| match part {
             Slot::Text(text) => Some(Candidate { slot, text, is_first: std::mem::take(&mut is_first) }),
             Slot::Part(_) | Slot::Shown => None,
         });
         let (lost, texts): (Vec<_>, Vec<_>) = texts.partition(|candidate| candidate.text.is_lost());
-        // What is lost is shown as a preview whatever the others are.
-        let mut cuts: Vec<Cut> =
-            lost.iter().map(|candidate| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate))).collect();
+        let cut = |candidate: &Candidate<'_>| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate));
+        (lost.iter().map(cut).collect(), texts)
+    }
+
+    fn plan(&self, slots: &[Slot]) -> Vec<Cut> {
+        let (mut cuts, texts) = self.lost(slots);
         cuts.extend(self.cut_texts(&texts, &cuts));
         // Names in the order of the parts: `<id>`, `<id>-2`, …
         cuts.sort_by_key(|cut| cut.slot);

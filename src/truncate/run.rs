@@ -131,16 +131,40 @@ impl Run {
     fn pass_held(&mut self) -> Vec<Chunk> {
         let (shown_slots, shown_bytes) = self.splitter.shown;
         self.decision.bytes = Change::none(self.splitter.passed.bytes + shown_bytes as u64);
+        let mut lost = cut::lost(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots).into_iter();
         let slots = std::mem::take(&mut self.splitter.slots);
         let mut chunks = Vec::new();
         for (index, slot) in slots.into_iter().enumerate() {
+            let shown = if index == shown_slots { shown_bytes } else { 0 };
             match slot {
-                Slot::Text(text) => chunks.extend(passing(text, if index == shown_slots { shown_bytes } else { 0 })),
-                Slot::Part(part) => chunks.push(Chunk::Part(part)),
+                // An earlier failure took it. What is left is to say so.
+                Slot::Text(text) if text.is_lost() => {
+                    let Some(cut) = lost.next() else { continue };
+                    let mut hint = cut.hint(&self.session, &self.call.name, None, false);
+                    hint.placement = self.splitter.placement;
+                    let hint = hint.render();
+                    self.decision.outcome = Outcome::Lost;
+                    self.decision.bytes.before += text.bytes.saturating_sub(shown as u64);
+                    self.decision.bytes.after += (hint.len() - shown) as u64;
+                    chunks.push(if shown > 0 {
+                        Chunk::Bytes(Bytes::from(hint).slice(shown..))
+                    } else {
+                        Chunk::Part(Part::Text(hint))
+                    });
+                }
+                Slot::Text(text) => {
+                    let passing = passing(text, shown);
+                    passing.iter().for_each(|chunk| self.passes_by(chunk));
+                    chunks.extend(passing);
+                }
+                Slot::Part(part) => {
+                    let part = Chunk::Part(part);
+                    self.passes_by(&part);
+                    chunks.push(part);
+                }
                 Slot::Shown => {}
             }
         }
-        chunks.iter().for_each(|chunk| self.passes_by(chunk));
         chunks
     }
 
@@ -150,13 +174,16 @@ impl Run {
             Chunk::Bytes(bytes) => bytes.len() as u64,
             Chunk::Part(part) => text_bytes(part),
         };
-        self.decision.bytes = Change::none(self.decision.bytes.before + bytes);
+        let Change { before, after } = &mut self.decision.bytes;
+        (*before, *after) = (*before + bytes, *after + bytes);
     }
 
     /// The result has ended. What comes back is shown behind the rest.
     pub(super) async fn finish(mut self, interrupted: bool) -> Result<(Vec<Chunk>, Report), Error> {
         if self.passes {
-            self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+            if self.decision.outcome != Outcome::Lost {
+                self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+            }
             self.decision.tokens = None;
             return Ok((Vec::new(), self.report()));
         }
@@ -308,7 +335,11 @@ impl Run {
     /// Takes back into memory what the cut would have stored, to show it instead; `false` if that is too much or is lost.
     async fn take_back(&mut self, cut: &Cut) -> bool {
         let slots = cut.joined.as_ref().map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
-        if self.spill.length() > MAX_TAKEN_BACK {
+        let spilled = slots.iter().map(|slot| match &self.splitter.slots[*slot] {
+            Slot::Text(Text { content: Content::Spilled(_), bytes, .. }) => *bytes,
+            _ => 0,
+        });
+        if spilled.sum::<u64>() > MAX_TAKEN_BACK {
             return false;
         }
         if self.restore(slots.clone()).await.is_err() {
@@ -359,7 +390,15 @@ impl Run {
         let mut tokens_after = self.splitter.passed.tokens;
         let mut chunks = Vec::new();
         for (index, slot) in slots.into_iter().enumerate() {
+            let shown = if index == shown_slots { shown_bytes } else { 0 };
             let part = match slot {
+                // Taken back from the store that failed: it goes on as it came.
+                Slot::Text(text) if text.comes_in_chunks && !text.is_utf8() => {
+                    tokens_after += splitter::size(&self.session, self.policy.limit, &text).tokens;
+                    self.decision.bytes.after += text.bytes;
+                    chunks.extend(passing(text, shown));
+                    continue;
+                }
                 Slot::Text(text) => text.into_part(),
                 Slot::Part(part) => part,
                 Slot::Shown => continue,
@@ -368,9 +407,7 @@ impl Run {
             self.decision.bytes.after += size.bytes;
             tokens_after += size.tokens;
             match part {
-                Part::Text(text) if index == shown_slots && shown_bytes > 0 => {
-                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown_bytes..)));
-                }
+                Part::Text(text) if shown > 0 => chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..))),
                 part => chunks.push(Chunk::Part(part)),
             }
         }
@@ -386,7 +423,25 @@ fn passing(text: Text, shown: usize) -> Vec<Chunk> {
     if !text.comes_in_chunks {
         return vec![Chunk::Part(text.into_part())];
     }
-    let seen = text.shown().map(|seen| Bytes::copy_from_slice(&seen.as_bytes()[shown..]));
-    let begun = Bytes::copy_from_slice(text.begun());
-    seen.into_iter().chain([begun]).filter(|bytes| !bytes.is_empty()).map(Chunk::Bytes).collect()
+    let Content::Memory(bytes) = text.content else { return Vec::new() };
+    let from = behind(&bytes, shown);
+    let rest = Bytes::from(bytes).slice(from..);
+    if rest.is_empty() { Vec::new() } else { vec![Chunk::Bytes(rest)] }
+}
+
+/// Where in `bytes` what comes behind the first `shown` bytes of what is shown of them begins: what is no UTF-8 is shown as
+/// replacement characters.
+fn behind(bytes: &[u8], shown: usize) -> usize {
+    let (mut at, mut seen) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid().len();
+        if seen + valid >= shown {
+            return at + (shown - seen);
+        }
+        (at, seen) = (at + valid, seen + valid);
+        if !chunk.invalid().is_empty() {
+            (at, seen) = (at + chunk.invalid().len(), seen + char::REPLACEMENT_CHARACTER.len_utf8());
+        }
+    }
+    at
 }

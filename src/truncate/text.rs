@@ -101,11 +101,6 @@ impl Text {
         }
     }
 
-    /// The beginning of a character that has not come whole yet.
-    pub(super) fn begun(&self) -> &[u8] {
-        &self.decoder.begun
-    }
-
     /// The part that it was.
     pub(super) fn into_part(self) -> Part {
         let shown = self.shown().unwrap_or_default().into_owned();

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use offcut::backend::ErrorKind;
 use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
@@ -167,6 +167,69 @@ async fn l1_what_only_the_writer_has_is_asked_for_again() {
 
 fn link() -> Chunk {
     Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() })
+}
+
+#[tokio::test]
+async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
+    let (first, second) = (lines(300), lines(301));
+    for way in Way::BOTH {
+        let store = Rigged::new();
+        store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
+        // Eight for the first text, which can't be had back. What fails next is the second text's first chunk.
+        for read in 1..=8 {
+            store.store.fault_on_read(read, Fault::Fail(ErrorKind::Denied));
+        }
+        store.store.fault_on_chunk(spilled(&first, SIZE) + 1, Fault::Fail(ErrorKind::Full));
+        store.store.fault_on_chunk(3, Fault::Fail(ErrorKind::Full));
+        let all = chunks(&first, SIZE).into_iter().chain([link()]).chain(chunks(&second, SIZE));
+        let shown =
+            way.go(&reduction(&store, OnOffloadError::KeepOriginal), &call("a", "f"), output(all.collect())).await;
+        let [Part::Text(lost), Part::Link { .. }, Part::Text(kept)] = &shown.parts[..] else {
+            panic!("{way:?}: {:?}", shown.parts)
+        };
+        let hint = Hint::parse(lost).unwrap_or_else(|| panic!("{way:?}: no hint: {lost}"));
+        assert_eq!((hint.location, hint.bytes), (None, first.len() as u64), "{way:?}");
+        assert_eq!(*kept, second, "{way:?}");
+        let decision = &shown.report.as_ref().unwrap().decisions[0];
+        assert_eq!(decision.outcome, Outcome::Lost, "{way:?}");
+        assert_eq!(decision.bytes.before, (first.len() + second.len()) as u64, "{way:?}");
+        assert_eq!(decision.bytes.after, (lost.len() + kept.len()) as u64, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn t12_a_short_text_is_kept_however_long_another_is() {
+    let (short, long) = ("short ".repeat(160), "x".repeat(17 << 20));
+    let store = Rigged::new();
+    // The short one is put, the long one is named.
+    store.store.fault_on_write(1, Fault::Fail(ErrorKind::Unavailable));
+    let came = vec![Chunk::Part(Part::Text(short.clone())), Chunk::Bytes(long.into())];
+    let shown = Way::Read.go(&reduction(&store, OnOffloadError::KeepOriginal), &call("a", "f"), output(came)).await;
+    assert_eq!(shown.parts[0], Part::Text(short));
+    let Part::Text(hint) = &shown.parts[1] else { panic!("no text") };
+    assert!(Hint::parse(hint).unwrap().location.is_some());
+    assert_eq!(stored(&store).await.len(), 1);
+}
+
+#[tokio::test]
+async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
+    let content = b"caf\xe9 au lait\n".repeat(300);
+    for (at, fault, store) in places(4) {
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+        let mut shown = reduction.truncate_stream(&call("a", "f"), output(chunks(&content, SIZE)));
+        let mut came = Vec::new();
+        while let Some(chunk) = shown.next().await {
+            if let Chunk::Bytes(bytes) = chunk.unwrap() {
+                came.extend_from_slice(&bytes);
+            }
+        }
+        let outcome = shown.report().unwrap().decisions[0].outcome;
+        assert_eq!(outcome, Outcome::Kept(Reason::StoreFailed), "{at:?} {fault:?}");
+        // The head was shown with replacement characters before anybody knew.
+        let head = String::from_utf8_lossy(&content[..PREVIEW]).len();
+        assert!(came.len() >= content.len() && came.len() <= content.len() + head, "{at:?} {fault:?}: {}", came.len());
+        assert!(came.ends_with(&content[PREVIEW..]), "{at:?} {fault:?}");
+    }
 }
 
 /// A long text, then many short ones behind it, all of which have left memory when the store fails.

@@ -212,6 +212,8 @@ struct Ready {
     replacement: Arc<Put>,
     /// Whether the ledger has it already.
     is_repeat: bool,
+    /// The decision without which this is not done, nor that without this.
+    with: Option<usize>,
 }
 
 /// Takes the oldest until the target is reached, and says whether that is worth a pass.

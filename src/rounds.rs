@@ -133,7 +133,13 @@ pub(crate) fn rounds_of(conversation: &dyn Conversation, slots: &[(usize, usize)
         conversation.visit(message, &mut |piece| {
             turns.see(message, piece);
             match piece {
-                Piece::Role(new) => (role, is_result) = (new, false),
+                Piece::Role(new) => {
+                    (role, is_result) = (new, false);
+                    // An item of the turn that shows nothing, such as encrypted reasoning, goes with it all the same.
+                    if new == Role::Assistant {
+                        of.insert(rounds.get(&turns.begun).copied());
+                    }
+                }
                 Piece::Result(_) => is_result = true,
                 Piece::Call(_) | Piece::Content(_) if is_result => {}
                 Piece::Call(_) | Piece::Content(_) => {

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex};
 use common::{builder, call, clear, content, lines, memory, outcomes, round, stored, text, tokens};
 use futures_util::{StreamExt, stream};
 use offcut::backend::{ErrorKind, Memory};
-use offcut::format::{Message, Messages, Plain, Rewriting};
+use offcut::format::{Message, Messages, Plain, Responses, Rewriting};
 use offcut::handler::{ClearHandler, Detail, Handled, HandlerError, Replacement, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{BeforeModel, Builder, Chunk, Error, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy};
+use serde_json::{Value, json};
 
 type Wish = Result<Handled, HandlerError>;
 
@@ -371,6 +372,53 @@ async fn c14_a_handler_decides_about_old_results_and_is_not_asked_about_its_own_
     assert_eq!(messages[1], after[1], "L4");
     assert_eq!(asked.load(Ordering::Relaxed), asked_once + 1, "about the new one alone");
     assert_eq!(store.len(), 2);
+}
+
+#[tokio::test]
+async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
+    let item = |n: usize| {
+        [
+            json!({"type": "reasoning", "id": format!("rs_{n}"), "summary": [], "encrypted_content": "gAAA"}),
+            json!({"type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}"}),
+            json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": lines(99)}),
+        ]
+    };
+    let mut messages = vec![json!({"role": "user", "content": "go"})];
+    messages.extend((0..3).flat_map(item));
+    let (originals, seen) = (messages.clone(), Mutex::new(Vec::new()));
+    let reduction = small(&memory()).build().unwrap();
+    let mut conversation = Rewriting::new(&Responses, &mut messages, |round: &[Value]| {
+        seen.lock().unwrap().push(round.to_vec());
+        Ok(Some(vec![json!({"type": "message", "role": "assistant", "content": "looked"})]))
+    });
+    reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
+    drop(conversation);
+    assert_eq!(seen.into_inner().unwrap(), [originals[1..4].to_vec(), originals[4..7].to_vec()]);
+    assert!(!json!(messages[..3]).to_string().contains("rs_"), "{messages:?}");
+    assert_eq!(messages[3..], originals[7..]);
+}
+
+#[tokio::test]
+async fn c14_what_was_changed_meanwhile_keeps_both() {
+    let shorten = |_: Detail| Ok(Handled::Replace(Replacement::losing("done").arguments("{}")));
+    let history = || {
+        let mut messages = old(lines(99));
+        if let Message::Assistant { calls, .. } = &mut messages[0] {
+            calls[0].arguments = format!(r#"{{"long":"{}"}}"#, "x".repeat(200));
+        }
+        messages
+    };
+    let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
+    let mut messages = history();
+    let committed = reduction.plan(&Messages::new(&Plain, &mut messages)).commit().await.unwrap();
+    if let Message::Tool { content, .. } = &mut messages[1] {
+        *content = vec!["edited".into()];
+    }
+    let edited = messages.clone();
+    let report = committed.apply(&mut Messages::new(&Plain, &mut messages));
+    assert_eq!(messages, edited);
+    let kept = |decision: &&offcut::report::Decision| decision.outcome == Outcome::Kept(Reason::ChangedMeanwhile);
+    assert_eq!(report.decisions.iter().filter(kept).count(), 2);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Changing the messages, once all is stored.
 
+use std::collections::HashSet;
+
 use super::ledger::{Put, lock, print_of_call, print_of_result};
 use super::{Committed, Place, Ready};
 use crate::fingerprint::Fingerprint;
@@ -21,8 +23,11 @@ impl Committed {
     pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
         let Self { session, ledger, ready, unverified, anchor, mut report } = self;
         let mut ledger = lock(&ledger);
-        for Ready { decision, place, original, replacement, is_repeat } in ready {
-            if fingerprint_at(session.meter(), conversation, place) != Some(original.print) {
+        let has_changed =
+            |ready: &&Ready| fingerprint_at(session.meter(), conversation, ready.place) != Some(ready.original.print);
+        let changed: HashSet<usize> = ready.iter().filter(has_changed).map(|ready| ready.decision).collect();
+        for Ready { decision, place, original, replacement, is_repeat, with } in ready {
+            if changed.contains(&decision) || with.is_some_and(|with| changed.contains(&with)) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
                 continue;
             }

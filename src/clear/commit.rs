@@ -71,6 +71,8 @@ impl Plan {
             let Stored { index, decision, arguments, ready: stored } = outcome?;
             // What was said of the arguments holds only if they are replaced.
             if let Some(at) = arguments {
+                let (at, arguments) = at;
+                report.decisions[at] = arguments;
                 match decision.outcome {
                     Outcome::Kept(reason) => report.decisions[at].keep(reason),
                     outcome => report.decisions[at].outcome = outcome,
@@ -125,7 +127,7 @@ impl Edit {
         let Self { decision: index, place, original, action } = self;
         match action {
             Action::Repeat(replacement) => {
-                ready.push(Ready { decision: index, place, original, replacement, is_repeat: true });
+                ready.push(Ready { decision: index, place, original, replacement, is_repeat: true, with: None });
                 None
             }
             Action::Hints(decision, lines) => {
@@ -191,8 +193,8 @@ async fn compare_lines(
 struct Stored {
     index: usize,
     decision: Decision,
-    /// The index of the decision about the arguments that go with it.
-    arguments: Option<usize>,
+    /// The decision about the arguments that go with it, and its index.
+    arguments: Option<(usize, Decision)>,
     /// Empty if the slot stays as it is.
     ready: Vec<Ready>,
 }
@@ -203,10 +205,11 @@ async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Resu
     let ready = match content {
         Content::Lines(lines) => store_lines(session, outages, place, lines, &mut decision).await.map(|replacement| {
             let replacement = Arc::new(replacement);
-            vec![Ready { decision: index, place, original, replacement, is_repeat: false }]
+            vec![Ready { decision: index, place, original, replacement, is_repeat: false, with: None }]
         }),
         Content::Given(given) => {
-            arguments = given.arguments.as_ref().map(|arguments| arguments.index);
+            // In the report it may have been kept: fewer were expected to go.
+            arguments = given.arguments.as_ref().map(|arguments| (arguments.index, arguments.decision.clone()));
             given.save(session, outages, index, &mut decision, place, original).await
         }
     };

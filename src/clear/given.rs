@@ -141,10 +141,12 @@ impl Given {
         decision.resize(session.meter(), &parts);
         decision.locations.extend(location);
         let result = Arc::new(Put::Parts(parts));
-        let mut ready = vec![Ready { decision: index, place, original, replacement: result, is_repeat: false }];
+        let with = self.arguments.as_ref().map(|arguments| arguments.index);
+        let mut ready = vec![Ready { decision: index, place, original, replacement: result, is_repeat: false, with }];
         ready.extend(self.arguments.map(|arguments| {
-            let GivenArguments { index, place, original, text, .. } = *arguments;
-            Ready { decision: index, place, original, replacement: Arc::new(Put::Arguments(text)), is_repeat: false }
+            let GivenArguments { index: decision, place, original, text, .. } = *arguments;
+            let replacement = Arc::new(Put::Arguments(text));
+            Ready { decision, place, original, replacement, is_repeat: false, with: Some(index) }
         }));
         Ok(ready)
     }

@@ -168,8 +168,14 @@ impl<'a> Planner<'a> {
                 self.push_repeat(result_decision(&all.outline, slot, known), place, known, replacement);
             }
         }
-        for (call, known) in all.outline.calls.iter().zip(&all.calls) {
-            if let Some(replacement) = known.original.replacement.clone() {
+        // Ids come again, and a call with them that was just made.
+        let slots = all.outline.slots.iter().filter(|slot| all.outline.age(slot, 0) != Age::Unanswered);
+        let answered: HashSet<usize> = slots.filter_map(|slot| slot.call).collect();
+        for (at, (call, known)) in all.outline.calls.iter().zip(&all.calls).enumerate() {
+            if let Some(replacement) = known.original.replacement.clone()
+                && answered.contains(&at)
+                && !call.is.is_signed
+            {
                 let place = Place::Arguments { message: call.message, call: call.call };
                 self.push_repeat(call_decision(call, known), place, known, replacement);
             }

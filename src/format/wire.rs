@@ -157,7 +157,15 @@ pub struct UnknownWireFormat;
 fn detect(messages: &[Value]) -> Option<WireFormat> {
     let is_text =
         |message: &Value| message.get("role").is_some() && message.get("content").is_some_and(Value::is_string);
-    messages.iter().find_map(only_format).or_else(|| messages.iter().any(is_text).then_some(WireFormat::OpenAiChat))
+    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then say so elsewhere.
+    let is_list = |message: &Value| {
+        let parts = message.get("content").and_then(Value::as_array);
+        text_of(message, "role") == "assistant"
+            && parts.is_some_and(|parts| parts.iter().any(|part| text_of(part, "type") == "text"))
+    };
+    let any = |is: &dyn Fn(&Value) -> bool, format| messages.iter().any(is).then_some(format);
+    let certain = messages.iter().find_map(only_format);
+    certain.or_else(|| any(&is_list, WireFormat::Anthropic)).or_else(|| any(&is_text, WireFormat::OpenAiChat))
 }
 
 /// The one format that a message can be of, if there is just one.
@@ -187,8 +195,6 @@ fn only_format(message: &Value) -> Option<WireFormat> {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" | "image" | "document" => {
             Some(WireFormat::Anthropic)
         }
-        // A list of texts is what Anthropic's clients write. OpenAI's do too, but not for an assistant.
-        "text" if text_of(message, "role") == "assistant" => Some(WireFormat::Anthropic),
         _ => None,
     })
 }
@@ -211,6 +217,14 @@ mod tests {
             (WireFormat::Responses, json!([{"role": "user", "content": [{"type": "input_text", "text": "go"}]}])),
             (WireFormat::Anthropic, json!([text, {"role": "user", "content": [{"type": "tool_result"}]}])),
             (WireFormat::Anthropic, json!([text, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}])),
+            (
+                WireFormat::OpenAiChat,
+                json!([
+                    text,
+                    {"role": "assistant", "content": [{"type": "text", "text": "x"}]},
+                    {"role": "assistant", "tool_calls": []},
+                ]),
+            ),
             (WireFormat::Gemini, json!([{"parts": [{"text": "go"}]}])),
         ] {
             assert_eq!(WireFormat::detect(&messages), Some(expected), "{messages}");

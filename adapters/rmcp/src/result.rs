@@ -1,5 +1,7 @@
 //! What becomes of a tool's result.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::vec::IntoIter;
 
 use base64::Engine;
@@ -24,9 +26,18 @@ pub(crate) async fn reduce(
 
 /// What stays of a result while its texts are looked at.
 struct Taken {
-    /// The blocks that held the texts, with the texts' lengths, in order.
-    shells: Vec<(ContentBlock, usize)>,
+    /// The blocks that held the texts, in order.
+    shells: Vec<Shell>,
     structured: Structured,
+}
+
+/// A block without its text.
+struct Shell {
+    block: ContentBlock,
+    /// The text's.
+    length: usize,
+    /// What tells the text from others.
+    print: u64,
 }
 
 /// Content is structured so that programs can read it; servers say the same once more as text, for those that can't.
@@ -44,7 +55,7 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
     for mut block in content {
         match text_of(&mut block).map(std::mem::take) {
             Some(text) => {
-                taken.shells.push((block, text.len()));
+                taken.shells.push(Shell { block, length: text.len(), print: print(&text) });
                 parts.push(Part::Text(text));
             }
             // Passed on as it is: its own JSON, which `written` reads again.
@@ -82,10 +93,10 @@ impl Taken {
             match part {
                 Part::Text(text) => {
                     let shell = if are_joined { None } else { shells.next() };
-                    let is_changed = shell.as_ref().is_none_or(|(_, length)| *length != text.len());
+                    let is_changed = shell.as_ref().is_none_or(|shell| shell.print != print(&text));
                     twin.take_if(|(text, _)| is_changed && (are_joined || *text == seen));
                     seen += 1;
-                    content.push(fill(shell.map(|(shell, _)| shell), text, is_changed));
+                    content.push(fill(shell.map(|shell| shell.block), text, is_changed));
                 }
                 Part::Json(value) => document = Some(value),
                 part => content.push(written(part)),
@@ -94,6 +105,13 @@ impl Taken {
         content.extend(left_out(shells));
         (content, document.or(twin.map(|(_, value)| value)))
     }
+}
+
+/// A handler may have changed a text and not its length.
+fn print(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `part` as a block of its own.
@@ -141,8 +159,8 @@ fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentB
 }
 
 /// Links to the resources whose texts have become one with others.
-fn left_out(shells: IntoIter<(ContentBlock, usize)>) -> impl Iterator<Item = ContentBlock> {
-    shells.filter_map(|(shell, length)| match shell {
+fn left_out(shells: IntoIter<Shell>) -> impl Iterator<Item = ContentBlock> {
+    shells.filter_map(|Shell { block, length, .. }| match block {
         ContentBlock::Resource(EmbeddedResource {
             resource: ResourceContents::TextResourceContents { uri, mime_type, meta, .. },
             annotations,

@@ -16,8 +16,6 @@ pub(super) struct Root {
     // Before `temporary`: Windows does not remove a directory that is open.
     dir: Dir,
     prefix: String,
-    /// The directories in which `open` made others: without a sync of these, a new store is lost with the power.
-    parents: Vec<PathBuf>,
     temporary: Option<TempDir>,
 }
 
@@ -36,13 +34,20 @@ impl Root {
         let failed = |source| failed(source, Doing::Open, &place);
         // Absolute at once: the process may change its directory later.
         let path = std::path::absolute(path).map_err(failed)?;
-        let parents =
+        // The directories in which others are made: without a sync of these, a new store is lost with the power.
+        let parents: Vec<PathBuf> =
             path.ancestors().take_while(|dir| !dir.exists()).filter_map(Path::parent).map(Into::into).collect();
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path).map_err(failed)?;
+        // By who made them: another handle does not know that they are new.
+        if cfg!(unix) {
+            for parent in &parents {
+                std::fs::File::open(parent).and_then(|parent| sync(&parent)).map_err(failed)?;
+            }
+        }
         let path = path.canonicalize().map_err(failed)?;
         let prefix = path.to_str().filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
             let why =
@@ -50,7 +55,7 @@ impl Root {
             BackendError::new(ErrorKind::Other, format!("opening the store in {place} failed: {why}"))
         })?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(failed)?;
-        Ok(Self { dir, prefix: ending_in_slash(portable(prefix)), parents, temporary: None })
+        Ok(Self { dir, prefix: ending_in_slash(portable(prefix)), temporary: None })
     }
 
     pub(super) fn temporary() -> Result<Self, BackendError> {
@@ -189,9 +194,6 @@ impl Root {
                 sync(&self.dir.open(&key[..end])?.into_std())?;
             }
             sync(&self.dir.open(".")?.into_std())?;
-            for parent in &self.parents {
-                sync(&std::fs::File::open(parent)?)?;
-            }
         }
         Ok(())
     }

@@ -622,7 +622,7 @@ async fn r4_patterns_that_can_not_be_used_say_why() {
     error: unclosed group
 
     a{99999999}
-    `pattern` is no regular expression that can be used here: Compiled regex exceeds size limit of 1048576 bytes.
+    `pattern` is no regular expression that can be used here: Compiled regex exceeds size limit of 262144 bytes.
 
     (?=look)
     `pattern` is no regular expression that can be used here: regex parse error:

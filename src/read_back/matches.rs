@@ -1,12 +1,22 @@
 //! The lines of stored content that match a pattern.
 
+use std::time::{Duration, Instant};
+
 use regex::bytes::Regex;
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
-/// Longer lines are searched in windows of so many bytes: memory stays bounded, and a match across two windows is not found.
-const MAX_LINE: usize = 1 << 20;
+/// Longer lines are searched in windows of so many bytes: memory stays bounded.
+const MAX_LINE: usize = 64 << 10;
+/// So much of a window is searched with the next one again: a match across two windows is found if it is no longer.
+const OVERLAP: usize = 1 << 10;
+/// A pattern is given so much time, and more as long as it searches so many bytes a second: time is linear in the text, but also in
+/// the pattern, which a model wrote.
+const PATIENCE: Duration = Duration::from_secs(2);
+const AT_LEAST_A_SECOND: u64 = 1 << 20;
+/// The clock is read after so many bytes.
+const CLOCK_EVERY: u64 = 16 << 10;
 /// What is shown of a long line, in bytes, around its first match.
 const EXCERPT: usize = 400;
 /// What a row has beside the line, in bytes: its number, a colon, two cuts and a line feed.
@@ -29,6 +39,9 @@ pub(super) struct Finder {
     count: u64,
     /// The first line that matches and is not shown.
     next: Option<u64>,
+    searched: u64,
+    spent: Duration,
+    is_too_costly: bool,
 }
 
 impl Finder {
@@ -44,33 +57,51 @@ impl Finder {
             shown: String::new(),
             count: 0,
             next: None,
+            searched: 0,
+            spent: Duration::ZERO,
+            is_too_costly: false,
         }
+    }
+
+    /// Whether the search was given up.
+    pub(super) fn is_too_costly(&self) -> bool {
+        self.is_too_costly
     }
 
     /// Takes the next block, and says whether it needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
-        for piece in block.split_inclusive(|byte| *byte == b'\n') {
+        let (begun, mut looked_at) = (Instant::now(), self.searched);
+        for piece in block.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(MAX_LINE - OVERLAP)) {
             self.pending.extend_from_slice(piece);
             let ends = piece.ends_with(b"\n");
             if ends || self.pending.len() >= MAX_LINE {
                 self.search(ends);
             }
-            if self.next.is_some() {
+            if self.searched - looked_at >= CLOCK_EVERY {
+                looked_at = self.searched;
+                self.is_too_costly = is_too_costly(self.spent + begun.elapsed(), self.searched);
+            }
+            if self.next.is_some() || self.is_too_costly {
                 return false;
             }
         }
+        self.spent += begun.elapsed();
         true
     }
 
     fn search(&mut self, ends: bool) {
         let pending = std::mem::take(&mut self.pending);
         let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
-        if self.line >= self.from
-            && !self.found_in_line
-            && let Some(found) = self.pattern.find(line)
-        {
-            self.found_in_line = true;
-            self.show(line, found.start());
+        if self.line >= self.from && !self.found_in_line {
+            self.searched += line.len() as u64;
+            match self.pattern.find(line) {
+                Some(found) => {
+                    self.found_in_line = true;
+                    self.show(line, found.start());
+                }
+                None if !ends => self.pending.extend_from_slice(&line[line.len().saturating_sub(OVERLAP)..]),
+                None => {}
+            }
         }
         if ends {
             self.line += 1;
@@ -101,6 +132,10 @@ impl Finder {
         hint.preview = self.shown;
         hint
     }
+}
+
+fn is_too_costly(spent: Duration, searched: u64) -> bool {
+    spent > PATIENCE && (searched as f64) < spent.as_secs_f64() * AT_LEAST_A_SECOND as f64
 }
 
 /// What is shown of a line: all of it, or `width` bytes around byte `at`.
@@ -181,6 +216,27 @@ mod tests {
         let hint = find(line.as_bytes(), "needle", 1, None, 1_000);
         assert!(hint.preview.contains("needle") && hint.preview.len() < 420, "{}", hint.preview.len());
         assert!(is_genuine(&hint, line.as_bytes(), &Prose::of(Language::English)));
+    }
+
+    #[test]
+    fn r4_a_match_is_found_wherever_windows_end() {
+        for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
+            let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
+            let mut finder = Finder::new(Regex::new("needle").unwrap(), 1, None, 1_000);
+            line.as_bytes().chunks(100_000).for_each(|block| drop(finder.push(block)));
+            assert_eq!(finder.count, 1, "{at}");
+        }
+    }
+
+    #[test]
+    fn r4_a_pattern_may_be_slow_for_a_while() {
+        let seconds = Duration::from_secs;
+        assert!(!is_too_costly(seconds(2), 1), "patience");
+        assert!(is_too_costly(seconds(3), 1 << 20));
+        assert!(!is_too_costly(seconds(3), 3 << 20), "much text takes long");
+        let mut finder = Finder::new(Regex::new("x").unwrap(), 1, None, 1_000);
+        finder.spent = seconds(60);
+        assert!(!finder.push(&vec![b'y'; 4 * MAX_LINE]) && finder.is_too_costly());
     }
 
     #[test]

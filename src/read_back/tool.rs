@@ -15,7 +15,7 @@ use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
 
 /// A compiled pattern takes at most so many bytes.
-const MAX_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 256 << 10;
 
 /// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a time.
 ///
@@ -198,7 +198,13 @@ async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadR
     };
     let room = room.saturating_sub(overhead(&stored.location, session.prose())).max(MIN_PAGE);
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
-    Ok(stored.scan(|bytes, _| finder.push(bytes)).await.map(|total| {
+    let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
+    if finder.is_too_costly() {
+        return Err(ToolError::new(
+            "`pattern` takes too long to search for: make it simpler, without counts such as `{100}`, or leave it away",
+        ));
+    }
+    Ok(scanned.map(|total| {
         let hint = finder.finish(total, stored.location.clone(), session.prose());
         ToolOutput::from(hint.render())
     }))

@@ -392,7 +392,6 @@ async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
         Ok(Some(vec![json!({"type": "message", "role": "assistant", "content": "looked"})]))
     });
     reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
-    drop(conversation);
     assert_eq!(seen.into_inner().unwrap(), [originals[1..4].to_vec(), originals[4..7].to_vec()]);
     assert!(!json!(messages[..3]).to_string().contains("rs_"), "{messages:?}");
     assert_eq!(messages[3..], originals[7..]);

@@ -153,8 +153,10 @@ impl Run {
                     });
                 }
                 Slot::Text(text) => {
+                    let longer = if text.is_utf8() { 0 } else { grows_by(&text, shown) };
                     let passing = passing(text, shown);
                     passing.iter().for_each(|chunk| self.passes_by(chunk));
+                    self.decision.bytes.after += longer;
                     chunks.extend(passing);
                 }
                 Slot::Part(part) => {
@@ -394,8 +396,10 @@ impl Run {
             let part = match slot {
                 // Taken back from the store that failed: it goes on as it came.
                 Slot::Text(text) if text.comes_in_chunks && !text.is_utf8() => {
-                    tokens_after += splitter::size(&self.session, self.policy.limit, &text).tokens;
-                    self.decision.bytes.after += text.bytes;
+                    let size = splitter::size(&self.session, self.policy.limit, &text);
+                    tokens_after += size.tokens;
+                    // As it is shown in the end.
+                    self.decision.bytes.after += text.shown().map_or(text.bytes, |text| text.len() as u64);
                     chunks.extend(passing(text, shown));
                     continue;
                 }
@@ -427,6 +431,13 @@ fn passing(text: Text, shown: usize) -> Vec<Chunk> {
     let from = behind(&bytes, shown);
     let rest = Bytes::from(bytes).slice(from..);
     if rest.is_empty() { Vec::new() } else { vec![Chunk::Bytes(rest)] }
+}
+
+/// By how much longer the rest of a text is with replacement characters for what is no UTF-8.
+fn grows_by(text: &Text, shown: usize) -> u64 {
+    let (Content::Memory(bytes), Some(whole)) = (&text.content, text.shown()) else { return 0 };
+    let rest = bytes.len() - behind(bytes, shown);
+    (whole.len() - shown).saturating_sub(rest) as u64
 }
 
 /// Where in `bytes` what comes behind the first `shown` bytes of what is shown of them begins: what is no UTF-8 is shown as

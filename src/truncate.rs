@@ -6,6 +6,7 @@
 mod cut;
 mod file_read;
 mod handled;
+mod passing;
 mod run;
 mod save;
 mod spill;

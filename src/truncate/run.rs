@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::cut::{self, Cut, Joined};
 use super::nothing_done;
+use super::passing::{grows_by, passing};
 use super::save::{Place, Saved};
 use super::spill::{Source, Spill, not_there};
 use super::splitter::{self, Slot, Splitter, part_size, text_bytes};
@@ -420,39 +421,4 @@ impl Run {
         }
         chunks
     }
-}
-
-/// A text as it came, without the first bytes of what is shown of it. It may go on.
-fn passing(text: Text, shown: usize) -> Vec<Chunk> {
-    if !text.comes_in_chunks {
-        return vec![Chunk::Part(text.into_part())];
-    }
-    let Content::Memory(bytes) = text.content else { return Vec::new() };
-    let from = behind(&bytes, shown);
-    let rest = Bytes::from(bytes).slice(from..);
-    if rest.is_empty() { Vec::new() } else { vec![Chunk::Bytes(rest)] }
-}
-
-/// By how much longer the rest of a text is with replacement characters for what is no UTF-8.
-fn grows_by(text: &Text, shown: usize) -> u64 {
-    let (Content::Memory(bytes), Some(whole)) = (&text.content, text.shown()) else { return 0 };
-    let rest = bytes.len() - behind(bytes, shown);
-    (whole.len() - shown).saturating_sub(rest) as u64
-}
-
-/// Where in `bytes` what comes behind the first `shown` bytes of what is shown of them begins: what is no UTF-8 is shown as
-/// replacement characters.
-fn behind(bytes: &[u8], shown: usize) -> usize {
-    let (mut at, mut seen) = (0, 0);
-    for chunk in bytes.utf8_chunks() {
-        let valid = chunk.valid().len();
-        if seen + valid >= shown {
-            return at + (shown - seen);
-        }
-        (at, seen) = (at + valid, seen + valid);
-        if !chunk.invalid().is_empty() {
-            (at, seen) = (at + chunk.invalid().len(), seen + char::REPLACEMENT_CHARACTER.len_utf8());
-        }
-    }
-    at
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use offcut::ReadFileTool;
 use offcut::format::WireFormat;
 use offcut::hint::Position;
 use regex::bytes::RegexBuilder;
@@ -127,7 +128,7 @@ fn offset(text: &str) -> Result<String, String> {
 
 fn pattern(text: &str) -> Result<String, String> {
     // As the reader compiles it.
-    RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| error.to_string())?;
+    RegexBuilder::new(text).size_limit(ReadFileTool::MAX_PATTERN).build().map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
 

@@ -205,6 +205,7 @@ fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
         ("--offset", "1+"),
         ("--pattern", "["),
         ("--pattern", "(\\w{1000}){1000}"),
+        ("--pattern", "\\w{3,20}"),
     ] {
         let ran = run(&[&read[..], &[name, wrong]].concat(), "");
         assert_eq!((ran.code, &*ran.out), (2, ""), "{name} {wrong}: {}", ran.err);

@@ -70,8 +70,7 @@ impl Plan {
         for outcome in stored {
             let Stored { index, decision, arguments, ready: stored } = outcome?;
             // What was said of the arguments holds only if they are replaced.
-            if let Some(at) = arguments {
-                let (at, arguments) = at;
+            if let Some((at, arguments)) = arguments {
                 report.decisions[at] = arguments;
                 match decision.outcome {
                     Outcome::Kept(reason) => report.decisions[at].keep(reason),

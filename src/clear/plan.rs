@@ -170,10 +170,11 @@ impl<'a> Planner<'a> {
         }
         // Ids come again, and a call with them that was just made.
         let slots = all.outline.slots.iter().filter(|slot| all.outline.age(slot, 0) != Age::Unanswered);
-        let answered: HashSet<usize> = slots.filter_map(|slot| slot.call).collect();
+        let mut answered = vec![false; all.calls.len()];
+        slots.filter_map(|slot| slot.call).for_each(|call| answered[call] = true);
         for (at, (call, known)) in all.outline.calls.iter().zip(&all.calls).enumerate() {
             if let Some(replacement) = known.original.replacement.clone()
-                && answered.contains(&at)
+                && answered[at]
                 && !call.is.is_signed
             {
                 let place = Place::Arguments { message: call.message, call: call.call };

@@ -14,9 +14,6 @@ use crate::session::Session;
 use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
 
-/// A compiled pattern takes at most so many bytes.
-const MAX_PATTERN: usize = 256 << 10;
-
 /// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a time.
 ///
 /// It reads only what its own reduction stored, in its own session. What it returns is always under the truncation limit, so it
@@ -27,6 +24,9 @@ pub struct ReadFileTool {
 }
 
 impl ReadFileTool {
+    /// A compiled `pattern` takes at most so many bytes.
+    pub const MAX_PATTERN: usize = 256 << 10;
+
     pub(crate) fn new(session: Session) -> Self {
         Self { session }
     }
@@ -187,7 +187,7 @@ async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
 }
 
 async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadRequest, room: usize) -> Answer {
-    let pattern = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build().map_err(|error| {
+    let pattern = RegexBuilder::new(pattern).size_limit(ReadFileTool::MAX_PATTERN).build().map_err(|error| {
         ToolError::new(format!("`pattern` is no regular expression that can be used here: {error}"))
     })?;
     let from = match request.offset {

@@ -53,7 +53,8 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 ///
 /// - The order stays, new messages go last, and messages that the update does not name are as they were.
 /// - After an error, an unknown removal included, the update has had no effect.
-/// - Assigned ids depend on the list and the update alone, and no message has one that the list knows.
+/// - Assigned ids depend on the list and the update alone. None equals an id that the list or the update names, in a removal
+///   too.
 pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
@@ -108,7 +109,8 @@ impl<M> AddMessages<M> {
         self
     }
 
-    /// Messages of the update without an id are given one: `new_id` if nobody has it, else with `-2`, `-3`, … behind it.
+    /// Messages of the update without an id are given one: `new_id`, or that with `-2`, `-3`, … after it where the list or the
+    /// update names it.
     /// `new_id` should be made of the message, so that the same update gives the same state.
     #[must_use]
     pub fn assign_ids(
@@ -181,41 +183,42 @@ impl<M> AddMessages<M> {
         update: &mut [MessageUpdate<M>],
         places: &[usize],
     ) -> Result<(), Cause> {
-        let mut ids = Vec::with_capacity(update.len());
+        let mut is_missing = Vec::with_capacity(update.len());
+        // All that the update names is taken, also what comes later in it: a message that was given the same id would be
+        // replaced or removed by it.
+        let mut taken = HashSet::new();
         for (item, &index) in update.iter().zip(places) {
-            ids.push(match item {
+            let named = match item {
                 MessageUpdate::Put(message) => self.id_of(message, Side::Update, index)?.map(ItemKey::into_owned),
-                MessageUpdate::Remove(_) | MessageUpdate::RemoveAll => Some(ItemKey::Null),
-            });
+                MessageUpdate::Remove(id) => Some(id.clone()),
+                MessageUpdate::RemoveAll => None,
+            };
+            is_missing.push(named.is_none());
+            taken.extend(named);
         }
-        if ids.iter().all(Option::is_some) {
+        if !is_missing.contains(&true) {
             return Ok(());
         }
-        let mut taken = HashSet::new();
         for (index, message) in existing.iter().enumerate() {
             taken.extend(self.id_of(message, Side::Existing, index)?);
         }
         // How far each id has been counted, so that many messages of one content do not begin at 2 again each.
         let mut counted: HashMap<String, usize> = HashMap::new();
-        for (item, id) in update.iter_mut().zip(ids) {
-            match (item, id) {
-                (_, Some(id)) => {
-                    taken.insert(id);
-                }
-                (MessageUpdate::Put(message), None) => {
-                    let base = new_id(message);
-                    let count = counted.entry(base.clone()).or_insert(0);
-                    let free = loop {
-                        *count += 1;
-                        let id = if *count == 1 { base.clone() } else { format!("{base}-{count}") };
-                        if taken.insert(ItemKey::from(id.clone())) {
-                            break id;
-                        }
-                    };
-                    set(message, free);
-                }
-                (MessageUpdate::Remove(_) | MessageUpdate::RemoveAll, None) => {}
+        for (item, is_missing) in update.iter_mut().zip(is_missing) {
+            let MessageUpdate::Put(message) = item else { continue };
+            if !is_missing {
+                continue;
             }
+            let base = new_id(message);
+            let count = counted.entry(base.clone()).or_insert(0);
+            let free = loop {
+                *count += 1;
+                let id = if *count == 1 { base.clone() } else { format!("{base}-{count}") };
+                if taken.insert(ItemKey::from(id.clone())) {
+                    break id;
+                }
+            };
+            set(message, free);
         }
         Ok(())
     }

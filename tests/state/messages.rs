@@ -115,6 +115,18 @@ fn langgraph_assigns_missing_ids() {
     assert_eq!(reduce(&add(), bare.clone(), json!([message("1", "a")]))[0], bare[0], "what exists stays as it is");
 }
 
+/// An explicit id may be the one that a message before it would be given: of what a program has seen before, say.
+#[test]
+fn s1_an_id_that_comes_later_in_the_update_is_taken() {
+    let bare = json!({"role": "user", "content": "hi"});
+    let given = reduce(&add(), json!([]), json!([bare]))[0]["id"].as_str().unwrap().to_owned();
+    let state = reduce(&add(), json!([]), json!([bare, message(&given, "explicit")]));
+    let second = json!({"role": "user", "content": "hi", "id": format!("{given}-2")});
+    assert_eq!(state, json!([second, message(&given, "explicit")]));
+    let said = fails(&add(), json!([]), json!([bare, remove(&given)]));
+    assert_eq!(said, "item 1 of the update removes a message that is not there", "no removal meets an assigned id");
+}
+
 /// S7: ids are added only to formats that have them; others are known by a key.
 #[test]
 fn s7_a_key_function_instead_of_ids() {

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use offcut::format::OpenAiChat;
 use offcut::state::{
     AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyedList, Merge, MergeAll,
-    MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, remove_tool_messages, try_by,
+    MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, Unknown, remove_tool_messages, try_by,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -92,6 +92,22 @@ const IDS: [&str; 6] = ["0", "1", "2", "3", "4", "5"];
 
 fn typed_add() -> AddMessages<Item> {
     AddMessages::langgraph(|(id, _): &Item| IDS.get(usize::from(*id)).copied())
+}
+
+/// A message that may have an id, and what tells two of them apart.
+type Note = (Option<String>, u16);
+
+/// Ids of which an assigned one may be any.
+const NEAR: [&str; 4] = ["m", "m-2", "m-3", "n"];
+
+fn near_ids() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of((0..NEAR.len()).prop_map(|at| NEAR[at].to_owned()))
+}
+
+fn near_operations() -> impl Strategy<Value = Vec<MessageUpdate<Note>>> {
+    let put = (near_ids(), any::<u16>()).prop_map(MessageUpdate::Put);
+    let remove = (0..NEAR.len()).prop_map(|at| MessageUpdate::remove(NEAR[at].to_owned()));
+    vec(prop_oneof![4 => put, 1 => remove], 0..8)
 }
 
 /// A word of a conversation: see `tool_messages.rs`. Calls are numbered in their order.
@@ -211,6 +227,38 @@ proptest! {
                 prop_assert_eq!(dynamic.unwrap_err().into_value(), records(&list));
             }
         }
+    }
+
+    /// Whatever an update names, before or after a message without an id: that message stays, with an id of its own.
+    #[test]
+    fn s1_an_assigned_id_is_one_that_nothing_names(
+        list in vec((near_ids(), any::<u16>()), 0..4), update in near_operations(), keep in any::<bool>(),
+    ) {
+        let id = |(id, _): &Note| id.clone();
+        let add = if keep {
+            AddMessages::agentflow(|(id, _): &Note| id.as_deref())
+        } else {
+            AddMessages::langgraph(|(id, _): &Note| id.as_deref())
+        };
+        let add = add.removals(Unknown::Ignore).assign_ids(|_| "m".into(), |note, id| note.0 = Some(id));
+        let out = add.reduce(list.clone(), update.clone()).unwrap();
+
+        let mut named: Vec<_> = list.iter().filter_map(id).collect();
+        let mut without = Vec::new();
+        for op in &update {
+            match op {
+                MessageUpdate::Put((Some(id), _)) => named.push(id.clone()),
+                MessageUpdate::Put((None, n)) => without.push(*n),
+                MessageUpdate::Remove(offcut::state::ItemKey::Str(id)) => named.push(id.to_string()),
+                _ => prop_assert!(false, "no such operation is made"),
+            }
+        }
+        let assigned: Vec<_> = out.iter().filter(|note| id(note).is_some_and(|id| !named.contains(&id))).collect();
+        let kept: Vec<_> = assigned.iter().map(|(_, n)| *n).collect();
+        prop_assert_eq!(kept, without, "each has an id that nothing names, and its place: {:?}", out);
+        let ids: std::collections::HashSet<_> = assigned.iter().map(|note| id(note)).collect();
+        prop_assert_eq!(ids.len(), assigned.len(), "each its own");
+        prop_assert_eq!(add.reduce(list, update).unwrap(), out, "the same update, the same ids");
     }
 
     #[test]

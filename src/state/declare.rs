@@ -23,6 +23,7 @@ use words::{Asked, Takes};
 /// | `add_messages` | LangGraph's | no word | Agentflow's |
 /// | without a reducer | `last_write_wins` | a list named `messages`: `append`; else `replace` | `replace_value` |
 /// | a reducer on a field that is no list | an error, if it needs one | ignored, with a warning | as OpenArmature |
+/// | an unknown type | an error | `str`, with a warning | an error |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -169,6 +170,27 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     Schema::with_warnings(fields, warnings)
 }
 
+/// The type that a word stands for. sherma reads a type that it does not know as `str`: any other is an error elsewhere.
+fn field_type(
+    word: Node,
+    place: &Place,
+    dialect: Dialect,
+    warnings: &mut Vec<SchemaWarning>,
+) -> Result<FieldType, SchemaError> {
+    let place = place.clone().on_line(word.line);
+    let unknown = match &word.shape {
+        Shape::Scalar(Value::String(word)) if dialect == Dialect::Sherma => {
+            (!FieldType::WORDS.iter().any(|(known, _)| known == word)).then(|| word.clone())
+        }
+        _ => None,
+    };
+    let Some(unknown) = unknown else { return word.one_of(&place, &FieldType::WORDS) };
+    let known = FieldType::WORDS.map(|(known, _)| format!("`{known}`")).join(", ");
+    let message = format!("`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}");
+    warnings.push(SchemaWarning { place, message });
+    Ok(FieldType::Str)
+}
+
 fn field(
     node: Node,
     place: &Place,
@@ -180,7 +202,7 @@ fn field(
     let [name, of, default, reducer] = node.entries(&place, ["name", "type", "default", "reducer"])?;
     let Some(name) = name else { return Err(declaration(place, "the field has no `name`")) };
     let name = name.string(&place.at("name"))?;
-    let of = of.map(|of| of.one_of(&place.at("type"), &FieldType::WORDS)).transpose()?;
+    let of = of.map(|of| field_type(of, &place.at("type"), dialect, warnings)).transpose()?;
     let at = place.at("reducer").on_line(reducer.as_ref().and_then(|node| node.line));
     let asked = match reducer.filter(|node| !node.is_null()) {
         Some(node) => Some(words::read(node, &at, dialect, &reducers.by_name)?),

@@ -76,6 +76,38 @@ fn s5_sherma_ignores_a_reducer_on_a_field_that_is_no_list() {
     );
 }
 
+/// sherma's plan: `_TYPE_MAP.get(field_def.type, str)`. A type that it does not know is `str`, and no list.
+#[test]
+fn s5_sherma_reads_an_unknown_type_as_str() {
+    let schema = yaml(
+        "dialect: sherma\nfields:\n  - {name: messages, type: List, reducer: append}\n  - {name: at, type: datetime}\n",
+    );
+    assert_eq!(
+        after(&schema, &[json!({"messages": "a", "at": "1"}), json!({"messages": "b"})]),
+        json!({"messages": "b", "at": "1"})
+    );
+    let warnings: Vec<_> = schema.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "line 3, fields[0].type: `List` is a type that sherma does not know, so it is read as `str`; there are `any`, \
+             `bool`, `boolean`, `int`, `integer`, `float`, `number`, `str`, `string`, `list`, `array`, `dict`, `map`, `object`",
+            "line 3, fields[0].reducer: `messages` is no list, so its reducer is ignored and updates replace it",
+            "line 4, fields[1].type: `datetime` is a type that sherma does not know, so it is read as `str`; there are `any`, \
+             `bool`, `boolean`, `int`, `integer`, `float`, `number`, `str`, `string`, `list`, `array`, `dict`, `map`, `object`",
+        ]
+    );
+    let mut state = schema.state();
+    let error = state.apply(json!({"at": 5})).unwrap_err().to_string();
+    assert!(error.contains("`at`"), "a field of that type holds strings: {error}");
+    for dialect in ["openarmature", "agentflow"] {
+        let said = refused(&format!("dialect: {dialect}\nfields: [{{name: at, type: datetime}}]")).0;
+        assert!(said.contains("there is no `datetime` here"), "{said}");
+    }
+    let said = refused("dialect: sherma\nfields: [{name: at, type: [list]}]").0;
+    assert!(said.contains("this is a list: write a string"), "{said}");
+}
+
 /// sherma's plan: `Literal["append", "replace"]`; any other word is an error.
 #[test]
 fn s5_sherma_has_two_words() {

@@ -180,3 +180,8 @@ impl Settings {
         }
     }
 }
+
+/// The examples of the page on configuration compile.
+#[cfg(all(doctest, feature = "toml"))]
+#[doc = include_str!("../docs/configuration.md")]
+struct Page;

@@ -46,6 +46,6 @@ pub use model::{NoModel, OpenAiChatModel};
 pub use responses::TypedResponses;
 
 /// The README's examples compile and run.
-#[cfg(all(doctest, feature = "model"))]
+#[cfg(all(doctest, feature = "model", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -23,7 +23,7 @@ use std::fmt;
 
 use crate::backend::Location;
 
-pub(crate) use prose::{Facts, MAX_TOOL, Prose, WrongTemplate};
+pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
 pub use sentence::Sentence;
 
 /// The language of the sentences in hints. Chosen for each instance, never for the process.
@@ -49,6 +49,22 @@ impl Language {
         match self {
             Self::English => "english",
             Self::Chinese => "chinese",
+        }
+    }
+
+    /// Stands in a sentence for the tool of a result that names none.
+    fn unnamed_tool(self) -> &'static str {
+        match self {
+            Self::English => en::UNNAMED_TOOL,
+            Self::Chinese => zh::UNNAMED_TOOL,
+        }
+    }
+
+    /// Stands in a sentence for a media type that is not given.
+    fn unnamed_media(self) -> &'static str {
+        match self {
+            Self::English => en::UNNAMED_MEDIA,
+            Self::Chinese => zh::UNNAMED_MEDIA,
         }
     }
 

@@ -2,6 +2,9 @@
 
 use super::Sentence;
 
+pub(super) const UNNAMED_TOOL: &str = "an unnamed tool";
+pub(super) const UNNAMED_MEDIA: &str = "media";
+
 pub(super) fn english(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "Stored in full.",

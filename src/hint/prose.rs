@@ -37,8 +37,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_arguments: bool,
 }
 
-/// Longer tool names are cut in hints: a model wrote them.
-pub(crate) const MAX_TOOL: usize = 64;
+/// Longer names of tools and of media types, in bytes, are cut in hints: a model or a tool wrote them.
+pub(crate) const MAX_NAME: usize = 64;
 
 /// What is filled in.
 type Values<'v> = [(&'v str, &'v str)];
@@ -68,11 +68,11 @@ impl Prose {
 
     /// The sentences for a hint that truncation or clearing wrote.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
-        let tool = facts.tool.get(..facts.tool.floor_char_boundary(MAX_TOOL)).unwrap_or_default();
+        let (tool, mime) = (head(facts.tool), facts.mime.map(head).unwrap_or_default());
         let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
         let values = [
-            ("tool", if tool.is_empty() { "?" } else { tool }),
-            ("mime", facts.mime.unwrap_or_default()),
+            ("tool", if tool.is_empty() { self.language.unnamed_tool() } else { tool }),
+            ("mime", if mime.is_empty() { self.language.unnamed_media() } else { mime }),
             ("reader", facts.reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
@@ -96,7 +96,15 @@ impl Prose {
             (Sentence::Reader, is_stored && hint.kind != Kind::Link && facts.reader.is_some()),
         ];
         said.extend(notes.into_iter().filter_map(|(sentence, is_so)| is_so.then_some(sentence)));
-        self.join(&said, &values)
+        let text = self.join(&said, &values);
+        if self.language == Language::Chinese && (tool.is_empty() || facts.mime.is_some() && mime.is_empty()) {
+            // Sentences put spaces around names, which are Latin; Chinese words have none around them.
+            let words = [self.language.unnamed_tool(), self.language.unnamed_media()];
+            return words
+                .iter()
+                .fold(text, |text, word| text.replace(&format!("{word} "), word).replace(&format!(" {word}"), word));
+        }
+        text
     }
 
     /// The sentences for a page from `from` to the place before `next`. `last` is the last line that it shows some of.
@@ -157,6 +165,11 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     }
 }
 
+/// What a hint says of a longer name.
+fn head(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default()
+}
+
 /// Every placeholder was checked when the template was made.
 fn fill(template: &Template, values: &Values<'_>) -> String {
     let value = |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| Cow::Borrowed(*value));
@@ -187,7 +200,10 @@ mod tests {
             say(Kind::Truncated, None, none, facts),
             say(Kind::Cleared, stored.clone(), none, facts),
             say(Kind::Cleared, stored.clone(), none, Facts { tool: "", reader: None, ..facts }),
+            say(Kind::Cleared, None, none, Facts { tool: "", ..facts }),
+            say(Kind::Link, stored.clone(), none, Facts { tool: "", ..facts }),
             say(Kind::Cleared, stored.clone(), none, Facts { mime: Some("image/png"), ..facts }),
+            say(Kind::Cleared, stored.clone(), none, Facts { mime: Some(""), ..facts }),
             say(Kind::Cleared, stored.clone(), none, Facts { is_arguments: true, ..facts }),
             say(Kind::Cleared, None, none, facts),
             say(Kind::Link, stored, none, facts),
@@ -210,8 +226,11 @@ mod tests {
         Stored in full. The store failed, so this is a file on the agent's machine. It was 12 texts; the first stored line gives their lengths. The tool's output broke off after 5 bytes. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
         It could not be stored; what is not shown is lost.
         Old result of grep. Read it with read_file.
-        Old result of ?.
+        Old result of an unnamed tool.
+        Old result of an unnamed tool, removed and not stored. Call it again if you need it.
+        Old link from an unnamed tool.
         Old image/png from grep. Read it with read_file.
+        Old media from grep. Read it with read_file.
         Old arguments of grep. Read it with read_file.
         Old result of grep, removed and not stored. Call it again if you need it.
         Old link from grep.
@@ -233,8 +252,11 @@ mod tests {
         已完整存储。存储失败，此为智能体所在机器上的文件。原为 12 段文本，存储内容的首行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
         内容未能保存，未显示的部分已丢失。
         grep 的旧结果。可用 read_file 读取。
-        ? 的旧结果。
+        未命名工具的旧结果。
+        未命名工具的旧结果已移除且未保存，如有需要请重新调用。
+        未命名工具返回的旧链接。
         grep 返回的旧 image/png。可用 read_file 读取。
+        grep 返回的旧媒体。可用 read_file 读取。
         grep 的旧参数。可用 read_file 读取。
         grep 的旧结果已移除且未保存，如有需要请重新调用。
         grep 返回的旧链接。
@@ -288,6 +310,17 @@ mod tests {
         assert!(
             check(Sentence::Truncated, "").is_ok() && check(Sentence::Truncated, "{{x}} {location} {tool}").is_ok()
         );
+    }
+
+    #[test]
+    fn h1_names_in_a_hint_are_short_whoever_wrote_them() {
+        let long = "é".repeat(10_000);
+        for language in Language::ALL {
+            for facts in [Facts { tool: &long, ..Facts::default() }, Facts { mime: Some(&long), ..Facts::default() }] {
+                let hint = Hint { location: Some(Location::new("/x/clear/a")), ..Hint::new(Kind::Cleared, 5) };
+                assert!(Prose::of(language).of_hint(&hint, facts).len() < 200, "{language:?} {facts:.60?}");
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::Sentence;
 
+pub(super) const UNNAMED_TOOL: &str = "未命名工具";
+pub(super) const UNNAMED_MEDIA: &str = "媒体";
+
 pub(super) fn chinese(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "已完整存储。",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Policy, Settings};
-use crate::hint::{Facts, Hint, Kind, MAX_TOOL, Notes, Prose};
+use crate::hint::{Facts, Hint, Kind, MAX_NAME, Notes, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::store::{Roots, is_reserved, longest_key, longest_session};
 
@@ -124,7 +124,7 @@ impl Checks<'_> {
         hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
         hint.location = Some(location.clone());
         let reader = self.settings.read_file_tool_name.as_deref();
-        let tool = "x".repeat(MAX_TOOL);
+        let tool = "x".repeat(MAX_NAME);
         let facts = Facts { tool: &tool, reader, parts: 999_999, ..Facts::default() };
         hint.prose = self.prose.of_hint(&hint, facts);
         // The header holds the preview's length too, and a line feed comes before the preview.

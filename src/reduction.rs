@@ -64,7 +64,8 @@ impl ToolReduction {
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
-    /// else, and what it decided stays its own. An id that is no safe name, or looks like a digest, is replaced by its digest.
+    /// else, and what it decided stays its own. An id that is no safe name, is
+    /// reserved (`trunc`, `clear`, `swept`), or looks like a digest, is replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};

@@ -10,7 +10,7 @@ use crate::content::ToolCall;
 use crate::handler::{GenId, PostProcess, guard};
 use crate::hint::{Language, Prose};
 use crate::report::Report;
-use crate::store::{Id, Phase, Roots, Stored, longest_key, session_segment};
+use crate::store::{Id, Phase, Roots, Stored, longest_key};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
@@ -55,7 +55,7 @@ impl Session {
 
     /// The same configuration under a prefix of its own.
     pub(crate) fn below(&self, id: &str) -> Self {
-        let roots = self.roots.below(&session_segment(id));
+        let roots = self.roots.session(id);
         Self { shared: self.shared.clone(), roots, meter: self.meter.for_another() }
     }
 

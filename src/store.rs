@@ -10,8 +10,10 @@ use bytes::Bytes;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest};
 
-pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, longest_session, media_type, session_segment};
-pub(crate) use swept::{By, Other, is_reserved, is_same, name, put, read, swept, unswept};
+pub(crate) use names::{
+    DIGEST_EXAMPLE, Id, Name, former_session_segment, longest_session, media_type, session_segment,
+};
+pub(crate) use swept::{By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept};
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -46,23 +48,36 @@ pub(crate) struct Roots {
     prefix: String,
     /// How much of it no session gave.
     root: usize,
+    /// What the prefix was before more names were reserved, if it was another one. Nothing is stored there any more.
+    former: Option<String>,
 }
 
 impl Roots {
     /// Those of a configuration with a `root_dir`.
     pub(crate) fn of(root_dir: &Key) -> Self {
         let prefix = format!("{root_dir}/");
-        Self { root: prefix.len(), prefix }
+        Self { root: prefix.len(), prefix, former: None }
     }
 
-    /// Those of a session in this one. Nested so deep that no key would be left, a digest stands for all sessions on the way.
-    pub(crate) fn below(&self, segment: &str) -> Self {
-        let (root, prefix) = (self.root, format!("{}{segment}/", self.prefix));
+    /// Those of the session `id` in this one.
+    pub(crate) fn session(&self, id: &str) -> Self {
+        let (segment, former) = (session_segment(id), former_session_segment(id));
+        let has_moved = self.former.is_some() || former != segment;
+        let before = self.former.as_deref().unwrap_or(&self.prefix);
+        Self {
+            prefix: self.nested(&self.prefix, &segment),
+            root: self.root,
+            former: has_moved.then(|| self.nested(before, &former)),
+        }
+    }
+
+    /// `prefix` with one more session. Nested so deep that no key would be left, a digest stands for all sessions on the way.
+    fn nested(&self, prefix: &str, segment: &str) -> String {
+        let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
         let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
         let has_room = Key::new(format!("{prefix}{}/{}", Phase::Truncate.folder(), longest.file()))
             .is_ok_and(|longest| swept(&longest).is_some());
-        let sessions = if has_room { return Self { prefix, root } } else { &prefix.as_bytes()[root..] };
-        Self { prefix: format!("{}{}/", &prefix[..root], digest(sessions)), root }
+        if has_room { prefix } else { format!("{}{}/", &prefix[..root], digest(&prefix.as_bytes()[root..])) }
     }
 
     /// What the keys of the session, and of sessions made from it, begin with.
@@ -72,11 +87,13 @@ impl Roots {
 
     /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
-        let name = key
-            .as_str()
-            .strip_prefix(&self.prefix)
-            .and_then(|rest| FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/')));
-        name.is_some_and(|name| !name.contains('/'))
+        [Some(&self.prefix), self.former.as_ref()].into_iter().flatten().any(|prefix| {
+            let name = key
+                .as_str()
+                .strip_prefix(prefix)
+                .and_then(|rest| FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/')));
+            name.is_some_and(|name| !name.contains('/'))
+        })
     }
 }
 
@@ -222,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_session_owns_exactly_its_own() {
-        let root = Roots::default().below("agent");
-        let session = root.below("s1");
+        let root = Roots::default().session("agent");
+        let session = root.session("s1");
         let own = |roots: &Roots, key: &str| roots.own(&Key::new(key).unwrap());
         assert!(own(&root, "agent/trunc/call_1") && own(&root, "agent/clear/call_1-args"));
         assert!(own(&session, "agent/s1/trunc/call_1"));
@@ -238,13 +255,14 @@ mod tests {
             assert!(!own(&root, foreign), "{foreign}");
         }
         assert!(!own(&session, "agent/trunc/call_1"));
-        assert!(!own(&root.below(&session_segment("swept")), "agent/swept/trunc/call_1"));
+        assert!(!own(&root.session("swept"), "agent/swept/trunc/call_1"));
         assert!(!own(&Roots::default(), "agent/trunc/call_1"));
     }
 
     #[test]
     fn the_longest_name_fits_a_key() {
-        let roots = Roots::default().below(&"x".repeat(200)).below(&"x".repeat(199)).below(&longest_session());
+        let roots = Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
+            .session(&longest_session());
         assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * 64, "a session and an id");
         assert!(longest_key(&roots, true).as_str().len() > 400 + 64 + 200, "a session and a given id");
         assert!(swept(&longest_key(&roots, true)).is_some(), "it can be swept");

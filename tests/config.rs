@@ -245,12 +245,12 @@ fn o2_what_does_not_build_and_why() {
     `cost_aware.prices.cached` is no such number: set a price of at least 0 and at most `fresh`
     `cost_aware.expected_calls.at_least` is no such number: set at least 0
     `cost_aware.expected_calls.per_call` is no such number: set at least 0
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool
     the template `english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand

@@ -7,10 +7,11 @@ mod common;
 
 use common::{builder, call, clear, content, lines, memory, round, text};
 use offcut::agent::Tool;
-use offcut::backend::{Backend, Key, Location, Memory};
+use offcut::backend::{Backend, Fs, Key, Location, Memory};
 use offcut::format::Message;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
+use offcut::sweep::{Live, SweepPolicy};
 use offcut::testkit::Faulty;
 use offcut::{Builder, Part, ToolCall, ToolReduction};
 use serde_json::json;
@@ -117,5 +118,88 @@ async fn l6_no_session_gets_the_prefix_of_another() {
         assert!(thief.read_original(&location).await.is_none(), "{id:?} is {prefix}");
         assert_eq!(read(&thief, location.as_str()).await.unwrap_err(), REFUSED);
         assert!(whole.session(id).read_original(&location).await.is_some(), "the same id is the same session");
+    }
+}
+
+/// Names that the store itself uses, as file systems see them that do not tell cases apart.
+const RESERVED: [&str; 5] = ["trunc", "clear", "swept", "Trunc", "CLEAR"];
+
+#[tokio::test]
+async fn l6_no_call_takes_the_place_of_a_session() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = eager(Fs::open(home.path()).unwrap()).build().unwrap();
+    for holder in [whole.clone(), whole.session("one"), whole.session("one").session("trunc")] {
+        for id in RESERVED {
+            for phase in 0..2 {
+                let shown = if phase == 0 {
+                    holder.truncate(&call(id, "f"), lines(400)).await.unwrap().text()
+                } else {
+                    let mut messages = [round(id, "f", lines(100)), round("z", "f", "ok")].concat();
+                    clear(&holder, &mut messages).await;
+                    text(content(&messages[1])).to_owned()
+                };
+                let location = Hint::parse(&shown).unwrap().location.unwrap();
+                assert!(!location.as_str().ends_with(&format!("/{id}")), "{location}");
+                assert!(holder.read_original(&location).await.unwrap().is_ok());
+            }
+        }
+        for id in RESERVED {
+            for session in [holder.session(id), holder.session("two").session(id)] {
+                let (_, location) = secret(&session).await;
+                assert!(!location.as_str().contains(&format!("/{id}/trunc/")), "{location}");
+                assert_eq!(session.read_original(&location).await.unwrap().unwrap(), lines(400));
+                assert!(holder.read_original(&location).await.is_none());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn l6_a_store_with_names_that_are_reserved_now_stays_readable() {
+    let store = memory();
+    let whole = eager(store.clone()).root_dir("agent").build().unwrap();
+    let sessions = [
+        ("agent/trunc/trunc", whole.clone()),
+        ("agent/trunc/trunc/a", whole.session("trunc")),
+        ("agent/Clear/clear/a", whole.session("Clear")),
+        ("agent/trunc/two/trunc/a", whole.session("trunc").session("two")),
+        ("agent/one/clear/trunc/a", whole.session("one").session("clear")),
+    ];
+    for (key, _) in &sessions {
+        store.put(&Key::new(*key).unwrap(), key.as_bytes().into()).await.unwrap();
+    }
+    for (owner, session) in &sessions {
+        for (key, _) in &sessions {
+            let location = Location::new(format!("memory://t/{key}"));
+            let read = session.read_original(&location).await;
+            assert_eq!(read.map(|read| read.unwrap()), (key == owner).then(|| key.as_bytes().into()), "{owner} {key}");
+        }
+    }
+    // A sweep that is told which sessions go on keeps what they stored, before and now.
+    let (_, location) = secret(&whole.session("trunc")).await;
+    let live = Live::new().session("trunc").session("Clear").session("two").session("clear");
+    let policy = SweepPolicy::new().unreferenced().apply();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1_000_000);
+    let report = whole.sweep(&live, &policy, later).await.unwrap();
+    assert_eq!((report.moved.count, report.live.count), (1, 5), "what the root itself stored is not live: {report:?}");
+    assert!(store.read(&Key::new("agent/trunc/trunc/a").unwrap(), 0..9).await.is_ok());
+    assert!(whole.session("trunc").read_original(&location).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn l6_an_id_from_a_callback_is_not_a_reserved_name() {
+    for given in RESERVED {
+        let reduction = eager(memory()).gen_trunc_offload_file_path(move |_: &ToolCall| Ok(given.to_owned()));
+        let shown = reduction.build().unwrap().truncate(&call("a", "f"), lines(400)).await.unwrap();
+        assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://t/trunc/a");
+        assert!(shown.report.decisions[0].error.as_ref().unwrap().contains("`trunc`"));
+    }
+}
+
+#[test]
+fn o2_no_root_holds_a_reserved_name() {
+    for root in ["trunc", "agent/Clear", "swept/agent", "a/trunc/b"] {
+        let error = eager(memory()).root_dir(root).build().unwrap_err().to_string();
+        assert!(error.contains("`trunc`, `clear` or `swept`"), "{root}: {error}");
     }
 }

@@ -116,8 +116,8 @@ pub enum BuildError {
     CostAwareWithTarget,
     /// The prefix is no safe path.
     #[error(
-        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes, the last of them not `swept`: leave it empty, or use a \
-         name such as `agent-1`"
+        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it \
+         empty, or use a name such as `agent-1`"
     )]
     RootDir {
         /// What is wrong with it.

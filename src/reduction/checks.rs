@@ -17,7 +17,7 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
         return Ok(Roots::default());
     }
     let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir { source: Some(source) })?;
-    let is_reserved = root.as_str().rsplit('/').next().is_some_and(is_reserved);
+    let is_reserved = root.as_str().split('/').any(is_reserved);
     if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT || is_reserved {
         return Err(BuildError::RootDir { source: None });
     }
@@ -96,7 +96,8 @@ impl Checks<'_> {
             return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
         }
         // Sessions made from this reduction keep the promise too, whatever their id.
-        let key = longest_key(&self.roots.below(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
+        let key =
+            longest_key(&self.roots.session(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
         let spool = backend.spool().map(|spool| spool.locate(&key));
         let location = backend.locate(&key);
         let local = spool.as_ref().map_or(0, |location| self.longest_hint(location, true));

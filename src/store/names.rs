@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::is_reserved;
+use super::{is_reserved, is_swept_segment};
 use crate::backend::{Key, digest, is_safe_segment};
 
 /// The longest call id, in bytes, that is used as a name.
@@ -46,11 +46,12 @@ impl Id {
 
     /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
-        if given.len() <= MAX_GIVEN && is_safe_segment(given) {
+        if given.len() <= MAX_GIVEN && is_free(given) {
             return (Self { text: given.to_owned(), is_given: true }, None);
         }
         let problem = format!(
-            "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-'; the call's was used",
+            "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-', and none of `trunc`, \
+             `clear` or `swept`; the call's was used",
             serde_json::Value::from(given.get(..given.floor_char_boundary(MAX_ID)).unwrap_or_default())
         );
         (call(), Some(problem))
@@ -64,7 +65,7 @@ impl Id {
     /// The name that it gives to any content, if it is a safe one.
     pub(crate) fn name(&self) -> Option<Name> {
         let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
-        let is_safe = self.text.len() <= most && is_safe_segment(&self.text);
+        let is_safe = self.text.len() <= most && is_free(&self.text);
         is_safe.then(|| Name { stem: self.text.clone(), ending: "", is_digest: false })
     }
 
@@ -72,6 +73,11 @@ impl Id {
     pub(crate) fn name_of(&self, content: &[u8]) -> Name {
         self.name().unwrap_or_else(|| Name::of_digest(digest(content)))
     }
+}
+
+/// Whether `name` can name stored content or a session: a safe segment that the store does not use itself.
+fn is_free(name: &str) -> bool {
+    is_safe_segment(name) && !is_reserved(name)
 }
 
 /// A name for stored content: the call id where that is safe, else a digest of the content.
@@ -168,11 +174,14 @@ pub(crate) fn longest_session() -> String {
 /// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
 /// be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
+    if is_reserved(id) { digest(id.as_bytes()) } else { former_session_segment(id) }
+}
+
+/// The segment that a session `id` had while only `swept` was reserved. What is stored below it is still read and kept.
+pub(crate) fn former_session_segment(id: &str) -> String {
     let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_like_a_digest || is_reserved(id) {
-        return digest(id.as_bytes());
-    }
-    Id::of_call(id).name_of(id.as_bytes()).file()
+    let is_name = id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
+    if is_name { id.to_owned() } else { digest(id.as_bytes()) }
 }
 
 #[cfg(test)]
@@ -186,7 +195,9 @@ mod tests {
     #[test]
     fn l6_hostile_ids_become_digests() {
         let long = "x".repeat(2_000);
-        for id in ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", &long] {
+        for id in
+            ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", "trunc", "Swept", &long]
+        {
             assert_eq!(Id::of_call(id).name_of(b"content").file(), digest(b"content"), "{id:?}");
         }
         assert_eq!(id_name("call_1").file(), "call_1");

@@ -14,12 +14,18 @@ use bytes::Bytes;
 use super::{BLOCK, FOLDERS};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
 
-/// The segment before the phase of a key that was swept. No session and no root may end in it.
+/// The segment before the phase of a key that was swept.
 const SWEPT: &str = "swept";
 
 /// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases apart.
-pub(crate) fn is_reserved(segment: &str) -> bool {
+pub(crate) fn is_swept_segment(segment: &str) -> bool {
     segment.eq_ignore_ascii_case(SWEPT)
+}
+
+/// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be named so: a file with this name
+/// would stand where another session needs a folder. Cases are not told apart, as on some file systems.
+pub(crate) fn is_reserved(segment: &str) -> bool {
+    is_swept_segment(segment) || FOLDERS.iter().any(|folder| segment.eq_ignore_ascii_case(folder))
 }
 
 /// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the rest.
@@ -32,7 +38,7 @@ fn parts(key: &Key) -> Option<(&str, &str)> {
 }
 
 fn is_swept(prefix: &str) -> bool {
-    prefix.strip_suffix('/').is_some_and(|prefix| is_reserved(prefix.rsplit('/').next().unwrap_or(prefix)))
+    prefix.strip_suffix('/').is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
 }
 
 /// Where the content of `key` goes when it is swept: `S(K)`. `None` for what is no key of stored content, which is never swept.

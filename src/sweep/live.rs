@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::names::{Names, Scanner};
 use crate::backend::{Key, Location};
 use crate::format::{Conversation, PartRef, Piece};
-use crate::store::session_segment;
+use crate::store::{former_session_segment, session_segment};
 
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 << 10;
@@ -132,7 +132,8 @@ impl Live {
     /// loops that hand in their originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
-        self.sessions.insert(session_segment(id).to_ascii_lowercase());
+        let segments = [session_segment(id), former_session_segment(id)];
+        self.sessions.extend(segments.map(|segment| segment.to_ascii_lowercase()));
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::mem::take;
 
 use crate::backend::Key;
-use crate::store::{FOLDERS, is_reserved};
+use crate::store::{FOLDERS, is_swept_segment};
 
 /// A run of characters without an end is looked at in pieces of so many bytes.
 const LONGEST_RUN: usize = 64 << 10;
@@ -55,7 +55,7 @@ impl Names {
                 self.insert(name, phase, before);
                 // Somebody who looked into the store may have named the place where it was swept to.
                 if let Some((last, before)) = before.split_last()
-                    && is_reserved(last)
+                    && is_swept_segment(last)
                 {
                     self.insert(name, phase, before);
                 }

@@ -207,6 +207,8 @@ pub(crate) fn ids() -> impl Strategy<Value = Id> {
         "call_0.json",
         "call_0.png",
         ".staging",
+        "trunc",
+        "Clear",
         "call_0\n]",
     ];
     prop_oneof![

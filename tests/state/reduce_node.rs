@@ -445,6 +445,7 @@ fn l11_wrong_nodes_do_not_build() {
         (node(&model).max_model_calls(0), ReduceNodeBuildError::NoModelCalls),
         (node(&model).root_dir("../x"), ReduceNodeBuildError::RootDir),
         (node(&model).root_dir("x/"), ReduceNodeBuildError::RootDir),
+        (node(&model).root_dir("a/Trunc"), ReduceNodeBuildError::RootDir),
         (node(&model).root_dir("x".repeat(256)), ReduceNodeBuildError::RootDir),
     ];
     for (builder, expected) in cases {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{MAX_NAME, Originals, ReduceNode, ReduceNodeBuildError, key};
 use crate::agent::ChatModel;
 use crate::backend::{Backend, digest};
-use crate::store::swept;
+use crate::store::{is_reserved, swept};
 use crate::template::{NoTemplate, Template};
 
 /// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
@@ -123,8 +123,9 @@ impl ReduceNodeBuilder {
         // The longest name has to fit, so that storing can't fail for it later.
         let longest = "x".repeat(MAX_NAME + 1 + digest(&[]).len());
         let key = key(&node.root_dir, &longest).map_err(|_| ReduceNodeBuildError::RootDir)?;
-        // Below `swept` is what was swept from another root.
-        swept(&key).ok_or(ReduceNodeBuildError::RootDir)?;
+        if node.root_dir.split('/').any(is_reserved) || swept(&key).is_none() {
+            return Err(ReduceNodeBuildError::RootDir);
+        }
         Ok(node)
     }
 }

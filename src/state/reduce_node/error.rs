@@ -27,8 +27,8 @@ pub enum ReduceNodeBuildError {
     NoModelCalls,
     /// The folder for what is stored is no safe path.
     #[error(
-        "`root_dir` is no safe relative path: use segments of ASCII letters, digits, `.`, `_` and `-`, joined by `/`, the last of \
-         them not `swept`"
+        "`root_dir` is no safe relative path: use segments of ASCII letters, digits, `.`, `_` and `-`, joined by `/`, none of \
+         them `trunc`, `clear` or `swept`"
     )]
     RootDir,
 }

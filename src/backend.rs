@@ -19,7 +19,7 @@ use futures_util::stream::BoxStream;
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub use key::{Key, KeyError};
-pub(crate) use key::{digest, hex, is_safe_segment};
+pub(crate) use key::{MAX_SEGMENT, MAX_SEGMENTS, digest, hex, is_safe_segment};
 pub use memory::Memory;
 pub use url::open;
 

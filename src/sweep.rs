@@ -36,22 +36,24 @@
 //! `docs/sweeping.md` in the repository says what is not promised.
 
 mod act;
+mod index;
 mod lease;
 mod live;
 mod names;
 mod plan;
 mod policy;
 mod report;
+mod spelling;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::StreamExt;
 
 use self::act::{Deadline, act, pretend};
+use self::index::{Index, names_it};
 use self::lease::Lease;
-use self::names::{Names, Scanner};
+use self::names::Scanner;
 use self::plan::{Holdings, Judge};
 use self::policy::LEAST_GRACE;
 use crate::backend::{Backend, BackendError, ErrorKind, Key};
@@ -108,9 +110,7 @@ pub(crate) async fn sweep(
     }
     let probe = longest_key(session.roots(), false);
     for store in &sweepable {
-        let mut names = Names::default();
-        names.read(store.locate(&probe).as_str());
-        if !names.contain(&probe) {
+        if !names_it(store.locate(&probe).as_str(), &probe) {
             return Err(SweepError::Locations { store: store.locate(&probe) });
         }
     }
@@ -163,8 +163,8 @@ impl Sweep<'_> {
             all.push(Swept { store, holdings });
         }
         // Before anything is done to any store: what is live in one may be named in another.
-        let more = self.named_in_turn(&all).await?;
-        let is_live = |key: &Key| self.live.keeps(key) || more.contain(key);
+        let index = self.live_in(&all).await?;
+        let is_live = |key: &Key| index.is_live(key);
 
         let mut report = SweepReport { dry_run: self.policy.dry_run, ..SweepReport::default() };
         for Swept { store, holdings } in all.iter().filter(|swept| swept.store.can_be_swept()) {
@@ -197,25 +197,25 @@ impl Sweep<'_> {
         Ok(holdings)
     }
 
-    /// What is named in what is live, below whatever prefix: arguments, rounds and what `ReduceNode` condensed hold hints as their
-    /// messages did.
-    async fn named_in_turn(&self, all: &[Swept]) -> Result<Names, BackendError> {
-        let (mut names, mut seen) = (Names::default(), BTreeSet::new());
-        loop {
-            let before = seen.len();
-            for (number, Swept { store, holdings }) in all.iter().enumerate() {
-                for (key, holding) in &holdings.0 {
-                    let is_live = may_name(key) && (self.live.keeps(key) || names.contain(key));
-                    if is_live && seen.insert((number, key)) {
-                        let place = swept(key).filter(|_| holding.swept.is_some());
-                        read_names(&**store, place.as_ref().unwrap_or(key), &mut names).await?;
-                    }
-                }
-            }
-            if seen.len() == before {
-                return Ok(names);
+    /// What is live, and what is named in that in turn, below whatever prefix: arguments, rounds and what `ReduceNode` condensed hold
+    /// hints as their messages did.
+    async fn live_in<'a>(&self, all: &'a [Swept]) -> Result<Index<'a>, BackendError> {
+        let keys = || {
+            all.iter()
+                .enumerate()
+                .flat_map(|(number, Swept { holdings, .. })| holdings.0.keys().map(move |key| (number, key)))
+        };
+        let mut index = Index::new(keys());
+        self.live.name(&mut index, keys().map(|(_, key)| key));
+        while let Some((number, key)) = index.take_new() {
+            if may_name(key) {
+                let Swept { store, holdings } = &all[number];
+                let is_swept = holdings.0.get(key).is_some_and(|holding| holding.swept.is_some());
+                let place = swept(key).filter(|_| is_swept);
+                name_in_turn(&**store, place.as_ref().unwrap_or(key), &mut index).await?;
             }
         }
+        Ok(index)
     }
 }
 
@@ -225,7 +225,8 @@ fn may_name(key: &Key) -> bool {
     key.as_str().rsplit('/').nth(1) == Some("clear")
 }
 
-async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result<(), BackendError> {
+/// Takes what is named in the content of `key` for live.
+async fn name_in_turn(store: &dyn Backend, key: &Key, index: &mut Index<'_>) -> Result<(), BackendError> {
     let (mut at, mut scanner) = (0, Scanner::default());
     loop {
         let page = match store.read(key, at..at + BLOCK).await {
@@ -233,10 +234,10 @@ async fn read_names(store: &dyn Backend, key: &Key, names: &mut Names) -> Result
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             page => page?,
         };
-        scanner.push(&page.bytes, names);
+        scanner.push(&page.bytes, &mut |piece| index.name(piece));
         at += page.bytes.len() as u64;
         if at >= page.total {
-            scanner.finish(names);
+            scanner.finish(&mut |piece| index.name(piece));
             return Ok(());
         }
         if page.bytes.is_empty() {

@@ -18,6 +18,8 @@ mod model;
 mod month;
 #[path = "sweep/rules.rs"]
 mod rules;
+#[path = "sweep/spelled.rs"]
+mod spelled;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

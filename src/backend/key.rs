@@ -22,8 +22,10 @@ pub struct Key(String);
 /// The length, in bytes, of the digests in names.
 pub(crate) const DIGEST: usize = 16;
 
-const MAX_SEGMENT: usize = 255;
-const MAX_SEGMENTS: usize = 16;
+/// The longest segment, in bytes.
+pub(crate) const MAX_SEGMENT: usize = 255;
+/// The most segments.
+pub(crate) const MAX_SEGMENTS: usize = 16;
 const MAX_KEY: usize = 900;
 
 impl Key {

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::index::Index;
 use super::names::{Names, Scanner};
 use crate::backend::{Key, Location};
 use crate::format::{Conversation, PartRef, Piece};
@@ -20,7 +21,8 @@ const WALKS: usize = 16;
 /// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions name.
 ///
 /// It is gathered from texts, whatever they are: all that could be the name of stored content in any of them is kept. So it keeps
-/// rather too much than too little, and its memory follows the number of names, not of bytes.
+/// too much rather than too little. It takes memory for each name once, however often and however long it is spelled, and time in
+/// proportion to the texts.
 ///
 /// ```
 /// use offcut::sweep::Live;
@@ -111,9 +113,9 @@ impl Live {
             if bytes.contains(&0) {
                 return Err(Problem::NoText);
             }
-            scanner.push(&bytes[..whole], &mut self.names);
+            scanner.push(&bytes[..whole], &mut |piece| self.names.take(piece));
             if read == 0 {
-                scanner.finish(&mut self.names);
+                scanner.finish(&mut |piece| self.names.take(piece));
                 return Ok(());
             }
             let end = filled + read;
@@ -137,10 +139,17 @@ impl Live {
         self
     }
 
-    pub(super) fn keeps(&self, key: &Key) -> bool {
-        let session = || key.as_str().rsplit('/').nth(2).map(str::to_ascii_lowercase);
-        self.names.contain(key)
-            || !self.sessions.is_empty() && session().is_some_and(|session| self.sessions.contains(&session))
+    /// Takes for live what this names of the keys of `index`, all of which are `keys`.
+    pub(super) fn name<'k>(&self, index: &mut Index<'k>, keys: impl Iterator<Item = &'k Key>) {
+        self.names.iter().for_each(|piece| index.name(piece));
+        if self.sessions.is_empty() {
+            return;
+        }
+        let is_in_session = |key: &&Key| {
+            let session = key.as_str().rsplit('/').nth(2);
+            session.is_some_and(|session| self.sessions.contains(&session.to_ascii_lowercase()))
+        };
+        keys.filter(is_in_session).for_each(|key| index.keep(key));
     }
 }
 
@@ -264,7 +273,10 @@ mod tests {
     use crate::{Part, ToolCall};
 
     fn keeps(live: &Live, key: &str) -> bool {
-        live.keeps(&Key::new(key).unwrap())
+        let key = Key::new(key).unwrap();
+        let mut index = Index::new([(0, &key)]);
+        live.name(&mut index, [&key].into_iter());
+        index.is_live(&key)
     }
 
     #[test]

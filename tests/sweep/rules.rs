@@ -26,7 +26,7 @@ async fn offload(reduction: &ToolReduction, id: &str, count: usize) -> Location 
     shown.report.decisions[0].locations[0].clone()
 }
 
-async fn sweep(store: &Clocked<Memory>, live: &Live) -> SweepReport {
+pub(crate) async fn sweep(store: &Clocked<Memory>, live: &Live) -> SweepReport {
     let policy = SweepPolicy::new().unreferenced().apply();
     let report = quick(store.clone()).sweep(live, &policy, store.clock.now()).await.unwrap();
     assert_eq!(report.failed, []);

@@ -245,7 +245,7 @@ impl Choice {
             return false;
         }
         self.left = self.left.saturating_sub(gain);
-        self.gain += gain;
+        self.gain = self.gain.saturating_add(gain);
         true
     }
 

@@ -247,9 +247,10 @@ impl Report {
 
 /// What handlers put there may be longer: that counts too.
 pub(crate) fn saved(changes: impl Iterator<Item = Change>) -> u64 {
-    let (before, after) =
-        changes.fold((0, 0), |(before, after), change| (before + change.before, after + change.after));
-    u64::saturating_sub(before, after)
+    // A counter may say anything: the sums are exact all the same, and only their difference is cut to what a number holds.
+    let add = |(before, after), change: Change| (before + u128::from(change.before), after + u128::from(change.after));
+    let (before, after) = changes.fold((0, 0), add);
+    u128::saturating_sub(before, after).try_into().unwrap_or(u64::MAX)
 }
 
 impl Decision {

@@ -177,7 +177,7 @@ impl Sweep<'_> {
             act(&**store, steps, self.until, &mut report).await;
             let before = self.now.checked_sub(self.policy.grace).unwrap_or(SystemTime::UNIX_EPOCH);
             match store.tidy(before).await {
-                Ok(count) => report.tidied += count,
+                Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => {
                     let location = store.locate(&longest_key(self.session.roots(), false));
                     report.failed.push(SweepFailure { location, error: error.to_string() });

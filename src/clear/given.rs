@@ -111,7 +111,7 @@ impl Given {
     /// The tokens that it saves, with the arguments.
     pub(super) fn gain(&self, decision: &Decision) -> u64 {
         let of = |decision: &Decision| decision.tokens.map_or(0, Change::saved);
-        of(decision) + self.arguments.as_ref().map_or(0, |arguments| of(&arguments.decision))
+        of(decision).saturating_add(self.arguments.as_ref().map_or(0, |arguments| of(&arguments.decision)))
     }
 
     /// Stores what is to be stored, and says what is put where. `Err` is why the result stays as it is.
@@ -156,7 +156,7 @@ impl Decision {
     /// `parts` are put there.
     fn resize(&mut self, meter: &Meter, parts: &[Part]) {
         self.bytes.after = parts.iter().map(|part| part_bytes(part.into())).sum();
-        let tokens = parts.iter().map(|part| meter.part(part.into())).sum();
+        let tokens = parts.iter().map(|part| meter.part(part.into())).fold(0, u64::saturating_add);
         self.tokens = self.tokens.map(|change| Change { after: tokens, ..change });
     }
 }

@@ -51,11 +51,12 @@ impl<R: Iterator<Item = Row>> Texts<'_, R> {
 impl Known {
     fn of_result(slot: &Slot<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
         let mut print = ResultPrint::of(texts.meter, slot.head);
-        let (mut bytes, mut tokens) = (0, 0);
+        let (mut bytes, mut tokens) = (0, 0_u64);
         for part in &slot.parts {
             let text = Text::of_part(*part).map(|text| texts.next(text));
             print.add(*part, text.map(|(print, _)| print));
-            tokens += media_cost(*part) + text.map_or(0, |(_, tokens)| tokens);
+            let cost = media_cost(*part).saturating_add(text.map_or(0, |(_, tokens)| tokens));
+            tokens = cost.saturating_add(tokens);
             bytes += text.map_or_else(|| part_bytes(*part), |(print, _)| print.len());
         }
         Self { original: walk.next(print.finish()), bytes, tokens }

@@ -155,7 +155,7 @@ impl Ledger {
 
     pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
         let before = self.saved_since(anchor);
-        self.saved = Some((anchor, before + tokens));
+        self.saved = Some((anchor, before.saturating_add(tokens)));
     }
 
     /// The tokens that passes have saved since the provider's count was made.

@@ -46,7 +46,7 @@ impl Previews {
     /// The tokens that they save.
     pub(super) fn saved(&self) -> u64 {
         let taken = self.candidates.iter().filter(|candidate| self.is_taken(**candidate));
-        taken.map(|candidate| candidate.gain).sum()
+        taken.map(|candidate| candidate.gain).fold(0, u64::saturating_add)
     }
 }
 
@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
         for candidate in &candidates {
             // A result that was answered stands before the last turn.
             if let Some(sent) = sent.get_mut(candidate.message - first) {
-                sent.gain += candidate.gain;
+                sent.gain = sent.gain.saturating_add(candidate.gain);
             }
         }
         let calls = rule.expected_calls.after(turns);
@@ -180,11 +180,11 @@ struct Sent {
 /// Where a rewrite pays most, as an index into `sent`, the last messages of the last request; `None` if nowhere enough is saved.
 fn best(sent: &[Sent], rule: CostAware, calls: f64, is_cold: bool) -> Option<(usize, Outlook)> {
     let (fresh, cached) = (rule.prices.fresh, rule.prices.cached);
-    let (mut saves, mut costs, mut best) = (0, 0.0, None::<(usize, Outlook)>);
+    let (mut saves, mut costs, mut best) = (0_u64, 0.0, None::<(usize, Outlook)>);
     for (from, message) in sent.iter().enumerate().rev() {
-        saves += message.gain;
+        saves = message.gain.saturating_add(saves);
         let would_cost = if is_cold { fresh } else { cached };
-        costs += fresh * (message.tokens - message.gain) as f64 - would_cost * message.tokens as f64;
+        costs += fresh * message.tokens.saturating_sub(message.gain) as f64 - would_cost * message.tokens as f64;
         if message.gain == 0 || saves < rule.at_least_tokens {
             continue;
         }

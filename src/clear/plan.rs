@@ -188,7 +188,7 @@ impl<'a> Planner<'a> {
         let (bytes, tokens) = match &*replacement {
             Put::Parts(parts) => {
                 let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
-                sizes.fold((0, 0), |(bytes, tokens), part| (bytes + part.0, tokens + part.1))
+                sizes.fold((0, 0), |(bytes, tokens): (u64, u64), part| (bytes + part.0, tokens.saturating_add(part.1)))
             }
             Put::Arguments(arguments) => (arguments.len() as u64, meter.text(arguments)),
         };
@@ -330,7 +330,8 @@ impl<'a> Planner<'a> {
         let fits = meter.counts_at_most_bytes() && bytes[1] <= tokens_before;
         let tokens = is_shorter.then(|| {
             let first = meter.text(&texts[0]);
-            let second = if fits { first + bytes[1].saturating_sub(bytes[0]) } else { meter.text(&texts[1]) };
+            let second =
+                if fits { first.saturating_add(bytes[1].saturating_sub(bytes[0])) } else { meter.text(&texts[1]) };
             first.max(second)
         });
         let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {

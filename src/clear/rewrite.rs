@@ -88,7 +88,8 @@ impl Round {
             Message::Assistant { calls, .. } => calls.first().cloned(),
             _ => None,
         });
-        let tokens = messages.iter().map(|message| session.meter().message(conversation, *message)).sum();
+        let tokens = messages.iter().map(|message| session.meter().message(conversation, *message));
+        let tokens = tokens.fold(0, u64::saturating_add);
         Self {
             call: call.unwrap_or_default(),
             transcript: serde_json::to_vec(&transcript).unwrap_or_default().into(),

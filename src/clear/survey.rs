@@ -94,7 +94,7 @@ impl<'c> Survey<'c> {
         let mut found = self.found;
         for New { print, text, spot } in self.new {
             let tokens = meter.count(print, text);
-            found.tokens += tokens;
+            found.tokens = found.tokens.saturating_add(tokens);
             found.seen.set(spot, tokens);
         }
         found
@@ -148,10 +148,14 @@ struct Look<'l, 'c> {
 impl<'c> Look<'_, 'c> {
     fn message(&mut self, conversation: &'c dyn Conversation, message: usize) {
         if self.counts {
-            self.tokens += PER_MESSAGE;
+            self.add(PER_MESSAGE);
         }
         conversation.visit(message, &mut |piece| self.see(piece));
         self.end_result();
+    }
+
+    fn add(&mut self, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
     }
 
     fn see(&mut self, piece: Piece<'c>) {
@@ -169,7 +173,7 @@ impl<'c> Look<'_, 'c> {
 
     fn part(&mut self, part: PartRef<'c>) {
         if self.counts {
-            self.tokens += media_cost(part);
+            self.add(media_cost(part));
         }
         let of = if self.in_result { Of::Result } else { Of::Other };
         let print = Text::of_part(part).and_then(|text| self.text(of, text));
@@ -197,7 +201,7 @@ impl<'c> Look<'_, 'c> {
     fn text(&mut self, of: Of, text: Text<'c>) -> Option<Fingerprint> {
         let is_free = self.meter.is_free(text);
         if self.counts && is_free {
-            self.tokens += self.meter.text_of(text);
+            self.add(self.meter.text_of(text));
         }
         let is_counted = self.counts && !is_free;
         let is_compared = self.ledger.is_some() && of != Of::Other;
@@ -209,7 +213,7 @@ impl<'c> Look<'_, 'c> {
         if is_counted {
             match known.or_else(|| self.meter.known(print)) {
                 Some(tokens) => {
-                    self.tokens += tokens;
+                    self.add(tokens);
                     self.seen.set(spot, tokens);
                 }
                 None => self.new.push(New { print, text, spot }),

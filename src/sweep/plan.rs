@@ -83,14 +83,14 @@ impl Judge<'_> {
         is_live: impl Fn(&Key) -> bool,
         report: &mut SweepReport,
     ) -> Vec<Step> {
-        let (mut steps, mut old, mut not_live) = (Vec::new(), Vec::new(), 0);
+        let (mut steps, mut old, mut not_live) = (Vec::new(), Vec::new(), 0_u128);
         for (key, holding) in holdings.0.iter().filter(|(key, _)| key.as_str().starts_with(self.prefix)) {
             let mut step = |action, bytes| steps.push(Step { action, key: key.clone(), bytes });
             let is_live = is_live(key);
             if is_live {
                 report.live.add(holding.bytes());
             } else {
-                not_live += holding.there.map_or(0, |seen| seen.bytes);
+                not_live += holding.there.map_or(0, |seen| u128::from(seen.bytes));
             }
             match (holding.there, holding.swept) {
                 (None, None) => {}
@@ -120,7 +120,7 @@ impl Judge<'_> {
         old.sort_by_key(|(seen, _)| seen.stored_at);
         for (seen, key) in old {
             if self.goes(seen, not_live) {
-                not_live -= seen.bytes;
+                not_live -= u128::from(seen.bytes);
                 steps.push(Step { action: Action::Move, key: key.clone(), bytes: seen.bytes });
             } else {
                 report.kept.add(seen.bytes);
@@ -131,11 +131,11 @@ impl Judge<'_> {
     }
 
     /// Whether something old that nobody names is taken away, where so many bytes are like it.
-    fn goes(&self, seen: Seen, not_live: u64) -> bool {
+    fn goes(&self, seen: Seen, not_live: u128) -> bool {
         let SweepPolicy { max_age, quota_bytes, unreferenced, grace: _, dry_run: _ } = self.policy;
         *unreferenced
             || max_age.is_some_and(|age| self.is_stored_before(seen, age))
-            || quota_bytes.is_some_and(|quota| not_live > quota)
+            || quota_bytes.is_some_and(|quota| not_live > u128::from(quota))
     }
 
     /// Whether its grace is over.
@@ -206,6 +206,20 @@ mod tests {
             steps.into_iter().map(|(_, key)| key.trim_start_matches("trunc/").to_owned()).collect::<Vec<_>>().concat()
         };
         assert_eq!([40, 39, 30, 29, 10, 0].map(moved), ["", "b", "b", "bc", "bca", "bca"]);
+    }
+
+    #[test]
+    fn w5_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
+        let entries = ["trunc/a", "trunc/b", "trunc/c", "clear/live", "clear/live-2", "trunc/young"];
+        let entries = entries.map(|path| entry(path, u64::MAX, if path.ends_with("young") { 1 } else { 50 }));
+        let live = ["clear/live", "clear/live-2"];
+        let (steps, report) = plan(&SweepPolicy::new().quota_bytes(5), &live, &entries);
+        let moved: Vec<_> = steps.into_iter().map(|(_, key)| key).collect();
+        assert_eq!(moved, ["trunc/a", "trunc/b", "trunc/c"], "one of them is over the quota");
+        assert_eq!((report.live.count, report.live.bytes), (2, u64::MAX));
+        let (steps, report) = plan(&SweepPolicy::new().quota_bytes(u64::MAX), &live, &entries);
+        assert_eq!(steps.len(), 3, "what is young counts too, and stays");
+        assert_eq!(report.young.bytes, u64::MAX);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub struct Tally {
 impl Tally {
     pub(super) fn add(&mut self, bytes: u64) {
         self.count += 1;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

@@ -208,25 +208,28 @@ impl Meter {
     }
 
     pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
-        media_cost(part) + Text::of_part(part).map_or(0, |text| self.text_of(text))
+        media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.text_of(text)))
     }
 
     /// What a message costs.
     pub(crate) fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
         let mut tokens = PER_MESSAGE;
         conversation.visit(message, &mut |piece| {
-            tokens += match piece {
+            tokens = tokens.saturating_add(match piece {
                 Piece::Content(part) => self.part(part),
-                Piece::Call(call) => self.text(call.name) + self.text_of(Text::of_arguments(call.arguments)),
+                Piece::Call(call) => {
+                    self.text(call.name).saturating_add(self.text_of(Text::of_arguments(call.arguments)))
+                }
                 Piece::Role(_) | Piece::Result(_) => 0,
-            }
+            });
         });
         tokens
     }
 
     pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-        let messages: u64 = (0..conversation.len()).map(|message| self.message(conversation, message)).sum();
-        messages + tools.iter().map(|tool| self.text_of(Text::Of(tool))).sum::<u64>()
+        let messages = (0..conversation.len()).map(|message| self.message(conversation, message));
+        let tools = tools.iter().map(|tool| self.text_of(Text::Of(tool)));
+        messages.chain(tools).fold(0, u64::saturating_add)
     }
 
     /// More tokens than the messages from `from` on and `tools` can cost, if that is known without counting and no more than

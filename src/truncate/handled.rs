@@ -124,7 +124,9 @@ impl<'h> Handling<'h> {
         let Self { session, call, policy, whole, locations, error } = self;
         let limit = policy.limit;
         let bytes = |parts: &[Part]| parts.iter().map(text_bytes).sum();
-        let tokens = |parts: &[Part]| parts.iter().map(|part| part_size(session, limit, part).tokens).sum();
+        let tokens = |parts: &[Part]| {
+            parts.iter().map(|part| part_size(session, limit, part).tokens).fold(0, u64::saturating_add)
+        };
         let change = |size: &dyn Fn(&[Part]) -> u64| Change { before: size(&whole.parts), after: size(&parts) };
         let decision = Decision {
             tool: call.name.clone(),

@@ -234,12 +234,12 @@ impl Run {
             match slot {
                 Slot::Text(text) => {
                     bytes += text.bytes;
-                    tokens += splitter::size(&self.session, self.policy.limit, text).tokens;
+                    tokens = tokens.saturating_add(splitter::size(&self.session, self.policy.limit, text).tokens);
                 }
                 Slot::Part(part) => {
                     let size = part_size(&self.session, self.policy.limit, part);
                     bytes += size.bytes;
-                    tokens += size.tokens;
+                    tokens = tokens.saturating_add(size.tokens);
                 }
                 Slot::Shown => {}
             }
@@ -398,7 +398,7 @@ impl Run {
                 // Taken back from the store that failed: it goes on as it came.
                 Slot::Text(text) if text.comes_in_chunks && !text.is_utf8() => {
                     let size = splitter::size(&self.session, self.policy.limit, &text);
-                    tokens_after += size.tokens;
+                    tokens_after = tokens_after.saturating_add(size.tokens);
                     // As it is shown in the end.
                     self.decision.bytes.after += text.shown().map_or(text.bytes, |text| text.len() as u64);
                     chunks.extend(passing(text, shown));
@@ -410,7 +410,7 @@ impl Run {
             };
             let size = part_size(&self.session, self.policy.limit, &part);
             self.decision.bytes.after += size.bytes;
-            tokens_after += size.tokens;
+            tokens_after = tokens_after.saturating_add(size.tokens);
             match part {
                 Part::Text(text) if shown > 0 => chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..))),
                 part => chunks.push(Chunk::Part(part)),

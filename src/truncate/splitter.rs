@@ -72,7 +72,8 @@ impl Size {
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, tokens: self.tokens + other.tokens }
+        let (bytes, tokens) = (self.bytes.saturating_add(other.bytes), self.tokens.saturating_add(other.tokens));
+        Self { bytes, tokens }
     }
 }
 

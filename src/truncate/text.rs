@@ -286,7 +286,7 @@ impl TokenSum {
             }
             let (piece, rest) = text.split_at(text.floor_char_boundary(room));
             self.pending.push_str(piece);
-            self.sum += meter.once(&self.pending);
+            self.sum = self.sum.saturating_add(meter.once(&self.pending));
             self.pending.clear();
             self.cuts += 1;
             if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
@@ -301,7 +301,7 @@ impl TokenSum {
         match self.cuts {
             _ if self.is_enough => self.sum,
             0 => meter.text(&self.pending),
-            _ => self.sum + meter.once(&self.pending),
+            _ => self.sum.saturating_add(meter.once(&self.pending)),
         }
     }
 

@@ -28,6 +28,17 @@ struct Listing {
     swept_bytes: u64,
 }
 
+impl Listing {
+    /// A store may say of its content what it likes: a sum that no number holds is the largest one.
+    fn of(entries: Vec<Listed>) -> Self {
+        let sum = |swept: bool| {
+            let counted = entries.iter().filter(|entry| entry.swept || !swept);
+            counted.map(|entry| entry.bytes).fold(0, u64::saturating_add)
+        };
+        Self { bytes: sum(false), swept_bytes: sum(true), entries }
+    }
+}
+
 pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
@@ -47,8 +58,7 @@ pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
             swept: origin_of(key).is_some(),
         })
         .collect();
-    let sum = |swept: bool| entries.iter().filter(|entry| entry.swept || !swept).map(|entry| entry.bytes).sum();
-    let listing = Listing { bytes: sum(false), swept_bytes: sum(true), entries };
+    let listing = Listing::of(entries);
     if json {
         output::write_json(&listing)?;
         return Ok(ExitCode::SUCCESS);
@@ -149,4 +159,16 @@ fn seconds(time: SystemTime) -> u64 {
 
 fn failed(error: &BackendError) -> Failure {
     Failure::new(chain(error)).hint("the store could not be read: mend that, and try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l7_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
+        let entry = |swept| Listed { location: String::new(), bytes: u64::MAX, stored_at: 0, swept };
+        let listing = Listing::of(vec![entry(false), entry(true), entry(true)]);
+        assert_eq!((listing.bytes, listing.swept_bytes), (u64::MAX, u64::MAX));
+    }
 }

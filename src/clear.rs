@@ -4,7 +4,9 @@
 //! messages and cannot fail.
 
 mod apply;
+mod choice;
 mod commit;
+mod compare;
 mod decisions;
 mod given;
 mod known;
@@ -23,7 +25,6 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::backend::{Backend, Location};
-use crate::config::Settings;
 use crate::handler::Replacement;
 use crate::hint::{Facts, Hint};
 use crate::preview::Previewer;
@@ -31,6 +32,7 @@ use crate::report::{Decision, Report};
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::Target;
+use choice::Choice;
 use ledger::{Anchor, Origin, Put};
 
 pub(crate) use ledger::Ledger;
@@ -214,44 +216,6 @@ struct Ready {
     is_repeat: bool,
     /// The decision without which this is not done, nor that without this.
     with: Option<usize>,
-}
-
-/// Takes the oldest until the target is reached, and says whether that is worth a pass.
-#[derive(Clone, Debug)]
-struct Choice {
-    target: Option<u64>,
-    at_least: u64,
-    left: u64,
-    gain: u64,
-}
-
-impl Choice {
-    fn new(settings: &Settings, counted: u64) -> Self {
-        Self { target: settings.clear_target_tokens, at_least: settings.clear_at_least_tokens, left: counted, gain: 0 }
-    }
-
-    /// Takes all of them.
-    fn all() -> Self {
-        Self { target: None, at_least: 0, left: 0, gain: 0 }
-    }
-
-    fn is_enough(&self) -> bool {
-        self.target.is_some_and(|target| self.left <= target)
-    }
-
-    /// Whether the next one is taken, which gains so many tokens.
-    fn takes(&mut self, gain: u64) -> bool {
-        if self.is_enough() {
-            return false;
-        }
-        self.left = self.left.saturating_sub(gain);
-        self.gain = self.gain.saturating_add(gain);
-        true
-    }
-
-    fn is_too_little(&self) -> bool {
-        self.gain < self.at_least
-    }
 }
 
 /// Cleared arguments, as JSON that any provider accepts.

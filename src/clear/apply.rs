@@ -6,7 +6,7 @@ use super::ledger::{Put, lock, print_of_call, print_of_result};
 use super::{Committed, Place, Ready};
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Piece};
-use crate::report::{Certainty, Outcome, Reason, Report, Subject, saved};
+use crate::report::{Certainty, Decision, Outcome, Reason, Report, Subject, saved};
 use crate::tokens::{Meter, Text};
 
 impl Committed {
@@ -17,6 +17,11 @@ impl Committed {
         let report = self.put(conversation);
         session.observe(&report);
         report
+    }
+
+    /// What is decided beside what is repeated.
+    pub(super) fn new_decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated)
     }
 
     /// The same, and nobody is shown the report.

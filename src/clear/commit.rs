@@ -1,18 +1,20 @@
 //! Storing what a plan decided.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
+use super::choice::{self, Choice};
+use super::compare::compare_lines;
 use super::ledger::{Origin, Put};
-use super::outages::{NoAnswer, NotDone, Outages};
-use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToShorten, ToStore, cleared_arguments};
-use crate::backend::{ErrorKind, Location};
+use super::outages::{NotDone, Outages};
+use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToStore, cleared_arguments};
+use crate::backend::Location;
 use crate::content::Part;
 use crate::error::Error;
-use crate::read_back::{Said, shows_only, texts_in};
-use crate::report::{Change, Decision, Outcome, Reason, Report};
+use crate::report::{Change, Decision, Outcome, Reason, Report, Sum};
 use crate::session::Session;
 
 /// How many results are stored at once.
@@ -33,54 +35,98 @@ impl Plan {
     /// The same, where it may be known already that a store is unavailable.
     pub(super) async fn commit_knowing(self, outages: &Outages) -> Result<Committed, Error> {
         let Self { session, ledger, edits, mut choice, anchor, mut report } = self;
-        let (mut ready, mut compared, mut unverified) = (Vec::new(), Vec::new(), Vec::new());
-        let mut edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready));
-        loop {
-            // Nothing is compared, or stored, that is not needed to reach the target.
-            let batch: Vec<NewEdit> = edits.by_ref().take(AT_ONCE).collect();
-            if batch.is_empty() {
-                break;
-            }
-            let is_enough = choice.is_enough();
-            for outcome in
-                join_all(batch.into_iter().map(|edit| compare_edit(&session, outages, edit, is_enough))).await
-            {
-                match outcome {
-                    Compared::Kept(index, decision, original) => {
-                        if decision.outcome == Outcome::Kept(Reason::Unverified) {
-                            unverified.push(original);
-                        }
-                        report.decisions[index] = decision;
-                    }
-                    Compared::Ready(edit, gain) if !choice.takes(gain) => edit.keep(&mut report, Reason::TargetReached),
-                    Compared::Ready(edit, _) => compared.push(edit),
-                }
-            }
-        }
+        let mut ready = Vec::new();
+        let edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)).collect();
+        let mut selection =
+            Selection { session: &session, outages, edits, waiting: VecDeque::new(), unverified: vec![] };
+        let mut taken = selection.take(&mut choice, &mut report).await;
         if choice.is_too_little() {
-            for edit in compared.drain(..) {
+            for (edit, _) in taken.drain(..) {
                 edit.keep(&mut report, Reason::TooLittle);
             }
         }
-        let stored: Vec<Result<Stored, Error>> =
-            stream::iter(compared.into_iter().map(|edit| store_edit(&session, outages, edit)))
-                .buffered(AT_ONCE)
-                .collect()
-                .await;
-        for outcome in stored {
-            let Stored { index, decision, arguments, ready: stored } = outcome?;
-            // What was said of the arguments holds only if they are replaced.
-            if let Some((at, arguments)) = arguments {
-                report.decisions[at] = arguments;
-                match decision.outcome {
-                    Outcome::Kept(reason) => report.decisions[at].keep(reason),
-                    outcome => report.decisions[at].outcome = outcome,
+        let mut done = Vec::new();
+        while !taken.is_empty() {
+            let planned: Vec<Sum> = taken.iter().map(|(_, tokens)| *tokens).collect();
+            let stores = taken.into_iter().map(|(edit, _)| store_edit(&session, outages, edit));
+            let stored: Vec<_> = stream::iter(stores).buffered(AT_ONCE).collect().await;
+            for (planned, stored) in planned.into_iter().zip(stored) {
+                let Stored { ready, tokens } = stored?.note(&mut report);
+                choice.correct(planned, tokens);
+                done.extend(ready);
+            }
+            // A save that failed, or a name that was taken, freed less: then the next results go too.
+            taken = if choice.has_target() { selection.take(&mut choice, &mut report).await } else { Vec::new() };
+        }
+        // What is stored stays stored, and is found again when this is worth a pass.
+        if choice.is_too_little() {
+            done.drain(..).for_each(|ready: Ready| report.decisions[ready.decision].keep(Reason::TooLittle));
+        }
+        ready.extend(done);
+        let unverified = selection.leave(&mut report);
+        Ok(Committed { session, ledger, ready, unverified, anchor, report })
+    }
+
+    /// What was decided before is repeated, and nothing else is done.
+    pub(super) fn repeat_only(self, reason: Reason) -> Committed {
+        let Self { session, ledger, edits, anchor, mut report, .. } = self;
+        let mut ready = Vec::new();
+        for edit in edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)) {
+            edit.keep(&mut report, reason);
+        }
+        Committed { session, ledger, ready, unverified: Vec::new(), anchor, report }
+    }
+}
+
+/// The new edits, oldest first, and how far they have been looked at.
+struct Selection<'s> {
+    session: &'s Session,
+    outages: &'s Outages,
+    edits: VecDeque<NewEdit>,
+    /// What was compared, and is not needed yet.
+    waiting: VecDeque<(NewEdit, Sum)>,
+    /// What looks like a hint of ours and is not.
+    unverified: Vec<Origin>,
+}
+
+impl Selection<'_> {
+    /// The next ones that it takes to reach the target, with what they change where their names are not taken. Nothing is compared,
+    /// or stored, that is not needed for that.
+    async fn take(&mut self, choice: &mut Choice, report: &mut Report) -> Vec<(NewEdit, Sum)> {
+        let mut taken = Vec::new();
+        loop {
+            while let Some((edit, tokens)) = self.waiting.pop_front() {
+                if !choice.takes(tokens) {
+                    self.waiting.push_front((edit, tokens));
+                    return taken;
+                }
+                taken.push((edit, tokens));
+            }
+            if choice.is_enough() || self.edits.is_empty() {
+                return taken;
+            }
+            let batch = self.edits.drain(..AT_ONCE.min(self.edits.len()));
+            let compared = batch.map(|edit| compare_edit(self.session, self.outages, edit)).collect::<Vec<_>>();
+            for outcome in join_all(compared).await {
+                match outcome {
+                    Compared::Kept(index, decision, original) => {
+                        if decision.outcome == Outcome::Kept(Reason::Unverified) {
+                            self.unverified.push(original);
+                        }
+                        report.decisions[index] = decision;
+                    }
+                    Compared::Ready(edit, tokens) => self.waiting.push_back((edit, tokens)),
                 }
             }
-            report.decisions[index] = decision;
-            ready.extend(stored);
         }
-        Ok(Committed { session, ledger, ready, unverified, anchor, report })
+    }
+
+    /// The target was reached without the rest. Gives what turned out to be no hint of ours.
+    fn leave(self, report: &mut Report) -> Vec<Origin> {
+        for edit in self.waiting.into_iter().map(|(edit, _)| edit).chain(self.edits) {
+            edit.keep(report, Reason::TargetReached);
+        }
+        self.unverified
     }
 }
 
@@ -88,8 +134,8 @@ impl Plan {
 enum Compared {
     /// The slot stays as it is.
     Kept(usize, Decision, Origin),
-    /// It can be done, and gains at least so many tokens.
-    Ready(NewEdit, u64),
+    /// It can be done, and changes so much.
+    Ready(NewEdit, Sum),
 }
 
 /// An edit that was never made before.
@@ -139,24 +185,19 @@ impl Edit {
     }
 }
 
-async fn compare_edit(session: &Session, outages: &Outages, edit: NewEdit, is_enough: bool) -> Compared {
+async fn compare_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Compared {
     let NewEdit { index, mut decision, place, original, content } = edit;
     let lines = match content {
         Content::Lines(lines) => lines,
         Content::Given(given) => {
-            let gain = given.gain(&decision);
+            let tokens = given.tokens(&decision);
             let content = Content::Given(given);
-            return Compared::Ready(NewEdit { index, decision, place, original, content }, gain);
+            return Compared::Ready(NewEdit { index, decision, place, original, content }, tokens);
         }
     };
-    let outcome = if is_enough {
-        Err(Reason::TargetReached)
-    } else {
-        compare_lines(session, outages, place, lines, &mut decision).await
-    };
-    match outcome {
-        Ok((lines, gain)) => {
-            Compared::Ready(NewEdit { index, decision, place, original, content: Content::Lines(lines) }, gain)
+    match compare_lines(session, outages, place, lines, &mut decision).await {
+        Ok((lines, tokens)) => {
+            Compared::Ready(NewEdit { index, decision, place, original, content: Content::Lines(lines) }, tokens)
         }
         Err(reason) => {
             decision.keep(reason);
@@ -165,31 +206,8 @@ async fn compare_edit(session: &Session, outages: &Outages, edit: NewEdit, is_en
     }
 }
 
-/// Compares what is to be shortened with what is stored, and says what the lines gain at least.
-async fn compare_lines(
-    session: &Session,
-    outages: &Outages,
-    place: Place,
-    lines: Vec<Line>,
-    decision: &mut Decision,
-) -> Result<(Vec<Line>, u64), Reason> {
-    let mut compared = Vec::with_capacity(lines.len());
-    for line in lines {
-        compared.push(match line {
-            Line::Shorten(shorten) => compare(session, outages, *shorten, decision).await?,
-            line => line,
-        });
-    }
-    let mut most = 0;
-    for choice in [0, 1] {
-        let (_, tokens) = size(session, &replacement(place, Line::render_all(&compared, session, choice)), decision)?;
-        most = most.max(tokens);
-    }
-    Ok((compared, decision.tokens.map_or(0, |change| change.before) - most))
-}
-
 /// What became of an edit in the store.
-struct Stored {
+struct Outcomes {
     index: usize,
     decision: Decision,
     /// The decision about the arguments that go with it, and its index.
@@ -198,7 +216,32 @@ struct Stored {
     ready: Vec<Ready>,
 }
 
-async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Result<Stored, Error> {
+/// What is stored, and what putting it there changes.
+struct Stored {
+    ready: Vec<Ready>,
+    tokens: Sum,
+}
+
+impl Outcomes {
+    /// Notes in the report what became of it.
+    fn note(self, report: &mut Report) -> Stored {
+        let Self { index, decision, arguments, ready } = self;
+        let mut tokens = choice::tokens(decision.tokens);
+        // What was said of the arguments holds only if they are replaced.
+        if let Some((at, mut arguments)) = arguments {
+            match decision.outcome {
+                Outcome::Kept(reason) => arguments.keep(reason),
+                outcome => arguments.outcome = outcome,
+            }
+            tokens = tokens.plus(choice::tokens(arguments.tokens));
+            report.decisions[at] = arguments;
+        }
+        report.decisions[index] = decision;
+        Stored { ready, tokens }
+    }
+}
+
+async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Result<Outcomes, Error> {
     let NewEdit { index, mut decision, place, original, content } = edit;
     let mut arguments = None;
     let ready = match content {
@@ -223,7 +266,7 @@ async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Resu
             return Err(Error::Offload { tool, call_id, source });
         }
     };
-    Ok(Stored { index, decision, arguments, ready })
+    Ok(Outcomes { index, decision, arguments, ready })
 }
 
 async fn store_lines(
@@ -251,7 +294,7 @@ async fn store_lines(
     Ok(replacement)
 }
 
-fn replacement(place: Place, text: String) -> Put {
+pub(super) fn replacement(place: Place, text: String) -> Put {
     match place {
         Place::Result { .. } => Put::Parts(vec![Part::Text(text)]),
         Place::Arguments { .. } => Put::Arguments(cleared_arguments(&text)),
@@ -259,7 +302,7 @@ fn replacement(place: Place, text: String) -> Put {
 }
 
 /// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
-fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u64, u64), Reason> {
+pub(super) fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u64, u64), Reason> {
     let text = match replacement {
         Put::Parts(parts) => match &parts[..] {
             [Part::Text(text)] => text,
@@ -272,35 +315,6 @@ fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u6
         return Err(Reason::NoGain);
     }
     Ok((bytes, tokens))
-}
-
-/// The short hint, if what is shown is what is stored; else what there is to do otherwise.
-async fn compare(
-    session: &Session,
-    outages: &Outages,
-    shorten: ToShorten,
-    decision: &mut Decision,
-) -> Result<Line, Reason> {
-    let ToShorten { shown, stored, mut draft, preview: (preview, budget), was_previewed_in, otherwise } = shorten;
-    let own = |text: &str| preview.own(text, was_previewed_in)?.ok();
-    let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader(), own: &own };
-    let content = match outages.ask(&stored.backend, stored.whole()).await {
-        Ok(content) => content,
-        Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => None,
-        // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
-        Err(error) => {
-            decision.error = Some(error.to_string());
-            return Err(Reason::StoreFailed);
-        }
-    };
-    let Some(content) = content.filter(|content| shows_only(&shown, content, said)) else {
-        // No genuine page of what is stored is a text like any other.
-        decision.outcome = Outcome::Cleared;
-        return otherwise.map(|otherwise| *otherwise).ok_or(Reason::Unverified);
-    };
-    let (_, text) = texts_in(&shown, &content).unwrap_or((0, &content));
-    draft.hint.preview = preview.show(&String::from_utf8_lossy(text), budget).0;
-    Ok(Line::Ready(draft.render(session, Some(stored.location.clone())), Some(stored.location)))
 }
 
 async fn save(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::choice::tokens;
 use super::decisions::{call_decision, call_of};
 use super::known::{All, part_bytes};
 use super::ledger::Put;
@@ -12,7 +13,7 @@ use super::{Action, Edit, Given, GivenArguments, Place, Ready};
 use crate::content::Part;
 use crate::format::PartRef;
 use crate::handler::{ClearHandler, Detail, Handled, HandlerError, guard};
-use crate::report::{Change, Decision, Outcome, Reason};
+use crate::report::{Change, Decision, Outcome, Reason, Sum};
 use crate::session::Session;
 use crate::store::Phase;
 use crate::tokens::Meter;
@@ -71,10 +72,10 @@ impl Planner<'_> {
         });
         let place = Place::Result { message: slot.message, slot: slot.slot };
         let given = Given { replacement, store, arguments };
-        let gain = given.gain(decision);
+        let tokens = given.tokens(decision);
         let action = Action::Given(decision.clone(), Box::new(given));
         let edit = Edit { decision: index, place, original: known.original.clone(), action };
-        self.candidates.push(Candidate { edit, gain });
+        self.candidates.push(Candidate { edit, tokens });
         Ok(())
     }
 
@@ -108,10 +109,10 @@ impl Planner<'_> {
 }
 
 impl Given {
-    /// The tokens that it saves, with the arguments.
-    pub(super) fn gain(&self, decision: &Decision) -> u64 {
-        let of = |decision: &Decision| decision.tokens.map_or(0, Change::saved);
-        of(decision).saturating_add(self.arguments.as_ref().map_or(0, |arguments| of(&arguments.decision)))
+    /// The tokens that it changes, with the arguments.
+    pub(super) fn tokens(&self, decision: &Decision) -> Sum {
+        let arguments = self.arguments.as_ref().and_then(|arguments| arguments.decision.tokens);
+        tokens(decision.tokens).plus(tokens(arguments))
     }
 
     /// Stores what is to be stored, and says what is put where. `Err` is why the result stays as it is.

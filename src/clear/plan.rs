@@ -14,7 +14,7 @@ use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
 use crate::hint::Hint;
-use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, TokenCount};
+use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Sum, TokenCount};
 use crate::rounds::{Age, Outline, Slot};
 use crate::session::Session;
 use crate::store::Phase;
@@ -29,21 +29,23 @@ impl Plan {
         request: Request<'_>,
     ) -> Self {
         let found = session.clears().then(|| survey(session, ledger, conversation, request).count(session.meter()));
-        Self::of(session, ledger, conversation, request, found)
+        Self::of(session, ledger, conversation, request, found, 0)
     }
 
-    /// The same, but what takes long to count is counted where that stops nobody.
+    /// The same, but what takes long to count is counted where that stops nobody. `freed` are the tokens that the pass has freed
+    /// already.
     pub(crate) async fn counted_elsewhere(
         session: &Session,
         ledger: &Arc<Mutex<Ledger>>,
         conversation: &dyn Conversation,
         request: Request<'_>,
+        freed: u64,
     ) -> Self {
         let found = match session.clears().then(|| survey(session, ledger, conversation, request)) {
             Some(survey) => Some(survey.count_elsewhere(session.meter()).await),
             None => None,
         };
-        Self::of(session, ledger, conversation, request, found)
+        Self::of(session, ledger, conversation, request, found, freed)
     }
 
     fn of(
@@ -52,6 +54,7 @@ impl Plan {
         conversation: &dyn Conversation,
         request: Request<'_>,
         found: Option<Found>,
+        freed: u64,
     ) -> Self {
         let mut plan = Self {
             session: session.clone(),
@@ -84,8 +87,8 @@ impl Plan {
         };
         if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
             let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
-            planner.decide(all, counted);
-            plan.choice = Choice::new(session.settings(), counted);
+            plan.choice = Choice::new(session.settings(), counted, freed);
+            planner.decide(all, plan.choice.clone());
         } else if let Some(all) = &all {
             planner.put(&previews, all);
         }
@@ -130,10 +133,10 @@ pub(super) struct Planner<'a> {
     pub(super) liner: Liner<'a>,
 }
 
-/// What may go, with what that gains at least.
+/// What may go, with what that changes where its name is not taken.
 pub(super) struct Candidate {
     pub(super) edit: Edit,
-    pub(super) gain: u64,
+    pub(super) tokens: Sum,
 }
 
 impl Candidate {
@@ -203,7 +206,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Decides about every result, oldest first, until the target is reached.
-    fn decide(&mut self, all: &All<'a>, counted: u64) {
+    fn decide(&mut self, all: &All<'a>, mut choice: Choice) {
         let settings = self.session.settings();
         for (at, slot) in all.outline.slots.iter().enumerate() {
             self.liner.begin(slot.head.id);
@@ -213,11 +216,10 @@ impl<'a> Planner<'a> {
             }
         }
         // What looks like a hint of ours is only known to be one once it has been compared. Until then this is what is expected.
-        let mut choice = Choice::new(settings, counted);
         let mut is_certain = true;
         for candidate in &self.candidates {
             is_certain &= !candidate.has_to_be_compared();
-            if !choice.takes(candidate.gain) {
+            if !choice.takes(candidate.tokens) {
                 candidate.edit.keep(&mut self.report, Reason::TargetReached);
             }
         }
@@ -321,20 +323,14 @@ impl<'a> Planner<'a> {
     ) {
         let meter = self.session.meter();
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
-        let tokens_before = decision.tokens.map_or(0, |change| change.before);
+        let before = decision.tokens.map_or(0, |change| change.before);
         let bytes = texts.each_ref().map(|text| text.len() as u64);
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
         let is_shorter = bytes.iter().all(|bytes| *bytes < decision.bytes.before);
-        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long: it is longer by a
-        // digest, which takes no more tokens than it has bytes.
-        let fits = meter.counts_at_most_bytes() && bytes[1] <= tokens_before;
-        let tokens = is_shorter.then(|| {
-            let first = meter.text(&texts[0]);
-            let second =
-                if fits { first.saturating_add(bytes[1].saturating_sub(bytes[0])) } else { meter.text(&texts[1]) };
-            first.max(second)
-        });
-        let Some(tokens) = tokens.filter(|tokens| *tokens <= tokens_before) else {
+        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long.
+        let fits = || meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before;
+        let after = is_shorter.then(|| meter.text(&texts[0]));
+        let Some(after) = after.filter(|after| *after <= before && fits()) else {
             if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
                 self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
@@ -345,12 +341,13 @@ impl<'a> Planner<'a> {
         };
         decision.outcome = outcome;
         decision.bytes.after = texts[0].len() as u64;
-        decision.tokens = Some(Change { before: tokens_before, after: meter.text(&texts[0]) });
+        let tokens = Change { before, after };
+        decision.tokens = Some(tokens);
         let index = self.report.decisions.len();
         self.report.decisions.push(decision.clone());
         let original = known.original.clone();
         let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
-        self.candidates.push(Candidate { edit, gain: tokens_before - tokens });
+        self.candidates.push(Candidate { edit, tokens: tokens.into() });
     }
 
     pub(super) fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {

@@ -26,7 +26,7 @@ pub(crate) async fn pass(
     request: Request<'_>,
 ) -> Result<Report, Error> {
     let outages = Outages::default();
-    let plan = Plan::counted_elsewhere(session, ledger, conversation, request).await;
+    let plan = Plan::counted_elsewhere(session, ledger, conversation, request, 0).await;
     let rounds = if conversation.rewrite().is_some() { rounds(session, conversation, &plan) } else { Vec::new() };
     let Some(mut rewrite) = conversation.rewrite().filter(|_| !rounds.is_empty()) else {
         return Ok(plan.commit_knowing(&outages).await?.put(conversation));
@@ -43,13 +43,25 @@ pub(crate) async fn pass(
         decisions.append(&mut report.decisions);
         return Ok(Report { decisions, ..report });
     }
-    let saved = saved(decisions.iter().filter_map(|decision| decision.tokens));
+    let rewritten = saved(decisions.iter().filter_map(|decision| decision.tokens));
     let copy = rewrite.copy();
     // The provider counted what is not there any more.
-    let last_usage = request.last_usage.map(|usage| usage.saturating_sub(saved));
-    let plan = Plan::counted_elsewhere(session, ledger, copy, Request { last_usage, ..request }).await;
-    let mut report = plan.commit_knowing(&outages).await?.put(copy);
-    rewrite.finish();
+    let last_usage = request.last_usage.map(|usage| usage.saturating_sub(rewritten));
+    let again = Plan::counted_elsewhere(session, ledger, copy, Request { last_usage, ..request }, rewritten).await;
+    let committed = again.commit_knowing(&outages).await?;
+    let freed = saved(decisions.iter().chain(committed.new_decisions()).filter_map(|decision| decision.tokens));
+    let is_enough = freed >= session.settings().clear_at_least_tokens;
+    let mut report = if is_enough {
+        let report = committed.put(copy);
+        rewrite.finish();
+        report
+    } else {
+        // Only now it is known what the rewriter leaves. Its copy goes.
+        drop(rewrite);
+        let changed = decisions.iter_mut().filter(|decision| decision.outcome.is_change());
+        changed.for_each(|decision| decision.keep(Reason::TooLittle));
+        plan.repeat_only(Reason::TooLittle).put(conversation)
+    };
     decisions.append(&mut report.decisions);
     Ok(Report { decisions, tokens: counted, ..report })
 }

@@ -1,0 +1,63 @@
+//! How many of the oldest results go.
+
+use crate::config::Settings;
+use crate::report::{Change, Sum};
+
+/// Takes the oldest until the target is reached, and says whether that is worth a pass. What it compares is what is freed, to the
+/// token.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    target: Option<u64>,
+    at_least: u64,
+    counted: u64,
+    taken: Sum,
+}
+
+impl Choice {
+    /// Of what `settings` say. `counted` is what there is; `freed` is what the pass has freed already.
+    pub(super) fn new(settings: &Settings, counted: u64, freed: u64) -> Self {
+        Self {
+            target: settings.clear_target_tokens,
+            at_least: settings.clear_at_least_tokens.saturating_sub(freed),
+            counted,
+            taken: Sum::default(),
+        }
+    }
+
+    /// Takes all of them.
+    pub(super) fn all() -> Self {
+        Self { target: None, at_least: 0, counted: 0, taken: Sum::default() }
+    }
+
+    /// Whether there is a target that could be missed.
+    pub(super) fn has_target(&self) -> bool {
+        self.target.is_some()
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        self.target.is_some_and(|target| self.taken.left_of(self.counted) <= u128::from(target))
+    }
+
+    /// Whether the next one is taken, which changes so much.
+    pub(super) fn takes(&mut self, change: Sum) -> bool {
+        let is_taken = !self.is_enough();
+        if is_taken {
+            self.taken = self.taken.plus(change);
+        }
+        is_taken
+    }
+
+    /// What was taken as `planned` turned out to be `done`.
+    pub(super) fn correct(&mut self, planned: Sum, done: Sum) {
+        self.taken = self.taken.minus(planned).plus(done);
+    }
+
+    pub(super) fn is_too_little(&self) -> bool {
+        self.taken.saved() < u128::from(self.at_least)
+    }
+}
+
+/// What a decision changes, in tokens.
+pub(super) fn tokens(change: Option<Change>) -> Sum {
+    Sum::from(change.unwrap_or_default())
+}

@@ -174,6 +174,17 @@ impl Position {
         };
         (line > 0).then_some(Self { line, byte })
     }
+
+    /// The place after `bytes`, which begin here.
+    pub(crate) fn after(self, bytes: &[u8]) -> Self {
+        match memchr::memrchr(b'\n', bytes) {
+            Some(feed) => {
+                let feeds = memchr::memchr_iter(b'\n', bytes).count() as u64;
+                Self { line: self.line + feeds, byte: (bytes.len() - feed - 1) as u64 }
+            }
+            None => Self { line: self.line, byte: self.byte + bytes.len() as u64 },
+        }
+    }
 }
 
 impl fmt::Display for Position {

@@ -3,14 +3,16 @@
 mod matches;
 mod other_reader;
 mod page;
+mod starts;
+mod stretch;
 mod tool;
 
 use crate::backend::{BackendError, Location};
 use crate::hint::{Facts, Hint, Kind, Position, Prose, count_lines};
 use crate::preview::holds_only;
-use crate::store::Stored;
+use crate::store::{BLOCK, Stored};
 
-pub(crate) use other_reader::{named_in, shown_by_another_reader};
+pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;
 
 /// The least room, in bytes, that a page's content has.
@@ -62,6 +64,17 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
     Some((manifest.get("offcut_parts")?.as_array()?.len(), &content[feed + 1..]))
 }
 
+/// A place in stored content: by lines, and its byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) position: Position,
+    pub(crate) at: u64,
+}
+
+impl Place {
+    pub(crate) const START: Self = Self { position: Position::START, at: 0 };
+}
+
 /// A page of `stored` from `from` on, as one text of at most `room` bytes.
 pub(crate) async fn page(
     stored: &Stored,
@@ -71,9 +84,27 @@ pub(crate) async fn page(
     prose: &Prose,
 ) -> Result<String, BackendError> {
     let room = room.saturating_sub(overhead(&stored.location, prose)).max(MIN_PAGE);
-    let mut cutter = page::Cutter::new(from, max_lines, room);
-    let total = stored.scan(|bytes, total| cutter.push(bytes) || total <= MAX_COUNTED).await?;
-    Ok(cutter.finish(total).hint(stored.location.clone(), prose).render())
+    page_hint(stored, from, Place::START, max_lines, room, prose).await.map(|(hint, _)| hint.render())
+}
+
+/// The same with so much room for the content. `known` is a place before `from`: what is before it need not be read, unless all
+/// lines are counted. With where the next page begins.
+async fn page_hint(
+    stored: &Stored,
+    from: Position,
+    known: Place,
+    max_lines: Option<u64>,
+    room: usize,
+    prose: &Prose,
+) -> Result<(Hint, Option<Place>), BackendError> {
+    let is_counted = known == Place::START || stored.read(0..0).await?.total <= MAX_COUNTED;
+    let known = if is_counted { Place::START } else { known };
+    let mut cutter = page::Cutter::new(known, from, max_lines, room);
+    let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
+    let total = stored.scan_from(known.at, BLOCK, see).await?;
+    let page = cutter.finish(total);
+    let next = page.next;
+    Ok((page.hint(stored.location.clone(), prose), next))
 }
 
 /// What of a page's text is not its content, at most.

@@ -201,10 +201,19 @@ impl Stored {
     }
 
     /// Gives `see` the content block by block until it has seen enough, and says how long the content is.
-    pub(crate) async fn scan(&self, mut see: impl FnMut(&[u8], u64) -> bool + Send) -> Result<u64, BackendError> {
-        let mut at = 0;
+    pub(crate) async fn scan(&self, see: impl FnMut(&[u8], u64) -> bool + Send) -> Result<u64, BackendError> {
+        self.scan_from(0, BLOCK, see).await
+    }
+
+    /// The same from byte `at` on, in blocks of at most `block` bytes.
+    pub(crate) async fn scan_from(
+        &self,
+        mut at: u64,
+        block: u64,
+        mut see: impl FnMut(&[u8], u64) -> bool + Send,
+    ) -> Result<u64, BackendError> {
         loop {
-            let page = self.read(at..at + BLOCK).await?;
+            let page = self.read(at..at.saturating_add(block)).await?;
             let wants_more = see(&page.bytes, page.total);
             at += page.bytes.len() as u64;
             if page.bytes.is_empty() && at < page.total {

@@ -4,15 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
+#[path = "read_back/other_readers.rs"]
+mod other_readers;
 
 use std::collections::HashSet;
 
-use common::{builder, call, clear, content, lines, memory, stored, text};
+use common::{builder, call, clear, content, lines, memory, text};
 use offcut::agent::Tool;
 use offcut::backend::{Backend, ErrorKind, Fs, Key, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
-use offcut::report::Outcome;
 use offcut::testkit::{Fault, Faulty};
 use offcut::{
     BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
@@ -455,131 +456,6 @@ async fn r3_images_come_back_as_images() {
     let there = store.len();
     assert_eq!(wrapped_reader(&reduction, &json!({"path": path})).await, [image]);
     assert_eq!(store.len(), there);
-}
-
-/// Ways in which readers that are not ours show a file.
-fn foreign_readings(content: &str) -> Vec<(&'static str, String)> {
-    let numbered = |format: fn(usize, &str) -> String| {
-        content.lines().zip(1..).map(|(line, number)| format(number, line)).collect::<Vec<_>>().join("\n")
-    };
-    vec![
-        ("whole", content.to_owned()),
-        ("without the last line feed", content.trim_end().to_owned()),
-        ("cat -n", numbered(|number, line| format!("{number:6}\t{line}"))),
-        ("arrow", numbered(|number, line| format!("{number:>6}→{line}"))),
-        ("grep -n", numbered(|number, line| format!("{number}:{line}"))),
-        ("bar", numbered(|number, line| format!("{number:5}|{line}"))),
-        ("header", format!("<file>\n{}\n</file>", content.trim_end())),
-        ("from line 100 on", content.lines().skip(99).collect::<Vec<_>>().join("\n")),
-        ("every other line", content.lines().step_by(2).collect::<Vec<_>>().join("\n")),
-    ]
-}
-
-#[tokio::test]
-async fn r3_what_another_reader_returns_is_cut_to_a_page() {
-    let text_of = "The quick brown fox jumps over the lazy dog, and 狐狸 too.\n";
-    let original: String = (0..300).map(|n| format!("{n} {text_of}")).collect();
-    let one_line = "0123456789".repeat(2_000);
-    for original in [original, one_line] {
-        for (how, output) in foreign_readings(&original) {
-            if output.len() <= 1_000 {
-                continue;
-            }
-            let store = memory();
-            let reduction = small(&store).build().unwrap();
-            let location = store_result(&reduction, "a", original.clone()).await;
-            let cat = ToolCall::new("b", "cat", json!({"file": location, "flags": ["-n"]}).to_string());
-            let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
-            assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged, "{how}");
-            let length: usize = shown.parts.iter().map(|part| text(std::slice::from_ref(part)).len()).sum();
-            assert!(length <= 1_000, "{how}: {length}");
-            let page = Hint::parse(text(&shown.parts[shown.parts.len() - 1..])).unwrap();
-            assert_eq!(page.location.as_ref().unwrap().as_str(), location, "{how}");
-            assert!(next_offset(&page).is_some(), "{how}");
-            assert_eq!(store.len(), 1, "{how}: nothing is stored");
-            assert_eq!(wrapped(&reduction, &cat, &output).await, shown.parts, "{how}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn r3_a_name_exempts_nothing() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let location = store_result(&reduction, "a", lines(400)).await;
-    // Named like ours, and returns something else; once it is even asked for one of our locations.
-    for (id, path) in [("b", "/etc/services"), ("c", location.as_str())] {
-        let reader = ToolCall::new(id, "read_file", json!({"path": path}).to_string());
-        let output = "something else entirely\n".repeat(100);
-        let parts = wrapped(&reduction, &reader, &output).await;
-        let hint = Hint::parse(text(&parts)).unwrap();
-        assert_eq!(hint.kind, Kind::Truncated);
-        let there = reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap();
-        assert_eq!(there, output);
-    }
-    assert_eq!(store.len(), 3);
-}
-
-#[tokio::test]
-async fn r3_content_and_more_loses_nothing() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let location = store_result(&reduction, "a", lines(400)).await;
-    let output = format!("{}{}", lines(400), "and what only this result says\n".repeat(50));
-    let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
-    let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
-    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
-    assert_eq!(stored(&store).await[1].1, output.as_bytes());
-}
-
-/// A model that, for every hint it is shown, reads what is stored with a reader that is not ours.
-async fn read_every_hint(arguments: fn(&str) -> Value, output: fn(&str) -> String) -> Memory {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let mut location = store_result(&reduction, "first", lines(2_000)).await;
-    for step in 0..20 {
-        let key = store.resolve(&location).unwrap();
-        let content = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
-        let cat = ToolCall::new(format!("call_{step}"), "cat", arguments(&location).to_string());
-        let parts = wrapped(&reduction, &cat, &output(std::str::from_utf8(&content).unwrap())).await;
-        let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
-        location = hint.location.unwrap().to_string();
-    }
-    store
-}
-
-#[tokio::test]
-async fn r3_reading_every_hint_with_another_reader_ends() {
-    assert_eq!(read_every_hint(|path| json!({"file": path}), str::to_owned).await.len(), 1);
-    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n:6}\t{line}\n")).collect();
-    assert_eq!(read_every_hint(|path| json!({"file": path}), numbered).await.len(), 1);
-}
-
-#[tokio::test]
-async fn r3_reading_every_hint_with_a_shell_ends() {
-    let store = read_every_hint(|path| json!({"command": format!("cat {path}")}), str::to_owned).await;
-    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
-}
-
-#[tokio::test]
-async fn r3_reading_every_hint_with_a_reader_that_writes_numbers_its_own_way_ends() {
-    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n}: {line}\n")).collect();
-    let store = read_every_hint(|path| json!({"file": path}), numbered).await;
-    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
-}
-
-#[tokio::test]
-async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_again() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let line: String = (0..100_000).map(|n| format!("{n:06},")).collect();
-    let location = store_result(&reduction, "a", line.clone()).await;
-    for step in 0..5 {
-        let arguments = json!({"file": location, "bytes": 5_000, "from": step * 5_000});
-        let head = ToolCall::new(format!("call_{step}"), "head", arguments.to_string());
-        wrapped(&reduction, &head, &line[step * 5_000..][..5_000]).await;
-    }
-    assert_eq!(store.len(), 1, "stretches of what is stored were stored again");
 }
 
 #[tokio::test]

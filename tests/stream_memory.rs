@@ -13,8 +13,10 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer};
 use offcut::hint::Hint;
+use offcut::report::Outcome;
 use offcut::{Chunk, Limit, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use peak_alloc::PeakAlloc;
+use serde_json::json;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -184,5 +186,34 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             let at_most = AT_MOST + (1 << 20);
             assert!(peak <= at_most, "files: {peak} bytes of {at_most} were in use at once");
         }
+        names_stored_content(limit).await;
     });
+}
+
+/// A call that names what is stored is no reason to hold its stream, whether that is a page of it in the end or not.
+async fn names_stored_content(limit: Limit) {
+    let run = reduction(Fs::temporary().unwrap(), limit);
+    let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
+    let stored = run.truncate(&ToolCall::new("a", "build", "{}"), made(0..16 << 10, row)).await.unwrap();
+    let arguments = json!({"file": stored.report.decisions[0].locations[0]}).to_string();
+    for (step, outcome) in [(1, Outcome::Paged), (2, Outcome::Truncated)] {
+        for is_shown in [false, true] {
+            let cat = ToolCall::new(format!("{step}-{is_shown}"), "cat", arguments.clone());
+            let output = made((0..16 << 10).step_by(step), row);
+            let before = MEMORY.current_usage();
+            MEMORY.reset_peak_usage();
+            let report = if is_shown {
+                let mut shown = run.truncate_stream(&cat, output);
+                while shown.next().await.is_some() {}
+                shown.report().unwrap().clone()
+            } else {
+                run.truncate(&cat, output).await.unwrap().report
+            };
+            let peak = MEMORY.peak_usage().saturating_sub(before);
+            // A writer of files fills one buffer of a mebibyte while another is on its way; some of what is stored is read.
+            let at_most = AT_MOST + (2 << 20);
+            assert!(peak <= at_most, "{outcome:?}: {peak} bytes of {at_most} were in use at once");
+            assert_eq!(report.decisions[0].outcome, outcome);
+        }
+    }
 }

@@ -1,47 +1,147 @@
 //! What a reader that is not ours returns of content that is ours.
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
 use serde_json::Value;
 
-use super::page;
+use super::starts::{WINDOW, starts};
+use super::stretch::{Found, MAX_BESIDE, Stretch};
+use super::{Place, overhead, page_hint};
+use crate::backend::{BackendError, Location};
 use crate::content::{Part, ToolCall};
-use crate::hint::Position;
+use crate::hint::Placement;
 use crate::session::Session;
 use crate::store::Stored;
 
-/// What a reader may say beside the content, in bytes: a header, a footer.
-const MAX_BESIDE: usize = 256;
-/// The same in lines.
-const MAX_BESIDE_LINES: usize = 16;
-/// What a reader may put before each line, in bytes: a number and what separates it.
-const MAX_NUMBER: usize = 16;
+/// The least room, in bytes, that the content of a page has beside what was shown already.
+const MIN_ROOM: usize = 16;
 /// How many words of a call's arguments may be locations.
 const MAX_WORDS: usize = 64;
 
-/// If `text` is what another reader returned of content that is stored at a location among the call's arguments: the page of
-/// that content which begins where the text does, and before it what else the reader said.
+/// A result over its limit that may be what another reader returned of content that is stored at a location among the call's
+/// arguments. It is compared as it comes, and little of it is held.
 ///
 /// Without this, a model that reads stored content with a tool of its own would have the result stored, and would read that, and
-/// so on. Only what stands in the stored content, in its order, is cut, so nothing is lost.
-pub(crate) async fn shown_by_another_reader(
-    session: &Session,
-    call: &ToolCall,
-    text: &str,
-    room: usize,
-) -> Option<(Stored, Vec<Part>)> {
-    let stored = named_in(session, call)?;
-    let content = stored.whole().await.ok()??;
-    let Read { from, beside } = match std::str::from_utf8(&content) {
-        Ok(content) => stretch(text, content).or_else(|| compare(text, content))?,
-        Err(_) => compare(text, &String::from_utf8_lossy(&content))?,
-    };
-    let room = room.checked_sub(beside.len())?;
-    let page = page(&stored, from, None, room, session.prose()).await.ok()?;
-    let beside = (!beside.is_empty()).then_some(Part::Text(beside));
-    Some((stored, beside.into_iter().chain([Part::Text(page)]).collect()))
+/// so on. A page takes the place of one unbroken stretch of the stored content alone, so nothing is lost.
+pub(crate) struct OtherReader {
+    stored: Stored,
+    /// Bytes of the result that are not compared yet.
+    waiting: Bytes,
+    /// The first bytes of the result: those that were shown, and at least a header.
+    first: Vec<u8>,
+    shown: usize,
+    stretches: Option<Vec<Stretch>>,
+    length: u64,
+}
+
+impl OtherReader {
+    /// `first` are the first bytes of the result, more than its limit, and the first `shown` of them were shown. `None` if the
+    /// call names nothing that is stored.
+    pub(crate) fn new(session: &Session, call: &ToolCall, first: Bytes, shown: usize) -> Option<Self> {
+        let stored = named_in(session, call)?;
+        let length = first.len() as u64;
+        let kept = first[..shown.max(MAX_BESIDE).min(first.len())].to_vec();
+        Some(Self { stored, waiting: first, first: kept, shown, stretches: None, length })
+    }
+
+    /// The result goes on with `bytes`, once what came before was [compared](Self::compare).
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.length += bytes.len() as u64;
+        self.waiting = bytes;
+    }
+
+    /// Compares what came last. `false` if it is a result like any other.
+    pub(crate) async fn compare(&mut self) -> bool {
+        // What can't be read can't be compared.
+        self.try_compare().await.unwrap_or(false)
+    }
+
+    async fn try_compare(&mut self) -> Result<bool, BackendError> {
+        let bytes = std::mem::take(&mut self.waiting);
+        let (stretches, is_first) = match self.stretches.take() {
+            Some(stretches) => (stretches, false),
+            None => {
+                let starts = starts(&self.stored, &bytes).await?;
+                (starts.into_iter().map(|start| Stretch::new(start, self.shown)).collect(), true)
+            }
+        };
+        let window = WINDOW / stretches.len().max(1) as u64;
+        let mut left = Vec::with_capacity(stretches.len());
+        for mut stretch in stretches {
+            let header = if is_first { stretch.start.header } else { 0 };
+            if stretch.push(&self.stored, &bytes[header..], window).await? {
+                left.push(stretch);
+            }
+        }
+        Ok(!self.stretches.insert(left).is_empty())
+    }
+
+    /// What is shown in place of the result, which has ended after `length` bytes: the page of the stored content that it is a
+    /// stretch of, and before it, in a text of its own, what was shown already and what else the reader said. `limit` is the room
+    /// for all of it, in bytes.
+    pub(crate) async fn finish(
+        mut self,
+        session: &Session,
+        tool: &str,
+        length: u64,
+        limit: usize,
+    ) -> Option<(Location, Vec<Part>)> {
+        if length != self.length || !self.compare().await {
+            return None;
+        }
+        let mut best: Option<(usize, Found)> = None;
+        for stretch in self.stretches.take()? {
+            let keep = stretch.keep();
+            let found = stretch.finish(&self.stored, WINDOW).await.ok()?;
+            let says = |found: &Found| found.start.header + found.footer.len();
+            if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|(_, best)| says(found) < says(best))) {
+                best = Some((keep, found));
+            }
+        }
+        let (keep, found) = best?;
+        let parts = self.show(session, session.page_room(tool), limit, keep, &found).await?;
+        Some((self.stored.location, parts))
+    }
+
+    async fn show(
+        &self,
+        session: &Session,
+        room: usize,
+        limit: usize,
+        keep: usize,
+        found: &Found,
+    ) -> Option<Vec<Part>> {
+        let (prose, overhead) = (session.prose(), overhead(&self.stored.location, session.prose()));
+        let start = Place { position: found.start.position, at: found.start.at };
+        let shown = self.first_text(self.shown)?;
+        if self.shown > 0 && found.start.header == 0 && found.footer.is_empty() && !found.start.is_numbered {
+            let room = room.min(limit).checked_sub(overhead)?;
+            let (mut hint, _) = page_hint(&self.stored, start.position, start, None, room, prose).await.ok()?;
+            hint.placement = Placement::Last;
+            let page = hint.render();
+            if page.starts_with(&*shown) && page.len() <= limit {
+                return Some(vec![Part::Text(page)]);
+            }
+        }
+        let mut beside = self.first_text(keep)?.into_owned();
+        beside.push_str(&String::from_utf8_lossy(&found.footer));
+        let room = room.min(limit.checked_sub(beside.len())?).checked_sub(overhead)?;
+        if room < MIN_ROOM {
+            return None;
+        }
+        let (page, _) = page_hint(&self.stored, found.from, start, None, room, prose).await.ok()?;
+        let beside = (!beside.is_empty()).then_some(Part::Text(beside));
+        Some(beside.into_iter().chain([Part::Text(page.render())]).collect())
+    }
+
+    fn first_text(&self, length: usize) -> Option<Cow<'_, str>> {
+        self.first.get(..length).map(String::from_utf8_lossy)
+    }
 }
 
 /// Content of this session that the call's arguments name.
-pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
+fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     location_in(session, &arguments, &mut MAX_WORDS.clone())
 }
@@ -59,82 +159,5 @@ fn location_in(session: &Session, arguments: &Value, words: &mut usize) -> Optio
         Value::Array(values) => values.iter().find_map(|value| location_in(session, value, words)),
         Value::Object(fields) => fields.values().find_map(|value| location_in(session, value, words)),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
-struct Read {
-    /// Where in the content the text begins.
-    from: Position,
-    beside: String,
-}
-
-/// The text as one stretch of the content.
-fn stretch(text: &str, content: &str) -> Option<Read> {
-    let at = content.find(text.trim_end_matches('\n'))?;
-    let before = &content[..at];
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1;
-    let byte = before.rfind('\n').map_or(at, |feed| at - feed - 1) as u64;
-    Some(Read { from: Position { line, byte }, beside: String::new() })
-}
-
-/// How `text` was read from `content`: line by line, perhaps with numbers before the lines, and with little beside.
-fn compare(text: &str, content: &str) -> Option<Read> {
-    let mut lines = content.lines().zip(1u64..);
-    let (mut first, mut beside, mut lines_beside) = (None, String::new(), 0);
-    for line in text.lines() {
-        let mut ahead = lines.clone();
-        match ahead.find(|(stored, number)| is_line(line, stored, *number)) {
-            Some((_, number)) => {
-                first.get_or_insert(number);
-                lines = ahead;
-            }
-            None if beside.len() + line.len() < MAX_BESIDE && lines_beside < MAX_BESIDE_LINES => {
-                lines_beside += 1;
-                beside.push_str(line);
-                beside.push('\n');
-            }
-            None => return None,
-        }
-    }
-    beside.truncate(beside.trim_end().len());
-    Some(Read { from: Position { line: first?, byte: 0 }, beside })
-}
-
-/// Whether a reader that shows `line` may have read `stored`, the line of that number: the same, or behind its number, such as
-/// in `  12→text`, `12: text` or `L12|text`. Another number is not the reader's but something that is nowhere else.
-fn is_line(line: &str, stored: &str, number: u64) -> bool {
-    let Some(before) = line.strip_suffix(stored) else { return false };
-    let is_mark = |c: char| c.is_ascii_digit() || c.is_whitespace() || "L→:|#.[]()-".contains(c);
-    let digits: String = before.chars().filter(char::is_ascii_digit).collect();
-    before.is_empty() || before.len() <= MAX_NUMBER && before.chars().all(is_mark) && digits.parse() == Ok(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r3_a_reading_is_told_from_other_output() {
-        let content = "alpha\nbeta\n\ngamma\ndelta\n";
-        let read = |text: &str| compare(text, content).map(|read| (read.from.line, read.beside));
-        assert_eq!(read(content), Some((1, String::new())));
-        assert_eq!(read("     2→beta\n     3→\n     4→gamma"), Some((2, String::new())));
-        assert_eq!(read("[1] alpha\n[2] beta"), Some((1, String::new())));
-        assert_eq!(read("File: x\nbeta\n\ngamma\n(2 more lines)"), Some((2, "File: x\n(2 more lines)".into())));
-        assert_eq!(read(&format!("alpha\n{}", "other ".repeat(60))), None);
-        assert_eq!(read("gamma\nalpha").map(|(_, beside)| beside), Some("alpha".into()), "out of order is beside");
-        assert_eq!(read("nothing of it"), None);
-        assert!(is_line("012: alpha", "alpha", 12) && !is_line("7: alpha", "alpha", 12));
-        assert!(!is_line("12 monkeys alpha", "alpha", 12) && !is_line("x: alpha", "alpha", 1));
-    }
-
-    #[test]
-    fn r3_a_stretch_of_a_long_line_is_found() {
-        let content = format!("head\n{}", "0123456789".repeat(10));
-        let at = |text: &str| stretch(text, &content).map(|read| (read.from.line, read.from.byte));
-        assert_eq!(at("0123"), Some((2, 0)));
-        assert_eq!(at("90123"), Some((2, 9)));
-        assert_eq!(at("d\n0"), Some((1, 3)));
-        assert_eq!(at("x"), None);
     }
 }

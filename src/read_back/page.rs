@@ -1,5 +1,6 @@
 //! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a page.
 
+use super::Place;
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
@@ -17,6 +18,8 @@ pub(super) struct Cutter {
     feeds: u64,
     ends_with_feed: bool,
     length: u64,
+    /// Where in the content the page's first byte is.
+    begin: u64,
 }
 
 /// A page that was cut.
@@ -26,22 +29,26 @@ pub(super) struct Page {
     text: String,
     /// The last line that some of is shown.
     last: u64,
-    next: Option<Position>,
+    /// Where the next page begins, unless this is the last one.
+    pub(super) next: Option<Place>,
     total: u64,
     lines: Option<u64>,
 }
 
 impl Cutter {
-    pub(super) fn new(from: Position, max_lines: Option<u64>, room: usize) -> Self {
+    /// The content comes from `known` on, which is not after `from`.
+    pub(super) fn new(known: Place, from: Position, max_lines: Option<u64>, room: usize) -> Self {
+        let Place { position, at } = known;
         Self {
             from,
             max_lines,
             room,
-            at: Position::START,
+            at: position,
             bytes: Vec::new(),
-            feeds: 0,
-            ends_with_feed: false,
-            length: 0,
+            feeds: position.line - 1,
+            ends_with_feed: at > 0 && position.byte == 0,
+            length: at,
+            begin: at,
         }
     }
 
@@ -51,7 +58,7 @@ impl Cutter {
         let mut rest = block;
         // Line by line up to the page's beginning.
         while self.at < self.from && !rest.is_empty() && self.bytes.is_empty() {
-            let line_end = rest.iter().position(|byte| *byte == b'\n').map(|feed| feed + 1);
+            let line_end = memchr::memchr(b'\n', rest).map(|feed| feed + 1);
             let step = if self.at.line < self.from.line {
                 line_end.unwrap_or(rest.len())
             } else {
@@ -61,9 +68,12 @@ impl Cutter {
             self.advance(&rest[..step]);
             rest = &rest[step..];
         }
+        if self.bytes.is_empty() {
+            self.begin = self.length - rest.len() as u64;
+        }
         let wanted = (self.room + 1).saturating_sub(self.bytes.len()).min(rest.len());
         self.bytes.extend_from_slice(&rest[..wanted]);
-        self.feeds += block.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.feeds += memchr::memchr_iter(b'\n', block).count() as u64;
         self.ends_with_feed = block.last().map_or(self.ends_with_feed, |last| *last == b'\n');
         self.bytes.len() <= self.room
     }
@@ -91,11 +101,12 @@ impl Cutter {
             }
         };
         let shown = &self.bytes[..stop];
-        let end = end_of(from, shown);
+        let end = from.after(shown);
+        let next = Place { position: end, at: self.begin + stop as u64 };
         let is_all = stop == self.bytes.len();
         let last = if end.byte == 0 && end.line > from.line { end.line - 1 } else { end.line };
         let lines = (self.length == total).then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
-        Page { from, text, last, next: (!is_all).then_some(end), total, lines }
+        Page { from, text, last, next: (!is_all).then_some(next), total, lines }
     }
 }
 
@@ -122,28 +133,19 @@ fn nth_feed(bytes: &[u8], n: u64) -> Option<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(nth).map(|(at, _)| at)
 }
 
-/// The place behind `shown`, which begins at `from`.
-fn end_of(from: Position, shown: &[u8]) -> Position {
-    let feeds = shown.iter().filter(|byte| **byte == b'\n').count() as u64;
-    match shown.iter().rposition(|byte| *byte == b'\n') {
-        Some(feed) => Position { line: from.line + feeds, byte: (shown.len() - feed - 1) as u64 },
-        None => Position { line: from.line, byte: from.byte + shown.len() as u64 },
-    }
-}
-
 impl Page {
     pub(super) fn hint(self, location: Location, prose: &Prose) -> Hint {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;
         hint.location = Some(location);
-        hint.prose = prose.of_page(self.from, self.last, self.next, self.text.is_empty());
+        hint.prose = prose.of_page(self.from, self.last, self.next.map(|next| next.position), self.text.is_empty());
         hint.preview = self.text;
         hint
     }
 }
 
 pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Prose) -> bool {
-    let mut cutter = Cutter::new(from, None, content.len());
+    let mut cutter = Cutter::new(Place::START, from, None, content.len());
     cutter.push(content);
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
     let preview = hint.preview.as_bytes();
@@ -154,7 +156,7 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
         std::borrow::Cow::Owned(_) => raw_length(&rest, &hint.preview).map(|length| &rest[..length]),
     };
     let Some(shown) = shown else { return false };
-    let end = end_of(at, shown);
+    let end = at.after(shown);
     let last = if end.byte == 0 && end.line > at.line { end.line - 1 } else { end.line };
     let next = (shown.len() < rest.len()).then_some(end);
     at == from
@@ -193,7 +195,7 @@ mod tests {
     }
 
     fn cut(content: &[u8], from: Position, lines: Option<u64>, room: usize) -> Page {
-        let mut cutter = Cutter::new(from, lines, room);
+        let mut cutter = Cutter::new(Place::START, from, lines, room);
         for block in content.chunks(7) {
             cutter.push(block);
         }
@@ -229,7 +231,7 @@ mod tests {
                 prop_assert!(page.text.len() <= room);
                 prop_assert_eq!(page.lines, Some(count_lines(content.as_bytes())));
                 read.push_str(&page.text);
-                let next = page.next;
+                let next = page.next.map(|next| next.position);
                 let hint = page.hint(Location::new("x"), &Prose::of(Language::English));
                 prop_assert!(is_genuine(&hint, from, content.as_bytes(), &english()), "{hint:?}");
                 let Some(next) = next else { break };
@@ -246,7 +248,7 @@ mod tests {
             let from = Position { line, byte };
             let page = cut(&content, from, None, room);
             prop_assert!(page.text.len() <= room);
-            prop_assert!(page.next.is_none_or(|next| next > from));
+            prop_assert!(page.next.is_none_or(|next| next.position > from));
             let real = page.from;
             let mut hint = page.hint(Location::new("x"), &Prose::of(Language::English));
             prop_assert!(is_genuine(&hint, real, &content, &english()), "{hint:?}");

@@ -1,6 +1,7 @@
 //! One result on its way: what the splitter and the plan decide, done.
 
-use std::borrow::Cow;
+mod pages;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Chunk, Part, ToolCall};
 use crate::error::Error;
 use crate::hint::Placement;
-use crate::read_back::{named_in, shown_by_another_reader};
+use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::store::{Id, MAX_WHOLE, Phase};
@@ -34,8 +35,8 @@ pub(super) struct Run {
     policy: Policy,
     backend: Arc<dyn Backend>,
     splitter: Splitter,
-    /// Whether it may be another reader's page of what is stored already.
-    may_be_a_page: bool,
+    /// What it may be of what is stored already, once it is over the limit; `None` if it is a result like any other.
+    reader: Option<OtherReader>,
     spill: Spill,
     /// Everything passes: the store failed, and all that came is at hand.
     passes: bool,
@@ -47,15 +48,8 @@ impl Run {
     pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
         let policy = session.policy(&call.name).clone();
         let backend = policy.backend().cloned().filter(|_| policy.truncates)?;
-        // What another reader returned of stored content can only be told from the whole of it. A whole result is asked at its
-        // end, where it is over the limit.
-        let may_be_a_page = !is_stream || named_in(session, call).is_some();
-        let (placement, spill_above) = match () {
-            () if may_be_a_page => (Placement::First, MAX_WHOLE),
-            // A preview by user's code sees the whole text.
-            () if policy.hooks.preview.is_some() => (placement, MAX_WHOLE),
-            () => (placement, 0),
-        };
+        // A preview by user's code sees the whole text.
+        let spill_above = if policy.hooks.preview.is_some() { MAX_WHOLE } else { 0 };
         let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
         let (id, error) = session.id_of(Phase::Truncate, &call.id, || call.clone());
         let decision = Decision {
@@ -77,7 +71,7 @@ impl Run {
             spill: Spill::new(Arc::clone(&backend)),
             backend,
             splitter,
-            may_be_a_page,
+            reader: None,
             passes: false,
             decision,
         })
@@ -89,7 +83,10 @@ impl Run {
             self.passes_by(&chunk);
             return Ok(vec![chunk]);
         }
+        // What was shown of it before does not wait for this.
+        self.compare().await;
         let step = self.splitter.push(chunk);
+        self.read_on(step.spill.as_ref());
         if let Some(bytes) = step.spill
             && let Err(error) = self.spill.write(bytes.clone()).await
         {
@@ -192,15 +189,7 @@ impl Run {
         }
         self.splitter.end();
         self.see_all();
-        let page = match self.perhaps_a_page() {
-            Some(text) => {
-                let (session, call) = (&self.session, &self.call);
-                shown_by_another_reader(session, call, &text, session.page_room(&call.name)).await
-            }
-            None => None,
-        };
-        if let Some((stored, parts)) = page {
-            let location = stored.location;
+        if let Some((location, parts)) = self.page().await {
             self.decision.outcome = Outcome::Paged;
             self.decision.locations = vec![location];
             self.splitter.slots = parts.into_iter().map(Slot::Part).collect();
@@ -252,16 +241,6 @@ impl Run {
         if let Some(change) = &mut self.decision.tokens {
             change.before = tokens;
         }
-    }
-
-    /// The text, if it may be what another reader returned of content that is stored already.
-    fn perhaps_a_page(&self) -> Option<String> {
-        let [Slot::Text(text)] = self.splitter.slots.as_slice() else { return None };
-        let is_page = self.may_be_a_page
-            && text.is_utf8()
-            && text.json.is_none()
-            && self.splitter.size().is_over(self.policy.limit);
-        if is_page { text.shown().map(Cow::into_owned) } else { None }
     }
 
     /// The slots of spilled texts that the plan leaves as they are.
@@ -412,6 +391,7 @@ impl Run {
             self.decision.bytes.after += size.bytes;
             tokens_after = tokens_after.saturating_add(size.tokens);
             match part {
+                Part::Text(text) if shown == text.len() && shown > 0 => {}
                 Part::Text(text) if shown > 0 => chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..))),
                 part => chunks.push(Chunk::Part(part)),
             }

@@ -223,31 +223,29 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
     Err(Violation::new("L1", format!("a result that arrived: {why}")))
 }
 
-/// R3: whether `now` is a page of something stored, and the original was read from there, but for a few words beside.
+/// R3: whether `now` is a page of something stored, and the original is one stretch of that from there on, its lines' numbers and
+/// a few words before and after it aside, which stand beside the page.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
-    let ([Bit::Text(original)], [beside @ .., Bit::Text(page)]) = (originals, now) else { return false };
+    let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else { return false };
     let Some(hint) = offcut::hint::Hint::parse(page) else { return false };
     let (Kind::Page { from }, Some(location)) = (hint.kind, hint.location) else { return false };
     let Some(content) = subject.read(location.as_str()).await else { return false };
-    let content = String::from_utf8_lossy(&content).into_owned();
-    // One stretch of what is stored, wherever in a line it begins: it stands where the page begins.
-    let line_start = content.split_inclusive('\n').take(from.line as usize - 1).map(str::len).sum::<usize>();
-    let there = content.get(line_start + from.byte as usize..);
-    if beside.is_empty() && there.is_some_and(|there| there.starts_with(original.trim_end_matches('\n'))) {
-        return true;
-    }
-    let stored: Vec<&str> = content.lines().collect();
-    let beside: Vec<&str> =
-        beside.iter().filter_map(|bit| std::str::from_utf8(bit.bytes()).ok()).flat_map(str::lines).collect();
-    // A number before a line is no loss if it is the line's own.
-    let is_numbered = |line: &str| {
-        let (number, rest) = line.split_once(['\t', ':', '|', '→'])?;
-        let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
-        stored.get(at).filter(|stored| **stored == rest)
+    let lines = content.split_inclusive(|byte| *byte == b'\n').skip(from.line as usize - 1);
+    let there: Vec<u8> = lines.clone().flatten().copied().skip(from.byte as usize).collect();
+    let numbered = |separator: char| -> Vec<u8> {
+        let number = |(line, number): (&[u8], u64)| [format!("{number:>6}{separator}").as_bytes(), line].concat();
+        lines.clone().zip(from.line..).flat_map(number).collect()
     };
-    let is_there =
-        |line: &str| stored.contains(&line) || is_numbered(line).is_some() || beside.contains(&line.trim_end());
-    original.lines().all(|line| line.trim().is_empty() || is_there(line))
+    let beside: Vec<u8> = beside.iter().flat_map(|bit| bit.bytes().to_vec()).collect();
+    let ways = [there, numbered('\t')];
+    beside.len() <= 256
+        && (0..=beside.len()).any(|at| {
+            let stretch = original.bytes().strip_prefix(&beside[..at]);
+            let stretch = stretch.and_then(|rest| rest.strip_suffix(&beside[at..]));
+            // A line feed at the end says nothing.
+            let is_there = |stretch: &[u8]| ways.iter().any(|way| way.starts_with(stretch));
+            stretch.is_some_and(|text| is_there(text) || text.strip_suffix(b"\n").is_some_and(is_there))
+        })
 }
 
 /// L3 for what is shown of a result: text by text, or all together where texts were joined.

@@ -111,6 +111,8 @@ pub(crate) enum Body {
         numbers: bool,
         header: bool,
         skip: usize,
+        /// Every so many lines one is left out; none where it is 0.
+        without: usize,
     },
 }
 
@@ -298,12 +300,9 @@ fn pages() -> impl Strategy<Value = Body> {
 }
 
 fn cats() -> impl Strategy<Value = Body> {
-    (0_usize..6, any::<bool>(), any::<bool>(), 0_usize..30).prop_map(|(which, numbers, header, skip)| Body::Cat {
-        which,
-        numbers,
-        header,
-        skip,
-    })
+    let without = prop_oneof![2 => Just(0), 1 => 2_usize..40];
+    (0_usize..6, any::<bool>(), any::<bool>(), 0_usize..30, without)
+        .prop_map(|(which, numbers, header, skip, without)| Body::Cat { which, numbers, header, skip, without })
 }
 
 fn copies() -> impl Strategy<Value = PartSpec> {

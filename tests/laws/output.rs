@@ -111,9 +111,9 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(subject: &S, known: &Known, cal
             };
         }
         Body::Page { .. } => subject.page(call).await.unwrap_or_else(|| "no reader".into()),
-        Body::Cat { which, numbers, header, skip } => {
+        Body::Cat { which, numbers, header, skip, without } => {
             let content = subject.read(&known.location(*which)).await.unwrap_or_default();
-            cat(&String::from_utf8_lossy(&content), *numbers, *header, *skip).into()
+            cat(&String::from_utf8_lossy(&content), *numbers, *header, *skip, *without).into()
         }
     };
     output.is_error |= spec.is_error;
@@ -122,10 +122,13 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(subject: &S, known: &Known, cal
     Made { output, originals }
 }
 
-/// What a tool like `cat -n`, `sed` or an editor's viewer shows.
-fn cat(content: &str, numbers: bool, header: bool, skip: usize) -> String {
+/// What a tool like `cat -n`, `sed`, `grep -v` or an editor's viewer shows.
+fn cat(content: &str, numbers: bool, header: bool, skip: usize, without: usize) -> String {
     let mut out = if header { "<file> 1 of 1\n".to_owned() } else { String::new() };
     for (line, number) in content.lines().zip(1..).skip(skip) {
+        if without > 0 && number % without == 0 {
+            continue;
+        }
         if numbers {
             out.push_str(&format!("{number:>6}\t"));
         }

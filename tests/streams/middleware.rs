@@ -113,6 +113,58 @@ async fn r3_another_readers_stream_is_cut_to_a_page() {
 }
 
 #[tokio::test]
+async fn r3_a_stream_that_names_stored_content_is_shown_as_it_comes() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let original = lines(2_000);
+    let numbered: String = original.lines().zip(1..).map(|(line, n)| format!("{n:6}\t{line}\n")).collect();
+    let location = reduction.truncate(&call("a", "f"), original.clone()).await.unwrap();
+    let location = &location.report.decisions[0].locations[0];
+    let cat = ToolCall::new("b", "cat", json!({ "file": location }).to_string());
+    for (output, is_page) in [
+        (original.clone(), true),
+        (format!("<file>\n{original}</file>"), true),
+        (numbered, true),
+        (original.lines().skip(300).map(|line| format!("{line}\n")).collect(), true),
+        (original.lines().step_by(2).map(|line| format!("{line}\n")).collect(), false),
+    ] {
+        let (feed, all) = (Feed::default(), chunks(&output, 100));
+        let source = feed.chunks().take(all.len());
+        let mut shown = reduction.truncate_stream(&cat, ToolOutput::stream(source));
+        let (mut items, mut pieces) = (Vec::new(), String::new());
+        for chunk in all {
+            pieces = items.iter().map(piece).collect();
+            feed.give(chunk);
+            while let Some(Some(item)) = shown.next().now_or_never() {
+                items.push(item);
+            }
+        }
+        assert!(pieces.len() >= 60 && output.starts_with(&pieces), "the head was held: {pieces}");
+        let (parts, _) = ToolOutput::stream(stream::iter(items)).into_parts().await;
+        let whole: String = parts.iter().map(|part| text(std::slice::from_ref(part))).collect();
+        assert!(whole.len() <= 1_000 && whole.starts_with(&pieces), "{whole}");
+        let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
+        assert_eq!(matches!(hint.kind, Kind::Page { .. }), is_page, "{whole}");
+        // The page goes on where what was shown ends, or begins with it.
+        if let Kind::Page { from } = hint.kind {
+            let line_start: usize = original.split_inclusive('\n').take(from.line as usize - 1).map(str::len).sum();
+            assert!(original[line_start + from.byte as usize..].starts_with(&hint.preview) && !hint.preview.is_empty());
+            let last = pieces.lines().last().unwrap().rsplit('\t').next().unwrap();
+            let goes_on = original[..line_start + from.byte as usize].trim_end().ends_with(last.trim_end());
+            assert!(goes_on || parts.len() == 1, "{whole}");
+        }
+    }
+    assert_eq!(stored(&store).await.len(), 2, "the filtered one is stored beside the original");
+}
+
+fn piece(item: &Result<Chunk, ToolError>) -> &str {
+    match item {
+        Ok(Chunk::Bytes(bytes)) => std::str::from_utf8(bytes).unwrap(),
+        other => panic!("no bytes: {other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_skipped_tools_stream_passes_chunk_by_chunk() {
     let store = memory();
     let reduction = small(&store).tool("raw", ToolPolicy::new().skip_truncation(true)).build().unwrap();

@@ -1,0 +1,146 @@
+//! Where in stored content a result may begin: found by some of its first bytes, or by the number of its first line.
+
+use memchr::memmem::Finder;
+
+use super::stretch::{MAX_BESIDE, Start, number_at};
+use crate::backend::BackendError;
+use crate::hint::Position;
+use crate::store::{MAX_WHOLE, Stored};
+
+/// How many starts are compared, of each kind, at most. Of a text that comes again and again, the first places go on longest.
+const MAX_STARTS: usize = 8;
+/// The longest text that is searched for, in bytes.
+const MAX_NEEDLE: usize = 16 << 10;
+/// The shortest one: less stands everywhere.
+const MIN_NEEDLE: usize = 16;
+/// How much of the stored content is read at once.
+pub(super) const WINDOW: u64 = 256 << 10;
+
+/// The places where a result may begin that begins with `first`. What is further in than [`MAX_WHOLE`] is not searched: such a
+/// result is one like any other.
+pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, BackendError> {
+    let Some(mut search) = Search::new(first) else { return Ok(Vec::new()) };
+    stored.scan_from(0, WINDOW, |block, _| search.push(block)).await?;
+    Ok(search.found())
+}
+
+/// A search in content that comes in blocks. Holds a block and what is searched for.
+struct Search<'f> {
+    /// The first bytes of the result, of which a header may be this many.
+    first: &'f [u8],
+    header: usize,
+    needle: Finder<'f>,
+    /// Lines that the result may begin with, by their number, and the header before each.
+    lines: Vec<(u64, usize)>,
+    /// The last bytes of the content, the place of the first of them, and how many of all were searched.
+    buffer: Vec<u8>,
+    offset: u64,
+    position: Position,
+    searched: u64,
+    whole: Vec<Start>,
+    by_text: Vec<Start>,
+    by_number: Vec<Start>,
+}
+
+impl<'f> Search<'f> {
+    /// `None` if there is too little to search for.
+    fn new(first: &'f [u8]) -> Option<Self> {
+        // Of a short result, most is not header and footer.
+        let header = MAX_BESIDE.min(first.len() / 4);
+        let needle = &first[header..first.len() - header];
+        let needle = &needle[..needle.len().min(MAX_NEEDLE)];
+        let begins = memchr::memchr_iter(b'\n', &first[..header]).map(|feed| feed + 1);
+        let begins: Vec<usize> = std::iter::once(0).chain(begins).take(MAX_STARTS).collect();
+        let lines = begins.iter().filter_map(|header| Some((number_at(&first[*header..])?, *header))).collect();
+        // All of the content is found whatever it begins with, so that no reading of it leads to another.
+        let whole = |header| Start { header, at: 0, position: Position::START, is_numbered: false };
+        (needle.len() >= MIN_NEEDLE).then(|| Self {
+            first,
+            header,
+            needle: Finder::new(needle),
+            lines,
+            buffer: Vec::new(),
+            offset: 0,
+            position: Position::START,
+            searched: 0,
+            whole: begins.into_iter().map(whole).collect(),
+            by_text: Vec::new(),
+            by_number: Vec::new(),
+        })
+    }
+
+    /// Takes the next block, and says whether it needs more.
+    fn push(&mut self, block: &[u8]) -> bool {
+        self.find_lines(block);
+        self.buffer.extend_from_slice(block);
+        self.find_text();
+        let is_done = self.by_text.len() >= MAX_STARTS && self.lines.is_empty();
+        // A match may begin in this block and end in the next one, and its header stands before it.
+        let overlap = self.needle.needle().len() - 1 + self.header;
+        let done = self.buffer.len().saturating_sub(overlap);
+        self.position = self.position.after(&self.buffer[..done]);
+        self.buffer.drain(..done);
+        self.offset += done as u64;
+        !is_done && self.offset < MAX_WHOLE
+    }
+
+    /// Where the lines begin that begin in `block`, or after its end.
+    fn find_lines(&mut self, block: &[u8]) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let Position { line: before, .. } = self.position.after(&self.buffer);
+        let block_at = self.offset + self.buffer.len() as u64;
+        let starts = memchr::memchr_iter(b'\n', block).map(|feed| block_at + feed as u64 + 1);
+        let starts = (block_at == 0).then_some(0).into_iter().chain(starts);
+        for (at, line) in starts.zip(if block_at == 0 { before } else { before + 1 }..) {
+            self.lines.retain(|(number, header)| {
+                if *number == line {
+                    let position = Position { line, byte: 0 };
+                    self.by_number.push(Start { header: *header, at, position, is_numbered: true });
+                }
+                *number != line
+            });
+        }
+    }
+
+    fn find_text(&mut self) {
+        // Both are within the buffer.
+        let mut from = (self.searched - self.offset) as usize;
+        while self.by_text.len() < MAX_STARTS
+            && let Some(at) = self.needle.find(&self.buffer[from..]).map(|at| from + at)
+        {
+            let before = self.first[..self.header].iter().rev().zip(self.buffer[..at].iter().rev());
+            let same = before.take_while(|(one, other)| one == other).count();
+            let header = self.header - same;
+            // A header ends with its line, where it may.
+            let line = if header == 0 { Some(0) } else { self.first[header - 1..self.header].iter().position(is_feed) };
+            let header = header + line.unwrap_or_default();
+            let start = at - (self.header - header);
+            self.by_text.push(Start {
+                header,
+                at: self.offset + start as u64,
+                position: self.position.after(&self.buffer[..start]),
+                is_numbered: false,
+            });
+            from = at + 1;
+        }
+        let sure = (self.buffer.len() + 1).saturating_sub(self.needle.needle().len());
+        self.searched = self.offset + from.max(sure) as u64;
+    }
+
+    fn found(self) -> Vec<Start> {
+        let mut all = self.whole;
+        all.extend(self.by_number);
+        for start in self.by_text {
+            if !all.contains(&start) {
+                all.push(start);
+            }
+        }
+        all
+    }
+}
+
+fn is_feed(byte: &u8) -> bool {
+    *byte == b'\n'
+}

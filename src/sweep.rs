@@ -31,7 +31,8 @@
 //! - **Nothing is overwritten, or read as something else.** While swept content is there, its name is taken for other content.
 //! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next sweep goes on; until the grace is
 //!   over it says that another one may be under way.
-//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace ends itself.
+//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace ends itself. One that can't write
+//!   its lease, such as on a full disk, only removes what has waited for the grace.
 //!
 //! `docs/sweeping.md` in the repository says what is not promised.
 
@@ -90,6 +91,7 @@ pub fn origin_of(key: &Key) -> Option<Key> {
 /// One store of the configuration, and what it holds.
 struct Swept {
     store: Arc<dyn Backend>,
+    right: Right,
     holdings: Holdings,
 }
 
@@ -104,34 +106,43 @@ pub(crate) async fn sweep(
         return Err(SweepError::Grace { grace: policy.grace, at_least: LEAST_GRACE });
     }
     let stores = session.stores();
-    let sweepable: Vec<_> = stores.iter().filter(|store| store.can_be_swept()).cloned().collect();
+    let sweepable: Vec<_> = stores.iter().filter(|store| store.can_be_swept()).collect();
     if sweepable.is_empty() {
         return Err(SweepError::NoStore);
     }
     let probe = longest_key(session.roots(), false);
-    for store in &sweepable {
+    for store in sweepable {
         if !names_it(store.locate(&probe).as_str(), &probe) {
             return Err(SweepError::Locations { store: store.locate(&probe) });
         }
     }
-    let sweep = Sweep { session, live, policy, now, until: Deadline::within(policy.grace) };
-    if policy.dry_run {
-        return sweep.run(stores).await;
-    }
+    let sweep = Sweep { session, live, policy, now };
+    let until = Deadline::within(policy.grace);
     let mut leases = Vec::new();
-    let mut taken = Ok(());
-    for store in &sweepable {
-        match sweep.lease(&**store).await {
-            Ok(lease) => leases.push((store.clone(), lease)),
-            Err(error) => {
-                taken = Err(error);
-                break;
-            }
-        }
+    let mut rights = Vec::new();
+    let mut refused = None;
+    for store in stores {
+        let right = match store.can_be_swept() {
+            false => Right::Read,
+            true if policy.dry_run => Right::Pretend,
+            true => match sweep.lease(&*store).await {
+                Ok(Ok(lease)) => {
+                    leases.push((store.clone(), lease));
+                    Right::All { until }
+                }
+                // A grace is never shorter, so by then nothing is old that is stored from now on.
+                Ok(Err(error)) => Right::Remove { error, until: Deadline::within(LEAST_GRACE) },
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            },
+        };
+        rights.push((store, right));
     }
-    let swept = match taken {
-        Ok(()) => sweep.run(stores).await,
-        Err(error) => Err(error),
+    let swept = match refused {
+        None => sweep.run(rights).await,
+        Some(error) => Err(error),
     };
     for (store, lease) in leases {
         lease.give_back(&*store).await;
@@ -139,42 +150,67 @@ pub(crate) async fn sweep(
     swept
 }
 
+/// What a sweep may do in a store.
+enum Right {
+    /// The store is never swept.
+    Read,
+    /// A dry run.
+    Pretend,
+    /// Its lease is ours.
+    All { until: Deadline },
+    /// Its lease could not be written: remove what harms nobody where others sweep at the same time.
+    Remove { error: BackendError, until: Deadline },
+}
+
 struct Sweep<'s> {
     session: &'s Session,
     live: &'s Live,
     policy: &'s SweepPolicy,
     now: SystemTime,
-    until: Deadline,
 }
 
 impl Sweep<'_> {
-    async fn lease(&self, store: &dyn Backend) -> Result<Lease, SweepError> {
+    /// The lease of `store`, or why it can't be written. Fails where another sweep has it.
+    async fn lease(&self, store: &dyn Backend) -> Result<Result<Lease, BackendError>, SweepError> {
         // That it can't remove, it should say before it has stored anything. Nothing has this name.
         let nothing = longest_key(self.session.roots(), true);
         store.remove(&swept(&nothing).unwrap_or(nothing)).await?;
         // `now` may be long past: what is live takes its time to gather.
-        Lease::take(store, self.now.max(SystemTime::now()), self.policy.grace).await
+        match Lease::take(store, self.now.max(SystemTime::now()), self.policy.grace).await {
+            Err(SweepError::Store(error)) => Ok(Err(error)),
+            taken => taken.map(Ok),
+        }
     }
 
-    async fn run(&self, stores: Vec<Arc<dyn Backend>>) -> Result<SweepReport, SweepError> {
+    async fn run(&self, stores: Vec<(Arc<dyn Backend>, Right)>) -> Result<SweepReport, SweepError> {
         let mut all = Vec::new();
-        for store in stores {
+        for (store, right) in stores {
             let holdings = self.list(&*store).await?;
-            all.push(Swept { store, holdings });
+            all.push(Swept { store, right, holdings });
         }
         // Before anything is done to any store: what is live in one may be named in another.
         let index = self.live_in(&all).await?;
-        let is_live = |key: &Key| index.is_live(key);
 
         let mut report = SweepReport { dry_run: self.policy.dry_run, ..SweepReport::default() };
-        for Swept { store, holdings } in all.iter().filter(|swept| swept.store.can_be_swept()) {
-            let prefix = self.session.roots().prefix();
-            let steps = Judge { policy: self.policy, now: self.now, prefix }.plan(holdings, is_live, &mut report);
-            if self.policy.dry_run {
-                pretend(&steps, &mut report);
-                continue;
-            }
-            act(&**store, steps, self.until, &mut report).await;
+        for Swept { store, right, holdings } in all.iter().filter(|swept| !matches!(swept.right, Right::Read)) {
+            let judge = Judge { policy: self.policy, now: self.now, prefix: self.session.roots().prefix() };
+            let mut steps = judge.plan(holdings, |key| index.is_live(key), &mut report);
+            let until = match right {
+                Right::Read | Right::Pretend => {
+                    pretend(&steps, &mut report);
+                    continue;
+                }
+                Right::All { until } => *until,
+                Right::Remove { error, until } => {
+                    steps = Judge::removals(steps, holdings, &mut report);
+                    let failure = lease::not_written(&**store, error)?;
+                    tracing::warn!(lease = %failure.location, %error, "a sweep removes without a lease, and moves nothing");
+                    report.failed.push(failure);
+                    report.without_lease = true;
+                    *until
+                }
+            };
+            act(&**store, steps, until, &mut report).await;
             let before = self.now.checked_sub(self.policy.grace).unwrap_or(SystemTime::UNIX_EPOCH);
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
@@ -183,6 +219,9 @@ impl Sweep<'_> {
                     report.failed.push(SweepFailure { location, error: error.to_string() });
                 }
             }
+        }
+        if report.moved.count > 0 {
+            report.moved_free_at = self.now.checked_add(self.policy.grace);
         }
         report.trace();
         Ok(report)
@@ -209,7 +248,7 @@ impl Sweep<'_> {
         self.live.name(&mut index, keys().map(|(_, key)| key));
         while let Some((number, key)) = index.take_new() {
             if may_name(key) {
-                let Swept { store, holdings } = &all[number];
+                let Swept { store, holdings, .. } = &all[number];
                 let is_swept = holdings.0.get(key).is_some_and(|holding| holding.swept.is_some());
                 let place = swept(key).filter(|_| is_swept);
                 name_in_turn(&**store, place.as_ref().unwrap_or(key), &mut index).await?;

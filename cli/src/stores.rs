@@ -1,13 +1,11 @@
 //! Stores by their URLs: opening them, and telling whether they are there.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::TryStreamExt;
 use offcut::Settings;
-use offcut::backend::{self, Backend, BackendError, Entry, Fs, Key};
-use offcut::sweep::{origin_of, place_of};
+use offcut::backend::{self, Backend, Fs};
 
 use crate::failure::{Failure, chain};
 
@@ -84,15 +82,16 @@ pub(crate) fn may_be_store(url: &str) -> bool {
     directory(url).is_none_or(|root| root.join(".staging").is_dir())
 }
 
-/// What a sweep would take for content, if there is something.
-pub(crate) async fn content(store: &dyn Backend) -> Result<Option<Key>, BackendError> {
-    let mut entries = store.list();
-    while let Some(Entry { key, .. }) = entries.try_next().await? {
-        if place_of(&key).is_some() || origin_of(&key).is_some() {
-            return Ok(Some(key));
-        }
-    }
-    Ok(None)
+/// Whether `url` names a directory in which nothing is: a store in which nobody has stored yet.
+pub(crate) fn is_empty(url: &str) -> bool {
+    directory(url).and_then(|root| root.read_dir().ok()).is_some_and(|mut entries| entries.next().is_none())
+}
+
+/// A store that is a folder of the directory `url`, for advice.
+pub(crate) fn inside(url: &str) -> Option<PathBuf> {
+    let entries = directory(url)?.read_dir().ok()?;
+    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    folders.find(|folder| folder.join(".staging").is_dir())
 }
 
 /// Opens the store that a command is to look into.

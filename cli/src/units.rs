@@ -38,6 +38,14 @@ pub(crate) fn age(since: SystemTime) -> String {
     format!("{}{unit}", seconds / worth)
 }
 
+/// How long until then, in the largest unit of which there are at least two, rounded up.
+pub(crate) fn until(time: SystemTime) -> String {
+    let left = time.duration_since(SystemTime::now()).unwrap_or_default();
+    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    let (unit, worth) = TIMES.iter().rev().find(|(_, worth)| seconds >= 2 * worth).unwrap_or(&TIMES[0]);
+    format!("{}{unit}", seconds.div_ceil(*worth))
+}
+
 /// Bytes in a unit of which there are not too many.
 pub(crate) fn size(bytes: u64) -> String {
     match SIZES[..4].iter().rev().find(|(_, worth)| bytes >= *worth) {
@@ -70,5 +78,8 @@ mod tests {
         assert_eq!([0, 1, 2].map(|number| count(number, "line")), ["0 lines", "1 line", "2 lines"]);
         assert_eq!(age(SystemTime::now() - Duration::from_secs(3 * 86_400 + 9)), "3d");
         assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "0s");
+        let until = |seconds| until(SystemTime::now() + Duration::from_secs(seconds));
+        assert_eq!([60, 3_600, 3 * 3_600, 30 * 3_600].map(until), ["60s", "60m", "3h", "30h"]);
+        assert_eq!(super::until(SystemTime::now() - Duration::from_secs(9)), "0s");
     }
 }

@@ -144,7 +144,7 @@ fn a_prefix_with_nothing_below_it_is_said() {
 }
 
 #[test]
-fn a_directory_that_is_no_store_is_not_swept() {
+fn w6_a_directory_that_is_no_store_is_not_swept() {
     let home = Home::new();
     fs::create_dir_all(home.path("project/src/clear")).unwrap();
     fs::write(home.path("project/src/clear/screen.rs"), "fn clear() {}").unwrap();
@@ -152,15 +152,74 @@ fn a_directory_that_is_no_store_is_not_swept() {
     let (project, live) = (home.path("project"), home.path("transcripts"));
     let sweep = ["sweep", &project, "--live", &live, "--unreferenced", "--apply"];
     let error = fail(&sweep, "", 2);
-    assert!(error.contains("src/clear/screen.rs") && error.contains("--is-a-store"), "{error}");
+    assert!(error.contains("is no store: it has no folder `.staging`") && error.contains("--is-a-store"), "{error}");
     assert!(Path::new(&home.path("project/src/clear/screen.rs")).is_file());
     let ran = run(&["store", "ls", &project], "");
     assert!(ran.code == 0 && ran.err.contains("may be no store"), "{}", ran.err);
-    // Without any content, there is nothing to be afraid of.
-    fs::create_dir_all(home.path("empty/notes")).unwrap();
-    fs::write(home.path("empty/notes/today"), "nothing").unwrap();
-    succeed(&["sweep", &home.path("empty"), "--live", &live], "");
     assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("moved aside                 1"));
+}
+
+#[test]
+fn w6_directories_of_others_are_refused_unread() {
+    let home = Home::new();
+    let live = home.path("transcripts");
+    // Without any content, too: zeros would look as if all had been done.
+    fs::create_dir_all(home.path("home/notes")).unwrap();
+    fs::write(home.path("home/notes/today"), "nothing").unwrap();
+    let others = home.path("home");
+    for directory in [&*others, "/", &live] {
+        for more in [&[][..], &["--unreferenced", "--apply"]] {
+            let error = fail(&[&["sweep", directory, "--live", &live], more].concat(), "", 2);
+            assert!(error.contains(&format!("{directory} is no store")) && error.contains("`backend`"), "{error}");
+        }
+    }
+    let error = fail(&["sweep", &home.path(""), "--live", &live], "", 2);
+    assert!(error.contains(&format!("{} in it is a store", home.path("store"))), "{error}");
+    // Nobody has stored in it yet.
+    fs::create_dir(home.path("new")).unwrap();
+    let ran = run(&["sweep", &home.path("new"), "--live", &live], "");
+    assert!(ran.code == 0 && ran.err.contains("nothing at all is stored there"), "{}", ran.err);
+}
+
+#[test]
+fn w5_moving_is_not_called_freeing() {
+    let home = Home::new();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let sweep = |more: &[&str]| run(&[&["sweep", &store, "--live", &live, "--unreferenced"], more].concat(), "").err;
+    let said = sweep(&[]);
+    assert!(
+        said.contains(
+            "117.0 kB would be moved aside and takes its space until a sweep removes it, at the earliest 24h"
+        ),
+        "{said}"
+    );
+    let said = sweep(&["--apply"]);
+    assert!(
+        said.contains("117.0 kB was moved aside and takes its space until a sweep removes it, at the earliest 24h"),
+        "{said}"
+    );
+    let said = sweep(&["--apply"]);
+    assert!(
+        said.contains("117.0 kB waits aside and takes its space until a sweep removes it, at the earliest 24h"),
+        "{said}"
+    );
+}
+
+#[test]
+fn w4_what_waits_is_removed_though_no_lease_can_be_written() {
+    let home = Home::new();
+    home.sweep(&["--apply"]);
+    home.age(Path::new(&home.path("store")));
+    // As a full disk would, this keeps the lease from being written.
+    fs::create_dir_all(home.path("store/swept/lease-1/in-the-way")).unwrap();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let ran = run(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "");
+    assert!(
+        ran.code == 3 && ran.err.contains("store/swept/lease-1: the lease of this sweep can't be written"),
+        "{}",
+        ran.err
+    );
+    assert!(!home.stores("s1/swept/trunc/call_2") && home.stores("s1/trunc/call_1"));
 }
 
 #[test]

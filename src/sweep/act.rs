@@ -23,7 +23,7 @@ pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, 
         if until.is_over() {
             // Counted as what it stays.
             report.stopped = true;
-            leave(&step, report);
+            step.leave(report);
             continue;
         }
         let location = store.locate(&step.key);
@@ -43,7 +43,7 @@ pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, 
                         "removed"
                     }
                     Done::Left => {
-                        leave(&step, report);
+                        step.leave(report);
                         "left as it was"
                     }
                 };
@@ -56,7 +56,7 @@ pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, 
             Err(error) => {
                 tracing::warn!(%location, %error, action = ?step.action, "a step of a sweep failed");
                 report.failed.push(SweepFailure { location, error: error.to_string() });
-                leave(&step, report);
+                step.leave(report);
             }
         }
     }
@@ -75,15 +75,6 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
             // Nearly always: what was swept and read is there twice, and the same.
             Action::Settle => report.removed.add(step.bytes),
         }
-    }
-}
-
-fn leave(step: &Step, report: &mut SweepReport) {
-    match step.action {
-        Action::Move => report.kept.add(step.bytes),
-        Action::Remove | Action::Settle => report.waiting.add(step.bytes),
-        // Counted as live, wherever it is.
-        Action::BringBack => {}
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::report::SweepError;
+use super::report::{SweepError, SweepFailure};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
 
 /// How many sweeps may have died in a row.
@@ -154,6 +154,15 @@ async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
         tracing::warn!(lease = %store.locate(key), %error, "a sweep is over and could not say so");
     }
     removed.is_ok()
+}
+
+/// What a report says where the lease of `store` can't be written.
+pub(super) fn not_written(store: &dyn Backend, error: &BackendError) -> Result<SweepFailure, SweepError> {
+    let error = format!(
+        "the lease of this sweep can't be written, so nothing was moved or brought back, and only what had waited for its grace was \
+         removed: {error}"
+    );
+    Ok(SweepFailure { location: store.locate(&key(1)?), error })
 }
 
 /// No key of stored content: the segment before the last is no phase.

@@ -65,6 +65,18 @@ pub(super) struct Step {
     pub(super) bytes: u64,
 }
 
+impl Step {
+    /// Counts what it is about as what it stays.
+    pub(super) fn leave(&self, report: &mut SweepReport) {
+        match self.action {
+            Action::Move => report.kept.add(self.bytes),
+            Action::Remove | Action::Settle => report.waiting.add(self.bytes),
+            // Counted as live, wherever it is.
+            Action::BringBack => {}
+        }
+    }
+}
+
 /// What is judged by: the policy, and the moment at which what is live began to be gathered.
 #[derive(Clone, Copy)]
 pub(super) struct Judge<'j> {
@@ -113,6 +125,8 @@ impl Judge<'_> {
                         step(Action::Remove, swept.bytes);
                     } else {
                         report.waiting.add(swept.bytes);
+                        let free_at = swept.stored_at.checked_add(self.policy.grace);
+                        report.waiting_free_at = report.waiting_free_at.into_iter().chain(free_at).min();
                     }
                 }
             }
@@ -128,6 +142,16 @@ impl Judge<'_> {
         }
         steps.sort_by_key(|step| step.action);
         steps
+    }
+
+    /// Those of `steps` that harm nobody where another sweep may be under way: removing what is not under its key too. It can be there
+    /// once more only after that key was stored anew, and was not live for a whole grace. The others are counted as left.
+    pub(super) fn removals(steps: Vec<Step>, holdings: &Holdings, report: &mut SweepReport) -> Vec<Step> {
+        let is_alone = |step: &Step| holdings.0.get(&step.key).is_some_and(|holding| holding.there.is_none());
+        let may_do = |step: &Step| step.action == Action::Remove && is_alone(step);
+        let (removals, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(may_do);
+        others.iter().for_each(|step| step.leave(report));
+        removals
     }
 
     /// Whether something old that nobody names is taken away, where so many bytes are like it.

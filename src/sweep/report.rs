@@ -1,8 +1,8 @@
 //! What a sweep did, and why it could not.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::backend::{BackendError, Location};
 
@@ -32,6 +32,16 @@ pub struct SweepReport {
     pub removed: Tally,
     /// How many leftovers of processes that ended in the middle were removed.
     pub tidied: u64,
+    /// When a later sweep can remove what this one has moved, at the earliest; until then, moving has freed no space. `None` if nothing
+    /// was moved. In seconds since 1970 where it is serialized.
+    #[serde(serialize_with = "seconds")]
+    pub moved_free_at: Option<SystemTime>,
+    /// The same for the first of what was moved before and waits.
+    #[serde(serialize_with = "seconds")]
+    pub waiting_free_at: Option<SystemTime>,
+    /// Whether the lease of a store could not be written, such as on a full disk. In that store, only what had waited for its grace was
+    /// removed: `failed` says where, and why.
+    pub without_lease: bool,
     /// Whether it stopped before its end, because it had run for half the grace. The next one goes on.
     pub stopped: bool,
     /// What could not be done. The rest was; the next sweep tries it again.
@@ -40,7 +50,22 @@ pub struct SweepReport {
 
 impl SweepReport {
     pub(super) fn trace(&self) {
-        let Self { dry_run, live, young, kept, moved, brought_back, waiting, removed, tidied, stopped, failed } = self;
+        let Self {
+            dry_run,
+            live,
+            young,
+            kept,
+            moved,
+            brought_back,
+            waiting,
+            removed,
+            tidied,
+            moved_free_at: _,
+            waiting_free_at: _,
+            without_lease,
+            stopped,
+            failed,
+        } = self;
         tracing::info!(
             dry_run,
             live = live.count,
@@ -53,6 +78,7 @@ impl SweepReport {
             removed = removed.count,
             removed_bytes = removed.bytes,
             tidied,
+            without_lease,
             stopped,
             failed = failed.len(),
             "sweep"
@@ -60,7 +86,7 @@ impl SweepReport {
     }
 }
 
-/// How many, and how large.
+/// How many, and how large. What does not fit in a number is the largest one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// How many.
@@ -74,6 +100,10 @@ impl Tally {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
+}
+
+fn seconds<S: Serializer>(time: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())).serialize(to)
 }
 
 /// What could not be done.

@@ -41,6 +41,10 @@ pub(crate) struct Calls {
     pub(crate) left: Option<usize>,
     /// How many there were.
     pub(crate) made: usize,
+    /// Whether there is no space left: whatever stores fails.
+    pub(crate) full: bool,
+    /// Whether no lease can be written, and all else.
+    pub(crate) without_lease: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +95,23 @@ impl<B: Backend> Clocked<B> {
         done
     }
 
+    /// A call that stores something.
+    async fn store<T>(
+        &self,
+        key: Option<&Key>,
+        call: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, BackendError> {
+        let is_lease = key.is_some_and(|key| key.as_str().starts_with("swept/lease-"));
+        let is_full = {
+            let calls = self.calls.lock().unwrap();
+            calls.full || calls.without_lease && is_lease
+        };
+        self.call(async {
+            if is_full { Err(BackendError::new(ErrorKind::Full, "no space is left")) } else { call.await }
+        })
+        .await
+    }
+
     fn stamp(&self, key: &Key, put: &Result<Put, BackendError>) {
         if matches!(put, Ok(Put::Stored)) {
             self.times.lock().unwrap().insert(key.clone(), self.clock.now());
@@ -126,7 +147,7 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
-        self.call(async {
+        self.store(Some(key), async {
             let put = self.inner.put(key, content).await;
             self.stamp(key, &put);
             put
@@ -135,7 +156,7 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        let writer = self.call(self.inner.writer()).await?;
+        let writer = self.store(None, self.inner.writer()).await?;
         Ok(Box::new(ClockedWriter { store: self.clone(), inner: writer }))
     }
 
@@ -159,7 +180,7 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
     }
 
     async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
-        self.call(async {
+        self.store(Some(to), async {
             let put = self.inner.copy(from, to).await;
             self.stamp(to, &put);
             put

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, stream};
 use offcut::backend::{Backend, Location, Memory};
-use offcut::sweep::{Live, SweepError, SweepPolicy};
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{Chunk, ToolOutput};
 
 use super::clocked::{Calls, Clock, Clocked};
@@ -50,6 +50,8 @@ enum Came {
     Read { location: Location, should: usize, is: Result<bytes::Bytes, String> },
     /// A sweep came to its end, or was refused.
     Swept(Result<(), SweepError>),
+    /// A sweep that could not write its lease came to its end.
+    Removed(SweepReport),
 }
 
 type Work = Pin<Box<dyn Future<Output = Came>>>;
@@ -64,7 +66,7 @@ struct World {
     work: Vec<Work>,
     /// Which of the work is a sweep.
     sweep: Option<usize>,
-    done: [usize; 4],
+    done: [usize; 5],
 }
 
 impl World {
@@ -72,7 +74,7 @@ impl World {
         let store = Clocked::new(Memory::named("t").unwrap(), &Clock::new());
         let store = store.with_calls(Calls { give_way: true, ..Calls::default() });
         let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        Self { store, dice, named: BTreeMap::new(), unwritten: Vec::new(), work: Vec::new(), sweep: None, done: [0; 4] }
+        Self { store, dice, named: BTreeMap::new(), unwritten: Vec::new(), work: Vec::new(), sweep: None, done: [0; 5] }
     }
 
     fn begin_storing(&mut self) {
@@ -127,6 +129,19 @@ impl World {
         }));
     }
 
+    /// A sweep that can't write its lease, and could store all else, if it wanted to: others may be under way, with a lease or without.
+    fn begin_removing(&mut self) {
+        let now = self.store.clock.now();
+        let live = self.named.keys().fold(Live::new(), |live, (location, _)| live.location(location));
+        let store = self.store.with_calls(Calls { give_way: true, without_lease: true, ..Calls::default() });
+        self.work.push(Box::pin(async move {
+            let policy = SweepPolicy::new().unreferenced().apply();
+            let report = quick(store).sweep(&live, &policy, now).await.unwrap();
+            assert!(report.without_lease && report.failed.len() == 1, "{report:?}");
+            Came::Removed(report)
+        }));
+    }
+
     /// Goes on with some of the work for one step.
     fn step(&mut self, at: usize) {
         let came = match self.work[at].as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -147,6 +162,7 @@ impl World {
                     assert!(is == content(should), "{location} is other bytes: {}", String::from_utf8_lossy(&is[..20]));
                 }
             }
+            Came::Removed(report) => self.done[4] += usize::try_from(report.removed.count).unwrap(),
             Came::Swept(Ok(())) => self.done[2] += 1,
             Came::Swept(Err(SweepError::Held { .. })) => {}
             Came::Swept(Err(error)) => panic!("{error}"),
@@ -206,6 +222,7 @@ impl World {
             0..=2 if self.work.len() < 6 => self.begin_storing(),
             3..=4 if self.work.len() < 6 => self.begin_reading(),
             5..=6 if self.sweep.is_none() => self.begin_sweeping(),
+            12 if self.work.len() < 6 => self.begin_removing(),
             7 => self.write_hints(),
             8 if self.dice.below(4) == 0 => self.forget_some(),
             9 if self.dice.below(3) == 0 => self.crash(),
@@ -238,7 +255,7 @@ fn nothing_that_is_named_is_ever_lost() {
     let cases: u64 = std::env::var("OFFCUT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _inside = runtime.enter();
-    let mut done = [0; 4];
+    let mut done = [0; 5];
     for seed in 1..=cases {
         let run = std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
@@ -258,6 +275,6 @@ fn nothing_that_is_named_is_ever_lost() {
             *sum += count;
         }
     }
-    eprintln!("stored, read, swept, crashed: {done:?}");
+    eprintln!("stored, read, swept, crashed, removed without a lease: {done:?}");
     assert!(done.iter().all(|count| *count as u64 > cases), "too little happened: {done:?}");
 }

@@ -44,7 +44,12 @@ pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
     let _inside = runtime.enter();
     let store = stores::existing(url)?;
     let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
-    let mut entries = listed.map_err(|error| failed(&error))?;
+    let mut entries = listed.map_err(|error| match stores::may_be_store(url) {
+        true => failed(&error),
+        false => Failure::new(chain(&error)).hint(format!(
+            "{url} may be no store, for it has no folder `.staging`: name the directory that the agents' settings name as `backend`"
+        )),
+    })?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     if !entries.is_empty() && !stores::may_be_store(url) {
         output::note(&format!("{url} may be no store: where there are files, there is no folder `.staging`"));

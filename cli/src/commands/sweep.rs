@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use offcut::backend::{BackendError, Key};
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
@@ -22,10 +21,10 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     // The stores are opened without agents' settings: what is set here has no part in a sweep.
     let mut builder = ToolReduction::builder().root_dir(&*args.root);
     for (number, url) in args.stores.iter().enumerate() {
-        let store = stores::existing(url)?;
-        if !args.is_a_store && !stores::may_be_store(url) {
-            refuse_content(runtime.block_on(stores::content(&*store)), url)?;
+        if !args.is_a_store {
+            refuse_other_directories(url)?;
         }
+        let store = stores::existing(url)?;
         builder = match number {
             0 => builder.backend(store),
             _ => builder.tool(format!("of {url}"), ToolPolicy::new().backend(store)),
@@ -61,8 +60,14 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&table(&report))?;
     }
-    if let Some(part) = part(args).filter(|_| tallies(&report).iter().all(|tally| tally.count == 0)) {
-        output::note(&format!("nothing at all is stored below {part}: name it as the agents do"));
+    if tallies(&report).iter().all(|tally| tally.count == 0) {
+        output::note(&match part(args) {
+            Some(part) => format!("nothing at all is stored below {part}: name it as the agents do"),
+            None => "nothing at all is stored there: name the stores as the agents' settings do".to_owned(),
+        });
+    }
+    for note in about_space(&report) {
+        output::note(&note);
     }
     if report.dry_run {
         output::note("nothing was changed: this was a dry run; --apply does it");
@@ -73,16 +78,33 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     Ok(if report.failed.is_empty() && !report.stopped { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
 }
 
-/// Fails where something that was perhaps never stored would be swept, or nobody knows.
-fn refuse_content(found: Result<Option<Key>, BackendError>, store: &str) -> Result<(), Failure> {
-    let unreadable = |error| Failure::new(chain(&error)).hint("nothing was swept: mend that, and sweep again");
-    match found.map_err(unreadable)? {
-        None => Ok(()),
-        Some(key) => Err(Failure::usage(
-            format!("{store} looks like no store: it has no folder `.staging`, and {key}, which would be swept"),
-            "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one",
-        )),
+/// Fails where `url` names a directory that is no store. It is not searched for content first: that could take long, and fail, in what
+/// belongs to others.
+fn refuse_other_directories(url: &str) -> Result<(), Failure> {
+    stores::expect(url)?;
+    if stores::may_be_store(url) || stores::is_empty(url) {
+        return Ok(());
     }
+    let advice = "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one";
+    let hint = stores::inside(url).map(|store| format!("{} in it is a store; {advice}", store.display()));
+    Err(Failure::usage(
+        format!("{url} is no store: it has no folder `.staging`, which a store has from its first content on"),
+        hint.unwrap_or_else(|| advice.to_owned()),
+    ))
+}
+
+/// That moving is not freeing, and when space will be free.
+fn about_space(report: &SweepReport) -> Vec<String> {
+    let note = |tally: Tally, what: &str, at: Option<SystemTime>| {
+        at.filter(|_| tally.count > 0).map(|at| {
+            let (size, time) = (units::size(tally.bytes), units::until(at));
+            format!("{size} {what} and takes its space until a sweep removes it, at the earliest {time} from now")
+        })
+    };
+    let moved = if report.dry_run { "would be moved aside" } else { "was moved aside" };
+    let notes =
+        [note(report.moved, moved, report.moved_free_at), note(report.waiting, "waits aside", report.waiting_free_at)];
+    notes.into_iter().flatten().collect()
 }
 
 /// The part of the store that is to be swept, if it is not all of it.

@@ -11,6 +11,9 @@ mod fs;
 #[cfg(all(unix, feature = "fs"))]
 #[path = "common/mount.rs"]
 mod mount;
+#[cfg(feature = "fs")]
+#[path = "backends/opening.rs"]
+mod opening;
 #[cfg(all(unix, feature = "fs"))]
 #[path = "backends/unix.rs"]
 mod unix;

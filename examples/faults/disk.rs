@@ -122,22 +122,26 @@ fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     Ok(command.output().ok())
 }
 
-/// The child: in the middle of each conversation the trouble begins, and ends with it.
+/// The child: in the middle of each conversation the trouble begins, and ends with it. Each time the agent starts again in it.
 pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     log::watch()?;
     let trouble = Trouble::named(&arguments.value()?.string()?)?;
     let (results, seed): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
     let (home, originals) = (PathBuf::from(std::env::var_os(AT).ok_or("there is no disk")?), Originals { seed });
     let store = Fs::open(home.join("store"))?;
-    let reduction = reduction(store.clone(), OnOffloadError::KeepOriginal)?;
+    let begin = |n: u64| -> Result<_> {
+        let reduction = reduction(Fs::open(home.join("store"))?, OnOffloadError::KeepOriginal)?;
+        Ok(reduction.session(&format!("chat-{n}")))
+    };
     let mut all = Tally::default();
     for n in 0..results.div_ceil(STEPS) {
-        let session = reduction.session(&format!("chat-{n}"));
+        let mut session = begin(n)?;
         let script = Script::new(originals, n * STEPS, STEPS.min(results - n * STEPS));
         let mut conversation = Conversation::new(script, Vec::new());
         while !conversation.is_over() {
             if conversation.step() == STEPS / 2 {
                 trouble.begin(&home)?;
+                session = begin(n)?;
             }
             conversation.go_on(&session, PATIENCE, |_, _| ()).await?;
         }

@@ -2,6 +2,7 @@
 
 mod error;
 mod list;
+mod place;
 mod root;
 mod stage;
 mod writer;
@@ -59,8 +60,8 @@ use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, W
 ///   listing for 256 entries.
 /// - **Swept in place.** What a [sweep](crate::sweep) moves aside is another name of the same file, where the file's owner does it.
 ///   Directories that are empty then go, if they have the mode with which this store makes them.
-/// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open) and [`temporary`](Self::temporary), and
-///   removing the staging file of a writer that is dropped, runs on tokio's blocking threads: it needs a tokio runtime.
+/// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open), and removing the staging file of a writer or a
+///   disposable store that is dropped, runs on tokio's blocking threads: it needs a tokio runtime.
 ///
 /// A process that is killed may leave a file in `.staging`. It is never listed or read. A sweep removes it, and while no process
 /// uses the store, `.staging` can be deleted.
@@ -79,38 +80,52 @@ impl Fs {
         Path::new(self.root.prefix())
     }
 
-    /// Opens the store in the directory `path`, which is made if it is missing, with its parents, all with mode 0700 (Unix).
+    /// Opens the store in the directory `path`, which need not be there: the first content makes it, with its parents, all with
+    /// mode 0700 (Unix).
     ///
-    /// A symbolic link in `path` is followed once, now: it may point elsewhere later without moving the store. Does blocking
-    /// I/O, as part of it a trial of all that storing needs, which leaves nothing behind.
+    /// Writes nothing, so what is stored can be read on a disk that is full or read-only. A store that can't be written to fails
+    /// when it is to store something, and works as soon as that is mended; [`check`](Self::check) finds out before. A symbolic
+    /// link in `path` is followed once, now: it may point elsewhere later without moving the store. Does blocking I/O.
     ///
     /// # Errors
     ///
-    /// `path` is not a directory or can't be made one, can't be written to ([`ErrorKind::Denied`]), lies on a file system
-    /// without hard links, or is no name that a hint can show: not UTF-8, or with control characters.
+    /// `path` can never be a directory, such as one below a file or at a link that leads nowhere; or no hint can show it: it is
+    /// not UTF-8, or has control characters.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
-        Self::over(Root::open(path.as_ref())?)
+        Root::open(path.as_ref()).map(Self::over)
     }
 
-    /// A disposable store: a new private directory under the system's temporary one, **removed with all its content** when
-    /// the last clone and the last writer are dropped.
+    /// A disposable store: a new private directory under the system's temporary one, made for the first content, and **removed
+    /// with all its content** when the last clone and the last writer are dropped.
     ///
     /// For tests and trials. A hint that outlives it points to nothing; a `tracing` event says so at level `WARN`. A process
     /// that is killed, and a store that is kept in a `static`, leave the directory behind.
     ///
     /// # Errors
     ///
-    /// The temporary directory can't be made or written to.
+    /// No hint can show the path of the temporary directory, or it can never be a directory.
     pub fn temporary() -> Result<Self, BackendError> {
-        let store = Self::over(Root::temporary()?)?;
+        let store = Self::over(Root::temporary(&stage::unused_name())?);
         tracing::warn!(root = %store.shown, "this store is disposable: its content is removed when it is dropped");
         Ok(store)
     }
 
-    fn over(root: Root) -> Result<Self, BackendError> {
-        let store = Self { shown: root.prefix().into(), root: Arc::new(root), durable: false };
-        stage::try_out(&store).map_err(|source| failed(source, Doing::Open, &Location::new(&*store.shown)))?;
-        Ok(store)
+    fn over(root: Root) -> Self {
+        Self { shown: root.prefix().into(), root: Arc::new(root), durable: false }
+    }
+
+    /// Tries out all that storing needs: a file, a directory and a hard link. Leaves nothing behind, and makes no store: where the
+    /// directory is not there yet, it tries the nearest one above it.
+    ///
+    /// Storing does the same before the first content of a process. To be called at the start of a program, so that a missing
+    /// permission or a file system without hard links is found then.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the store from storing, and what to do about it.
+    pub async fn check(&self) -> Result<(), BackendError> {
+        let store = self.clone();
+        blocking(move || store.check_now()).await
     }
 
     /// What hints show in place of the directory's absolute path: with `.offcut`, locations read `.offcut/trunc/call_1`.
@@ -221,6 +236,15 @@ fn not_found(location: &Location) -> BackendError {
 }
 
 impl Fs {
+    fn check_now(&self) -> Result<(), BackendError> {
+        let nearest = self.root.nearest();
+        if nearest != self.root.path() {
+            return Self::open(nearest)?.check_now();
+        }
+        let tried = self.root.make().and_then(|()| self.root.expect_in_place()).and_then(|()| stage::try_out(self));
+        tried.map_err(|source| failed(source, Doing::Check, &Location::new(&*self.shown)))
+    }
+
     fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<Put> {
         // First, because on a full disk what is stored already still is.
         if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {

@@ -73,10 +73,10 @@ async fn t13_dropped_at_every_await_nothing_half_written_is_visible() {
     }
 }
 
-/// The files below `root`, with their content.
+/// The files below `root`, with their content. A store that has taken nothing is not there.
 fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(root).unwrap().map(Result::unwrap) {
+    for entry in std::fs::read_dir(root).into_iter().flatten().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
             files.extend(self::files(&entry.path()));
         } else {

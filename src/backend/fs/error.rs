@@ -10,6 +10,7 @@ use crate::backend::{BackendError, ErrorKind, Location};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Open,
+    Check,
     Stage,
     Store,
     Read,
@@ -23,6 +24,7 @@ pub(super) enum Doing {
 pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> BackendError {
     let operation = match doing {
         Doing::Open => "opening the store in",
+        Doing::Check => "trying out the store in",
         Doing::Stage => "writing a staging file in",
         Doing::Store => "storing",
         Doing::Read => "reading",
@@ -37,6 +39,11 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
 
 fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
+    if source.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>) {
+        let advice =
+            "hints would name what is not there; move the directory back, or open the store again where it is now";
+        return (ErrorKind::Other, advice);
+    }
     match source.kind() {
         Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
         Io::NotFound if doing == Doing::Open => (ErrorKind::Other, "no directory can be made there"),
@@ -74,6 +81,15 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         }
         _ => (ErrorKind::Other, "the system reports an error"),
     }
+}
+
+/// The directory of a store is not where it was when the store was opened.
+#[derive(Debug, thiserror::Error)]
+#[error("its directory was moved or replaced while it was open")]
+struct Moved;
+
+pub(super) fn moved() -> io::Error {
+    io::Error::other(Moved)
 }
 
 /// The error for a hard link that was refused: `source`, or one that says so if the file system may have none.

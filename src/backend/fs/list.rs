@@ -73,7 +73,7 @@ impl Walk {
         let Some(open) = &mut self.open else {
             // Begun even if this fails, or the walk would never end.
             let open = self.open.insert(Vec::new());
-            let entries = self.store.root.dir().entries()?;
+            let entries = self.store.root.dir()?.entries()?;
             open.push(Level { entries, prefix: String::new() });
             return Ok(Step::On);
         };

@@ -2,21 +2,27 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File};
-use tempfile::TempDir;
 
-use super::error::{Doing, failed};
+use super::error::{Doing, failed, moved};
+use super::place::{self, sync};
 use crate::backend::{BackendError, ErrorKind, Key, Location};
 
-/// A directory that was opened once. Paths are relative to it from then on.
+/// A directory, opened as soon as it is there and kept open. Paths are relative to it from then on.
 #[derive(Debug)]
 pub(super) struct Root {
-    // Before `temporary`: Windows does not remove a directory that is open.
-    dir: Dir,
+    /// Absolute, and free of links when the store was opened.
+    path: PathBuf,
     prefix: String,
-    temporary: Option<TempDir>,
+    dir: OnceLock<Dir>,
+    /// Whether all that storing needs was done once.
+    is_tried: AtomicBool,
+    /// For a directory that goes with its store: whether it was made.
+    temporary: Option<Mutex<bool>>,
 }
 
 /// What is under a key.
@@ -29,49 +35,115 @@ pub(super) enum Found {
 }
 
 impl Root {
+    /// Writes nothing: an agent that starts again on a full disk still has to read what is there.
     pub(super) fn open(path: &Path) -> Result<Self, BackendError> {
+        let root = Self::at(path)?;
+        // What is there is held from now on. What keeps it from being opened may pass.
+        _ = root.dir();
+        Ok(root)
+    }
+
+    /// A directory of a name that nobody can guess.
+    pub(super) fn temporary(name: &str) -> Result<Self, BackendError> {
+        let mut root = Self::at(&std::env::temp_dir().join(name))?;
+        root.temporary = Some(Mutex::new(false));
+        Ok(root)
+    }
+
+    fn at(path: &Path) -> Result<Self, BackendError> {
         let place = Location::new(format!("{path:?}"));
-        let failed = |source| failed(source, Doing::Open, &place);
         // Absolute at once: the process may change its directory later.
-        let path = std::path::absolute(path).map_err(failed)?;
-        // The directories in which others are made: without a sync of these, a new store is lost with the power.
-        let parents: Vec<PathBuf> =
-            path.ancestors().take_while(|dir| !dir.exists()).filter_map(Path::parent).map(Into::into).collect();
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path).map_err(failed)?;
-        // By who made them: another handle does not know that they are new.
-        if cfg!(unix) {
-            for parent in &parents {
-                std::fs::File::open(parent).and_then(|parent| sync(&parent)).map_err(failed)?;
-            }
-        }
-        let path = path.canonicalize().map_err(failed)?;
+        let path = std::path::absolute(path).and_then(|path| place::resolve(&path));
+        let path = path.map_err(|source| failed(source, Doing::Open, &place))?;
         let prefix = path.to_str().filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
             let why =
                 "its absolute path is not UTF-8 or has control characters, so no hint can show it; choose another path";
             BackendError::new(ErrorKind::Other, format!("opening the store in {place} failed: {why}"))
         })?;
-        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(failed)?;
-        Ok(Self { dir, prefix: ending_in_slash(portable(prefix)), temporary: None })
+        let prefix = ending_in_slash(portable(prefix));
+        Ok(Self { path, prefix, dir: OnceLock::new(), is_tried: AtomicBool::new(false), temporary: None })
     }
 
-    pub(super) fn temporary() -> Result<Self, BackendError> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("offcut-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let place = Location::new(format!("{:?}", std::env::temp_dir()));
-        let temporary = builder.tempdir().map_err(|source| failed(source, Doing::Open, &place))?;
-        let mut root = Self::open(temporary.path())?;
-        root.temporary = Some(temporary);
-        Ok(root)
+    /// The directory; [`io::ErrorKind::NotFound`] where it is not there yet.
+    pub(super) fn dir(&self) -> io::Result<&Dir> {
+        match self.dir.get() {
+            Some(dir) => Ok(dir),
+            None if self.is_temporary() => Err(io::ErrorKind::NotFound.into()),
+            None => self.enter(),
+        }
     }
 
-    pub(super) fn dir(&self) -> &Dir {
-        &self.dir
+    fn enter(&self) -> io::Result<&Dir> {
+        let dir = Dir::open_ambient_dir(&self.path, ambient_authority())?;
+        // What was not there when the store was opened may be a link by now.
+        if self.path.canonicalize()? != self.path {
+            return Err(moved());
+        }
+        Ok(self.dir.get_or_init(|| dir))
+    }
+
+    /// Makes the directory if it is not there.
+    pub(super) fn make(&self) -> io::Result<()> {
+        if self.dir.get().is_some() {
+            return Ok(());
+        }
+        if let Some(is_made) = &self.temporary {
+            let mut is_made = is_made.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*is_made {
+                place::make_new(&self.path)?;
+                *is_made = true;
+            }
+            return self.enter().map(drop);
+        }
+        match self.dir() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if place::resolve(&self.path)? != self.path {
+                    return Err(moved());
+                }
+                place::make(&self.path)?;
+                self.enter().map(drop)
+            }
+            there => there.map(drop),
+        }
+    }
+
+    /// Fails where the path of the directory leads elsewhere by now: a hint would name what is not there.
+    #[cfg(unix)]
+    pub(super) fn expect_in_place(&self) -> io::Result<()> {
+        use cap_std::fs::MetadataExt;
+        use std::os::unix::fs::MetadataExt as _;
+        let held = self.dir()?.dir_metadata()?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => Ok(()),
+            Err(error) if !is_absent(&error) => Err(error),
+            _ => Err(moved()),
+        }
+    }
+
+    /// Windows lets nobody move a directory that is open.
+    #[cfg(not(unix))]
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "on Unix it can fail")]
+    pub(super) fn expect_in_place(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether all that storing needs was done once: see [`was_tried`](Self::was_tried).
+    pub(super) fn is_tried(&self) -> bool {
+        self.is_tried.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn was_tried(&self) {
+        self.is_tried.store(true, Ordering::Relaxed);
+    }
+
+    /// The directory if it is there, else the nearest one above it that is: where the first of those that are missing is made.
+    pub(super) fn nearest(&self) -> &Path {
+        let is_there = |path: &&Path| self.dir.get().is_some() || path.exists();
+        self.path.ancestors().find(is_there).unwrap_or(&self.path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The absolute, canonical path as text; ends in `/`.
@@ -86,14 +158,19 @@ impl Root {
     /// What is under `key`. Never follows a link at the key itself.
     pub(super) fn find(&self, key: &Key) -> io::Result<Found> {
         let path = Path::new(key.as_str());
+        let dir = match self.dir() {
+            Ok(dir) => dir,
+            Err(error) if is_absent(&error) => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
+        };
         // Looked at before it is opened: opening a pipe waits until somebody writes to it.
-        match self.dir.symlink_metadata(path) {
+        match dir.symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => {}
             Ok(_) => return Ok(Found::Foreign),
             Err(error) if is_absent(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(error),
         }
-        let file = match self.dir.open(path) {
+        let file = match dir.open(path) {
             Ok(file) => file,
             Err(error) if is_absent(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(error),
@@ -109,7 +186,7 @@ impl Root {
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match self.dir.create_dir_with(path, &builder) {
+        match self.dir()?.create_dir_with(path, &builder) {
             Ok(()) => {
                 #[cfg(unix)]
                 self.give_to_owner(path);
@@ -125,7 +202,8 @@ impl Root {
     fn give_to_owner(&self, path: &str) {
         use cap_std::fs::MetadataExt;
         let given = (|| {
-            let (owner, made) = (self.dir.dir_metadata()?, self.dir.open(path)?);
+            let dir = self.dir()?;
+            let (owner, made) = (dir.dir_metadata()?, dir.open(path)?);
             if made.metadata()?.uid() == owner.uid() {
                 return Ok(());
             }
@@ -144,14 +222,14 @@ impl Root {
 
     /// Removes the file under `key`, if there is one, and says whether there was.
     pub(super) fn remove(&self, key: &Key) -> io::Result<bool> {
-        match self.dir.symlink_metadata(key.as_str()) {
+        match self.dir().and_then(|dir| dir.symlink_metadata(key.as_str())) {
             Ok(metadata) if metadata.is_file() => {}
             // Nothing that a store has stored.
             Ok(_) => return Ok(false),
             Err(error) if is_absent(&error) => return Ok(false),
             Err(error) => return Err(error),
         }
-        match self.dir.remove_file(key.as_str()) {
+        match self.dir()?.remove_file(key.as_str()) {
             Err(error) if is_absent(&error) => Ok(false),
             removed => removed.map(|()| true),
         }
@@ -160,7 +238,7 @@ impl Root {
     /// Syncs the directory that `key` lies in, if it is still there.
     pub(super) fn sync_parent(&self, key: &Key) -> io::Result<()> {
         let parent = key.as_str().rsplit_once('/').map_or(".", |(parent, _)| parent);
-        match if cfg!(unix) { self.dir.open(parent) } else { return Ok(()) } {
+        match if cfg!(unix) { self.dir()?.open(parent) } else { return Ok(()) } {
             Err(error) if is_absent(&error) => Ok(()),
             opened => sync(&opened?.into_std()),
         }
@@ -169,16 +247,16 @@ impl Root {
     /// Removes the directories that `key` lay in, as far as they are empty and as this store makes them: one with another mode is
     /// somebody's own.
     pub(super) fn remove_empty_parents(&self, key: &Key) {
-        let key = key.as_str();
+        let (key, Ok(dir)) = (key.as_str(), self.dir()) else { return };
         for (end, _) in key.rmatch_indices('/') {
-            let is_ours = self.dir.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
+            let is_ours = dir.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
                 #[cfg(unix)]
                 let is_private = cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
                 #[cfg(not(unix))]
                 let is_private = true;
                 metadata.is_dir() && is_private
             });
-            if !is_ours || self.dir.remove_dir(&key[..end]).is_err() {
+            if !is_ours || dir.remove_dir(&key[..end]).is_err() {
                 return;
             }
         }
@@ -189,13 +267,26 @@ impl Root {
     pub(super) fn sync_directories(&self, key: &Key) -> io::Result<()> {
         // Elsewhere a directory can't be opened as a file.
         if cfg!(unix) {
-            let key = key.as_str();
+            let (key, dir) = (key.as_str(), self.dir()?);
             for (end, _) in key.rmatch_indices('/') {
-                sync(&self.dir.open(&key[..end])?.into_std())?;
+                sync(&dir.open(&key[..end])?.into_std())?;
             }
-            sync(&self.dir.open(".")?.into_std())?;
+            sync(&dir.open(".")?.into_std())?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let is_made = self.temporary.as_mut().map(|made| *made.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if is_made == Some(true) {
+            // Windows does not remove a directory that is open.
+            drop(self.dir.take());
+            if let Err(error) = std::fs::remove_dir_all(&self.path) {
+                tracing::warn!(%error, root = self.prefix, "a disposable store could not be removed");
+            }
+        }
     }
 }
 
@@ -209,14 +300,6 @@ pub(super) enum Made {
 /// Whether `error` says that nothing has that name. Below a file there is nothing either.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn sync(directory: &std::fs::File) -> io::Result<()> {
-    match directory.sync_all() {
-        // A file system that can't sync directories; there is nothing more to be done.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        other => other,
-    }
 }
 
 /// `prefix` as what locations begin with.

@@ -33,7 +33,18 @@ pub(super) struct Stage {
 }
 
 impl Stage {
+    /// Makes the store's directory for its first content, and tries out all that storing needs until that has once succeeded:
+    /// a long stream should not find out at its end that it can't be named.
     pub(super) fn create(store: &Fs) -> io::Result<Self> {
+        store.root.make()?;
+        if !store.root.is_tried() {
+            try_out(store)?;
+            store.root.was_tried();
+        }
+        Self::untried(store)
+    }
+
+    fn untried(store: &Fs) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
@@ -41,7 +52,7 @@ impl Stage {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for _ in 0..ATTEMPTS {
             let path = unused_path();
-            match store.root.dir().open_with(&path, &options) {
+            match store.root.dir()?.open_with(&path, &options) {
                 Ok(file) => return Ok(Self { file, path, store: store.clone() }),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     store.root.make_directory(STAGING)?;
@@ -100,7 +111,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if let Err(error) = self.store.root.dir().remove_file(&self.path) {
+        if let Err(error) = self.store.root.dir().and_then(|dir| dir.remove_file(&self.path)) {
             // What is stored is not in danger: it has a name of its own.
             tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
         }
@@ -109,9 +120,10 @@ impl Drop for Stage {
 
 /// Gives `file`, which is at `path`, the name of `key` too, if nothing has it.
 fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
-    let root = &store.root;
+    let (root, dir) = (&store.root, store.root.dir()?);
+    root.expect_in_place()?;
     for _ in 0..ATTEMPTS {
-        let Err(error) = root.dir().hard_link(path, root.dir(), key.as_str()) else {
+        let Err(error) = dir.hard_link(path, dir, key.as_str()) else {
             if store.durable {
                 root.sync_directories(key)?;
             }
@@ -164,13 +176,13 @@ pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> 
 /// Says of what is under `key` that it is stored now.
 fn touch(store: &Fs, key: &Key) -> io::Result<()> {
     // Windows sets the time of what is open for writing only.
-    let file = store.root.dir().open_with(key.as_str(), OpenOptions::new().write(true))?.into_std();
+    let file = store.root.dir()?.open_with(key.as_str(), OpenOptions::new().write(true))?.into_std();
     file.set_modified(SystemTime::now())
 }
 
 /// Removes staging files that nobody has written to since `before`, and says how many.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
-    let entries = match store.root.dir().read_dir(STAGING) {
+    let entries = match store.root.dir().and_then(|dir| dir.read_dir(STAGING)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
@@ -202,6 +214,7 @@ pub(super) fn compare(store: &Fs, key: &Key, content: impl Read, length: u64) ->
     if !same_bytes(&mut stored, content)? {
         return Ok(Some(Put::Taken));
     }
+    store.root.expect_in_place()?;
     if store.durable {
         // Who stored it may not have synced it yet, or not have cared to. Windows syncs no file that is open for reading.
         if cfg!(unix) {
@@ -233,11 +246,11 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
     }
 }
 
-/// Does all that storing needs, leaving nothing behind: a store that can't work should not open.
+/// Does all that storing needs, leaving nothing behind.
 pub(super) fn try_out(store: &Fs) -> io::Result<()> {
-    let dir = store.root.dir();
+    let dir = store.root.dir()?;
     let made = store.root.make_directory(STAGING)?;
-    let tried = Stage::create(store).and_then(|mut stage| {
+    let tried = Stage::untried(store).and_then(|mut stage| {
         stage.write(b"offcut")?;
         let name = unused_path();
         dir.hard_link(&stage.path, dir, &name).map_err(link_refused)?;
@@ -250,10 +263,19 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
     tried
 }
 
+/// A name for a directory that no other process has, nor guesses.
+pub(super) fn unused_name() -> String {
+    format!("offcut-{:016x}", random())
+}
+
 /// A path in the staging directory. Random, because processes in containers share numbers and may share a directory; the dot
 /// keeps it from being a key even where the staging directory is a link to another one.
 fn unused_path() -> String {
-    format!("{STAGING}/.{:016x}", RandomState::new().build_hasher().finish())
+    format!("{STAGING}/.{:016x}", random())
+}
+
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]
@@ -304,9 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn opening_leaves_nothing_behind() {
+    fn trying_out_leaves_nothing_behind() {
         let home = tempfile::tempdir().unwrap();
-        Fs::open(home.path()).unwrap();
+        try_out(&Fs::open(home.path()).unwrap()).unwrap();
         assert_eq!(home.path().read_dir().unwrap().count(), 0);
     }
 

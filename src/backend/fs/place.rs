@@ -1,0 +1,98 @@
+//! The path of a store: found out without writing anything, and made for the first content.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The absolute `path`, free of links as far as it is there. Nothing of it has to be there.
+///
+/// Fails for a path that can never be a directory. Whatever else is wrong, such as a permission, may be mended later.
+pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut at = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            // Without a link in it, what comes before `..` can be taken off.
+            Component::ParentDir => drop(at.pop()),
+            Component::Prefix(_) | Component::RootDir => at.push(component),
+            Component::Normal(name) => {
+                at.push(name);
+                match at.canonicalize() {
+                    Ok(real) => at = real,
+                    Err(error) if is_hopeless(&error) || at.is_symlink() => return Err(error),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    match at.metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+        _ => Ok(at),
+    }
+}
+
+fn is_hopeless(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory};
+    matches!(error.kind(), InvalidFilename | InvalidInput | NotADirectory)
+}
+
+/// Makes the directory `path`, private, with its parents.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    // The directories in which others are made: without a sync of these, a new store is lost with the power.
+    let parents: Vec<&Path> =
+        path.ancestors().take_while(|directory| !directory.exists()).filter_map(Path::parent).collect();
+    private().recursive(true).create(path)?;
+    // By who made them: another handle does not know that they are new.
+    if cfg!(unix) {
+        for parent in parents {
+            sync(&std::fs::File::open(parent)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directory `path`, private, where nothing is.
+pub(super) fn make_new(path: &Path) -> io::Result<()> {
+    private().create(path)
+}
+
+fn private() -> std::fs::DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
+    match directory.sync_all() {
+        // A file system that can't sync directories; there is nothing more to be done.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_there_is_resolved_as_it_will_be() {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().canonicalize().unwrap();
+        for (given, resolved) in [("", ""), ("a/b", "a/b"), ("a/../b/./c", "b/c"), ("a/b/../..", "")] {
+            let resolved = real.components().chain(Path::new(resolved).components()).collect::<PathBuf>();
+            assert_eq!(resolve(&home.path().join(given)).unwrap(), resolved, "{given}");
+        }
+        assert_eq!(home.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_parent_of_a_link_is_that_of_what_it_leads_to() {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().canonicalize().unwrap();
+        std::fs::create_dir_all(real.join("deep/er")).unwrap();
+        std::os::unix::fs::symlink("deep/er", real.join("link")).unwrap();
+        assert_eq!(resolve(&real.join("link/../new")).unwrap(), real.join("deep/new"));
+    }
+}

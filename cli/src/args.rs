@@ -13,7 +13,7 @@ use crate::units;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
-or something could not be swept.
+or something could not be swept. After 1 and 2, truncate and clear have passed their input on as it came.
 
 Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
 policy does too: recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
@@ -63,7 +63,8 @@ pub(crate) struct Reduction {
 
 /// Show what a model would be shown of a tool's result, which is read from stdin.
 ///
-/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the report.
+/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the report. Where something fails, the
+/// result goes on as it came.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Truncate {
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(crate) struct Truncate {
 /// Run the clear pass over a conversation, which is read from stdin, and write what is to be sent.
 ///
 /// The conversation is a JSON list of messages, or a request's body that holds one; it leaves in the same form. Where nothing is
-/// to be done, it leaves byte for byte as it came.
+/// to be done, or something fails, it leaves byte for byte as it came.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clear {
     #[command(flatten)]
@@ -218,7 +219,7 @@ pub(crate) struct Apply {
 pub(crate) enum Config {
     /// Print every option with its default, commented.
     Default,
-    /// Check that settings build and that their stores open.
+    /// Check that settings build and that their stores can be written to.
     Check {
         /// A .toml or .json file, or the name of a ready policy.
         file: String,

@@ -9,13 +9,12 @@ pub(crate) mod store;
 pub(crate) mod sweep;
 pub(crate) mod truncate;
 
-use std::io::{self, Read as _};
 use std::path::Path;
 
 use offcut::Report;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{input, output};
 
 /// All of a file, or of stdin for `-`.
 fn read_text(path: &Path) -> Result<String, Failure> {
@@ -36,12 +35,8 @@ fn name_of(path: &Path) -> String {
 }
 
 fn read_stdin() -> Result<String, Failure> {
-    let mut text = String::new();
-    io::stdin()
-        .lock()
-        .read_to_string(&mut text)
-        .map_err(|error| Failure::usage(format!("stdin can't be read: {error}"), "JSON is text in UTF-8"))?;
-    Ok(text)
+    String::from_utf8(input::read_all()?)
+        .map_err(|error| Failure::usage(format!("stdin can't be read: {error}"), "JSON is text in UTF-8"))
 }
 
 /// Says of each result that could not be stored that it was not.

@@ -8,6 +8,7 @@ mod evidence;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
+mod input;
 mod output;
 mod replay;
 mod report;
@@ -20,12 +21,23 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 use clap::Parser;
+use failure::Failure;
 
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = match &args.command {
+    let done = output::get_ready().and_then(|()| match Args::try_parse() {
+        Ok(args) => run(&args),
+        Err(error) => answer(&error),
+    });
+    done.unwrap_or_else(|failure| {
+        output::report(&failure);
+        failure.exit_code()
+    })
+}
+
+fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match &args.command {
         Command::Replay(replay) => commands::replay::run(replay, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear),
@@ -36,9 +48,23 @@ pub fn main() -> ExitCode {
         Command::State(args::State::Apply(apply)) => commands::state::run(apply),
         Command::Config(args::Config::Default) => commands::config::default(args.json),
         Command::Config(args::Config::Check { file }) => commands::config::check(file, args.json),
-    };
-    done.unwrap_or_else(|failure| {
-        output::report(&failure);
-        failure.exit_code()
-    })
+    }
+}
+
+/// Prints the help that was asked for, or what is wrong with the arguments. What stands in a pipeline then passes its input on.
+fn answer(error: &clap::Error) -> Result<ExitCode, Failure> {
+    if !error.use_stderr() {
+        output::write_styled(&error.render())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // That stderr is closed is nothing to fail for.
+    _ = error.print();
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+        .is_some_and(|word| word == "truncate" || word == "clear")
+    {
+        input::pass_on_rest()?;
+    }
+    Ok(ExitCode::from(failure::USAGE))
 }

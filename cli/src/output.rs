@@ -16,14 +16,67 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
+/// Writes to stdout, in colours where those can be seen.
+pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failure> {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => write(&text.to_string()),
+        _ => write(&text.ansi().to_string()),
+    }
+}
+
 /// Writes to stdout, as it is. Where nobody reads any more, that is an error: what was to be shown did not arrive.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    stdout().and_then(|mut out| out.write_all(bytes).and_then(|()| out.flush())).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
             .hint("nothing is lost: what was stored stays stored; run the command again"),
-        _ => Failure::new(format!("stdout can't be written to: {error}")),
+        _ => Failure::new(format!("stdout can't be written to: {error}"))
+            .hint("what was stored stays stored: make room, or name another file, and run the command again"),
     })
+}
+
+/// Stdout itself: that of the standard library takes what can't be written for written where stdout is not open for writing.
+#[cfg(unix)]
+fn stdout() -> io::Result<impl Write> {
+    use std::os::fd::AsFd;
+    Ok(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(not(unix))]
+fn stdout() -> io::Result<impl Write> {
+    Ok(io::stdout().lock())
+}
+
+/// Makes sure that what can't be written is an error, before anything is done.
+pub(crate) fn get_ready() -> Result<(), Failure> {
+    #[cfg(unix)]
+    {
+        // Without a handler, a limit of file sizes ends the program without a word.
+        let is_met = std::sync::Arc::default();
+        if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
+            warn(&format!("the signal for files over their limit can't be caught: {error}"));
+        }
+        if is_closed() {
+            return Err(Failure::new("stdout is closed, so there is nowhere to write to").hint(
+                "nothing was done; write `> /dev/null` to see nothing. A /dev/null that is open for reading too looks closed: \
+                 in Python, give stdout=open(os.devnull, \"w\") in place of DEVNULL, in Node a stream in place of \"ignore\"",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether stdout was closed when the program began. The standard library has put a `/dev/null` there by then, open for reading
+/// too, as no shell opens it for an output.
+#[cfg(unix)]
+fn is_closed() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let Ok(mut stdout) = io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from) else { return true };
+    let is_null = || -> io::Result<bool> {
+        let (is, null) = (stdout.metadata()?, std::fs::metadata("/dev/null")?);
+        Ok(is.file_type().is_char_device() && is.rdev() == null.rdev())
+    };
+    is_null().unwrap_or(false) && io::Read::read(&mut stdout, &mut [0]).is_ok()
 }
 
 /// Writes `value` to stdout as JSON with a line feed behind it.

@@ -59,7 +59,7 @@ pub(crate) fn build_with(
     settings: &Settings,
     origin: &str,
     or_else: Option<Arc<dyn Backend>>,
-    open: fn(&str) -> stores::Opened,
+    open: impl FnMut(&str) -> stores::Opened,
 ) -> Result<ToolReduction, Failure> {
     let builder = ToolReduction::builder().settings(settings.clone(), open);
     let builder = match or_else {
@@ -77,7 +77,15 @@ pub(crate) fn build_with(
 
 /// Builds what a command is told to use.
 pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    of_session(&named(args)?, args)
+    reduction_with(args, stores::open)
+}
+
+/// The same, with stores that are opened by `open`.
+pub(crate) fn reduction_with(
+    args: &args::Reduction,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    of_session(&named(args)?, args, open)
 }
 
 /// The same for a command that looks into stores, which have to be there.
@@ -87,7 +95,7 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
         return Err(Failure::usage("there is no backend to read from", "--backend URL names the store"));
     }
     stores::named_in(&settings).try_for_each(stores::expect)?;
-    of_session(&settings, args)
+    of_session(&settings, args, stores::open)
 }
 
 /// The settings that a command is told to use.
@@ -99,8 +107,12 @@ fn named(args: &args::Reduction) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-fn of_session(settings: &Settings, args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    let reduction = build(settings, &args.config, None)?;
+fn of_session(
+    settings: &Settings,
+    args: &args::Reduction,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    let reduction = build_with(settings, &args.config, None, open)?;
     if settings.backend_url.as_ref().is_some_and(|url| url.starts_with("memory:")) {
         output::note("what is stored in memory is gone when this command ends; --backend names a place to keep it");
     }

@@ -1,5 +1,7 @@
 //! Stores by their URLs: opening them, and telling whether they are there.
 
+mod kept;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use offcut::Settings;
 use offcut::backend::{self, Backend, Fs};
 
+pub(crate) use self::kept::Kept;
 use crate::failure::{Failure, chain};
 
 pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
@@ -29,18 +32,20 @@ pub(crate) fn open(url: &str) -> Opened {
 const HOME: &str =
     "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
 
-/// Opens the store as [`open`] does, but makes no directory: where one is missing, the directory that it would be made in is tried.
-pub(crate) fn try_out(url: &str) -> Opened {
-    let Some(missing) = missing(url) else { return open(url) };
-    let path = std::path::absolute(missing)?;
-    let Some(parent) = path.ancestors().find(|parent| parent.exists()) else { return open(url) };
-    let store = Fs::open(parent)?;
-    // Locations as they will be: their length has a part in what builds.
-    let shown = store.path().join(path.strip_prefix(parent)?);
-    Ok(Arc::new(store.shown_as(shown.to_string_lossy())))
+/// Tries out whether the store that `url` names can store, and leaves nothing behind but, in a bucket, the object that shows that
+/// nothing is overwritten.
+pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+    #[cfg(feature = "s3")]
+    if url.starts_with("s3://") {
+        return Ok(offcut_object_store::Objects::open(url)?.check().await?);
+    }
+    match directory(url) {
+        Some(path) => Ok(Fs::open(path)?.check().await?),
+        None => Ok(()),
+    }
 }
 
-/// The directory that `url` names, if it names one and it is not there: opening the store makes it.
+/// The directory that `url` names, if it names one and it is not there: the first content makes it.
 pub(crate) fn missing(url: &str) -> Option<&Path> {
     directory(url).filter(|path| !path.exists())
 }

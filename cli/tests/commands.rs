@@ -180,7 +180,7 @@ fn a_format_that_the_messages_are_not_in_is_refused() {
     for (is, body) in conversations() {
         for (named, _) in conversations().iter().filter(|(named, _)| *named != is) {
             let ran = clear(named, &body);
-            assert_eq!((ran.code, &*ran.out), (2, ""), "{is} as {named}");
+            assert_eq!((ran.code, ran.out), (2, body.to_string()), "{is} as {named}");
             assert!(ran.err.contains(&format!("they look like {is}")), "{is} as {named}: {}", ran.err);
         }
     }

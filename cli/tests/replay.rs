@@ -243,7 +243,7 @@ fn a_report_that_cannot_be_written_is_said_before_anything_is_replayed() {
         let report = folder.path().join(report);
         let error = fail(&["replay", &trace, "--policy", &policy, "--html", text(&report)], "", 1);
         assert!(error.contains("the report can't be written to"), "{error}");
-        assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0, "nothing was replayed");
+        assert!(!store.exists(), "nothing was replayed");
     }
     let report = folder.path().join("report.html");
     fail(&["replay", text(&broken), "--html", text(&report)], "", 2);

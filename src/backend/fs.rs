@@ -238,11 +238,9 @@ fn not_found(location: &Location) -> BackendError {
 impl Fs {
     fn check_now(&self) -> Result<(), BackendError> {
         let nearest = self.root.nearest();
-        if nearest != self.root.path() {
-            return Self::open(nearest)?.check_now();
-        }
-        let tried = self.root.make().and_then(|()| self.root.expect_in_place()).and_then(|()| stage::try_out(self));
-        tried.map_err(|source| failed(source, Doing::Check, &Location::new(&*self.shown)))
+        let tried = if nearest == self.root.path() { self.clone() } else { Self::open(nearest)? };
+        let tried = tried.root.make().and_then(|()| tried.root.expect_in_place()).and_then(|()| stage::try_out(&tried));
+        tried.map_err(|source| failed(source, Doing::Check, &Location::new(self.root.prefix())))
     }
 
     fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<Put> {

@@ -286,7 +286,10 @@ impl Run {
                     Some((location, is_local))
                 }
                 Err(error) => {
-                    self.failed(error)?;
+                    // What is lost already was said to be, by the store that failed.
+                    if !self.is_lost(&cut) {
+                        self.failed(error)?;
+                    }
                     let keeps = self.session.settings().on_offload_error == OnOffloadError::KeepOriginal;
                     if keeps && self.take_back(&cut).await {
                         self.decision.outcome = match self.decision.outcome {
@@ -330,6 +333,11 @@ impl Run {
         slots
             .iter()
             .all(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(Text { content: Content::Memory(_), .. })))
+    }
+
+    fn is_lost(&self, cut: &Cut) -> bool {
+        let mut slots = std::iter::once(&cut.slot).chain(cut.joined.iter().flat_map(|joined| &joined.slots));
+        slots.any(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(text) if text.is_lost()))
     }
 
     async fn save(&mut self, cut: &Cut) -> Result<Saved, BackendError> {

@@ -107,7 +107,8 @@ impl Builder {
         self
     }
 
-    /// Checks everything and opens the spool. Asks nothing of the store; does blocking I/O in the spool's directory.
+    /// Checks everything. Asks nothing of the store and writes nothing: the spool is made for the first content that is written.
+    /// Does blocking I/O to find out what the spool's path is.
     ///
     /// # Errors
     ///

@@ -137,7 +137,7 @@ impl Objects {
     }
 
     /// Finds out whether the store works: reaches it, stores the object that shows that it overwrites nothing, reads it back,
-    /// and asks for one that is not there.
+    /// and asks for one that is not there. Then tries out the spool.
     ///
     /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are found then. Without it, the
     /// first call that stores finds them.
@@ -145,10 +145,11 @@ impl Objects {
     /// # Errors
     ///
     /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region, an endpoint that can't be
-    /// reached, a store that overwrites.
+    /// reached, a store that overwrites; or a spool that can't be written to.
     pub async fn check(&self) -> Result<(), BackendError> {
         let checked = self.within(self.check_now()).await;
-        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))
+        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
+        self.inner.spool.check().await
     }
 
     async fn check_now(&self) -> Result<(), Trouble> {

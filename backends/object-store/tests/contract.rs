@@ -9,8 +9,10 @@ mod server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use offcut::backend::{Backend, ErrorKind, Key, Put};
 use offcut::testkit::backend::conformance;
 use offcut_object_store::Objects;
 
@@ -63,6 +65,41 @@ async fn files_keep_the_contract() {
     .await;
     conformance(async || Objects::open(&format!("file://{}?spool={}", fresh().display(), spool.display())).unwrap())
         .await;
+}
+
+#[tokio::test]
+async fn o2_opening_writes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let stores = [
+        Objects::open(&format!("file://{}?spool={}", at("deep/store"), at("spool"))).unwrap(),
+        Objects::open(&format!("memory:/agents?spool={}", at("other/spool"))).unwrap(),
+    ];
+    let call = Key::new("trunc/call_1").unwrap();
+    for store in &stores {
+        assert_eq!(store.read(&call, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
+        store.remove(&call).await.unwrap();
+        assert_eq!(store.list().count().await, 0);
+    }
+    assert_eq!(home.path().read_dir().unwrap().count(), 0);
+    for store in &stores {
+        let mut writer = store.writer().await.unwrap();
+        writer.write("content".into()).await.unwrap();
+        assert_eq!(writer.finish(&call).await.unwrap(), Put::Stored);
+        assert_eq!(store.read(&call, 0..9).await.unwrap().bytes, "content");
+    }
+    assert_eq!(std::fs::read(home.path().join("deep/store/trunc/call_1")).unwrap(), b"content");
+}
+
+/// The spool can't be made: streams fail, what is whole is stored.
+#[tokio::test]
+async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
+    let spool = "/proc/no/spool"; // no directory can be made there, not by root either
+    let store = Objects::open(&format!("memory:/agents?spool={spool}")).unwrap();
+    assert!(store.writer().await.is_err());
+    assert!(store.check().await.unwrap_err().to_string().contains("/proc/no/spool"));
+    let call = Key::new("trunc/call_1").unwrap();
+    assert_eq!(store.put(&call, "content".into()).await.unwrap(), Put::Stored);
 }
 
 /// The same over a server of your own: `OFFCUT_S3_URL=s3://bucket/prefix?endpoint=…`, a prefix that is used for nothing else.

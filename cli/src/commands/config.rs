@@ -1,11 +1,12 @@
 //! `offcut config`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use offcut::Settings;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::{output, settings, stores};
 
 /// Every option with its default.
@@ -24,7 +25,15 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let settings = settings::load(file).map_err(without_itself)?;
-    settings::build_with(&settings, file, Some(crate::replay::scratch()), stores::try_out).map_err(without_itself)?;
+    settings::build(&settings, file, Some(crate::replay::scratch())).map_err(without_itself)?;
+    let urls: BTreeSet<&str> = stores::named_in(&settings).collect();
+    for url in urls {
+        runtime.block_on(stores::check(url)).map_err(|error| {
+            Failure::new(format!("{file}: {}", chain(&*error))).hint(
+                "the settings are fine: mend the store. Until then nothing is stored, and `on_offload_error` decides what is shown",
+            )
+        })?;
+    }
     if json {
         output::write_json(&json!({"ok": true, "settings": settings}))?;
     } else {

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
         None => schema.state(),
         Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
             Failure::usage(
-                format!("{}: {}", name_of(path), chain(&error)),
+                format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
                 "a state is a JSON map of the fields that the schema declares",
             )
         })?,
@@ -47,13 +47,13 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
     let schema =
         if is_json { Schema::from_json(&text, &Reducers::new()) } else { Schema::from_yaml(&text, &Reducers::new()) };
     schema.map_err(|error| {
-        let error = chain(&error);
+        let (code, error) = (error.code(), chain(&error));
         let hint = if error.contains("there is no reducer") {
             "this program has no reducers but these; one of your own is code, which a program of yours registers"
         } else {
             "a schema has a list of `fields`, each with a `name`, and a `type`, a `default` and a `reducer` if you like"
         };
-        Failure::usage(format!("{}: {error}", name_of(path)), hint)
+        Failure::usage(format!("{}: {code}: {error}", name_of(path)), hint)
     })
 }
 

@@ -1,18 +1,18 @@
 //! `offcut truncate`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use futures_util::stream;
-use offcut::{Chunk, Part, Report, ToolCall, ToolError, ToolOutput};
+use offcut::report::Outcome;
+use offcut::{OnOffloadError, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde::Serialize;
-use tokio::io::AsyncReadExt;
+use tokio::runtime::Runtime;
 
-use super::{note_failures, read_stdin};
+use super::note_failures;
 use crate::failure::{Failure, chain};
+use crate::input::{self, Came};
+use crate::stores::{self, Kept};
 use crate::{args, output, settings};
-
-/// How much of stdin is read at once.
-const CHUNK: usize = 64 * 1024;
 
 #[derive(Serialize)]
 struct Output<'t> {
@@ -22,51 +22,92 @@ struct Output<'t> {
 }
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
-    let runtime = settings::runtime()?;
+    let (runtime, came) = (settings::runtime()?, Came::default());
     let _inside = runtime.enter();
-    let reduction = settings::reduction(&args.reduction)?;
+    let open = |url: &str| {
+        let store = stores::open(url)?;
+        Ok(Arc::new(Kept { store, came: came.clone() }) as _)
+    };
+    let reduction = match settings::reduction_with(&args.reduction, open) {
+        Ok(reduction) => reduction,
+        Err(failure) => return input::pass_on(&failure, b""),
+    };
     let call = ToolCall::new(&args.call_id, &args.tool, &args.arguments);
-    let result = if args.parts { parts()? } else { stdin() };
-    let truncated = runtime.block_on(reduction.truncate(&call, result)).map_err(|error| {
-        Failure::new(chain(&error)).hint("nothing was shown: mend the store, or set `on_offload_error`, and try again")
-    })?;
+    if args.parts { of_parts(&runtime, &reduction, &call) } else { of_text(&runtime, &reduction, &call, &came, json) }
+}
+
+fn of_parts(runtime: &Runtime, reduction: &ToolReduction, call: &ToolCall) -> Result<ExitCode, Failure> {
+    let bytes = input::read_all()?;
+    let truncated = parts(&bytes).and_then(|parts| truncate(runtime, reduction, call, parts));
+    match truncated {
+        Ok(truncated) => show(&truncated, true),
+        Err(failure) => input::pass_on(&failure, &bytes),
+    }
+}
+
+fn of_text(
+    runtime: &Runtime,
+    reduction: &ToolReduction,
+    call: &ToolCall,
+    came: &Came,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let may_lose = reduction.settings().on_offload_error == OnOffloadError::PreviewOnly;
+    let truncated = truncate(runtime, reduction, call, came.stream(may_lose));
+    let is_lost = |truncated: &Truncated| truncated.report.decisions.iter().any(|one| one.outcome == Outcome::Lost);
+    match truncated {
+        // It had left memory, and the store does not give it a name: it goes on as it came, for that is what is asked for.
+        Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
+            note_failures(&truncated.report);
+            runtime.block_on(came.pass_on())?;
+            if json {
+                return Err(Failure::new("the result goes on as it came, and not as JSON")
+                    .hint("mend the store, and run the command again"));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(truncated) => show(&truncated, json),
+        Err(failure) => {
+            output::report(&failure);
+            runtime.block_on(came.pass_on())?;
+            Ok(failure.exit_code())
+        }
+    }
+}
+
+fn truncate(
+    runtime: &Runtime,
+    reduction: &ToolReduction,
+    call: &ToolCall,
+    result: ToolOutput,
+) -> Result<Truncated, Failure> {
+    runtime.block_on(reduction.truncate(call, result)).map_err(|error| {
+        let hint = "nothing was stored, and the input goes on as it came: mend the store, or set `on_offload_error`";
+        Failure::new(chain(&error)).hint(hint)
+    })
+}
+
+fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     note_failures(&truncated.report);
     let text = truncated.text();
-    if json || args.parts {
+    if json {
         output::write_json(&Output { text: &text, parts: &truncated.parts, report: &truncated.report })?;
     } else {
         output::write(&text)?;
     }
-    match truncated.interrupted {
+    match &truncated.interrupted {
         Some(error) => Err(Failure::new(error.to_string()).hint("what came before it is shown and stored")),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// The parts that stdin lists.
-fn parts() -> Result<ToolOutput, Failure> {
-    let parts = serde_json::from_str(&read_stdin()?).map_err(|error| {
+fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
+    let parts = serde_json::from_slice(text).map_err(|error| {
         Failure::usage(
             format!("stdin holds no list of parts: {error}"),
             "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
         )
     })?;
     Ok(ToolOutput::parts(parts))
-}
-
-/// Stdin as it comes, so that its length does not matter.
-fn stdin() -> ToolOutput {
-    let chunks = stream::unfold(Some(tokio::io::stdin()), async |stdin| {
-        let mut stdin = stdin?;
-        let mut chunk = vec![0; CHUNK];
-        match stdin.read(&mut chunk).await {
-            Ok(0) => None,
-            Ok(length) => {
-                chunk.truncate(length);
-                Some((Ok(Chunk::Bytes(chunk.into())), Some(stdin)))
-            }
-            Err(error) => Some((Err(ToolError::new(format!("stdin can't be read: {error}"))), None)),
-        }
-    });
-    ToolOutput::stream(chunks)
 }

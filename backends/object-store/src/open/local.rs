@@ -1,30 +1,130 @@
 //! `file:///directory`
 
-use std::sync::Arc;
+use std::fmt;
+use std::path::{Path as Directory, PathBuf};
+use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use offcut::backend::Fs;
 use url::Url;
 
 use super::OpenError;
 use crate::builder::Builder;
 use crate::objects::Objects;
 
-/// `object_store`'s own layout in a directory, which is made if it is missing, with mode 0700 (Unix). It follows symbolic links
-/// out of it, and its files can be read by all who can reach them; `offcut::backend::Fs` does neither.
+/// `object_store`'s own layout in a directory, which the first object makes if it is missing, with mode 0700 (Unix). It follows
+/// symbolic links out of it, and its files can be read by all who can reach them; `offcut::backend::Fs` does neither.
 pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     let must = "name a directory by its absolute path: `file:///var/lib/agent`";
     let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
-    let refused = |error: std::io::Error| OpenError::Refused { source: Box::new(error) };
+    // Absolute and free of links, though it need not be there. Under another root, `object_store` panics where two store at the
+    // same moment.
+    let path = Fs::open(&path).map_err(|error| OpenError::Refused { source: Box::new(error) })?.path().to_owned();
+    let shown = Url::from_directory_path(&path).map_err(|()| OpenError::Url { must })?;
+    let mut builder = Objects::builder(Arc::new(Files { path, store: OnceLock::new() }), shown.as_str());
+    builder.origin = Some(shown.into());
+    Ok(builder)
+}
+
+/// A directory that may not be there yet, which `object_store` takes for an error.
+#[derive(Debug)]
+struct Files {
+    path: PathBuf,
+    store: OnceLock<LocalFileSystem>,
+}
+
+impl Files {
+    /// The directory's store; [`Error::NotFound`] where there is none, so nothing is at `location` either.
+    fn there(&self, location: &Path) -> Result<&LocalFileSystem> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let not_found = |source| Error::NotFound { path: location.to_string(), source: Box::new(source) };
+        std::fs::metadata(&self.path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => not_found(error),
+            _ => generic(error),
+        })?;
+        let store = LocalFileSystem::new_with_prefix(&self.path)?.with_fsync(true);
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    /// The same, once the directory is made.
+    fn made(&self, location: &Path) -> Result<&LocalFileSystem> {
+        if self.store.get().is_none() {
+            make(&self.path).map_err(generic)?;
+        }
+        self.there(location)
+    }
+}
+
+fn make(path: &Directory) -> std::io::Result<()> {
     let mut directory = std::fs::DirBuilder::new();
     directory.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
-    directory.create(&path).map_err(refused)?;
-    let path = path.canonicalize().map_err(refused)?;
-    // Under another root, `object_store` panics where two store at the same moment.
-    let shown = path.to_str().and_then(|_| Url::from_directory_path(&path).ok()).ok_or(OpenError::Url { must })?;
-    let store = LocalFileSystem::new_with_prefix(&path).map_err(OpenError::refused)?.with_fsync(true);
-    let mut builder = Objects::builder(Arc::new(store), shown.as_str());
-    builder.origin = Some(shown.into());
-    Ok(builder)
+    directory.create(path)
+}
+
+fn generic(error: std::io::Error) -> Error {
+    Error::Generic { store: "LocalFileSystem", source: Box::new(error) }
+}
+
+impl fmt::Display for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "files in {}", self.path.display())
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Files {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        self.made(location)?.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.made(location)?.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.there(location)?.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        match self.there(&Path::default()) {
+            Ok(store) => store.delete_stream(locations),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self.there(&Path::default()) {
+            Ok(store) => store.list(prefix),
+            Err(Error::NotFound { .. }) => stream::empty().boxed(),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        match self.there(&Path::default()) {
+            Err(Error::NotFound { .. }) => {
+                Ok(ListResult { common_prefixes: Vec::new(), objects: Vec::new(), extensions: Default::default() })
+            }
+            store => store?.list_with_delimiter(prefix).await,
+        }
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.there(from)?.copy_opts(from, to, options).await
+    }
 }

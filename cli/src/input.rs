@@ -1,0 +1,162 @@
+//! Stdin of a command that stands in a pipeline: it may be all there is of a text, so it is never swallowed.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Read};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream;
+use offcut::backend::Writer;
+use offcut::{Chunk, ToolError, ToolOutput};
+
+use crate::failure::{Failure, chain};
+use crate::output;
+
+/// How much of stdin is read at once, and of a writer.
+const CHUNK: usize = 64 * 1024;
+
+/// Says what went wrong, then writes what came, `read` first, to stdout as it came. The exit code is that of the failure.
+pub(crate) fn pass_on(failure: &Failure, read: &[u8]) -> Result<ExitCode, Failure> {
+    // First: what is still to come may take its time.
+    output::report(failure);
+    output::write_bytes(read)?;
+    pass_on_rest()?;
+    Ok(failure.exit_code())
+}
+
+/// Writes what has not been read to stdout. What a person would have to type first is not waited for.
+pub(crate) fn pass_on_rest() -> Result<(), Failure> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        return Ok(());
+    }
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match stdin.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(length) => output::write_bytes(&chunk[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(&error)),
+        }
+    }
+}
+
+/// All of stdin.
+pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    Ok(bytes)
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    Failure::usage(format!("stdin can't be read: {error}"), "name a file or a pipe that can be read, and try again")
+}
+
+/// What was read of stdin as a stream, so that it can be had back: the bytes that no writer has, and the writer that failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Came(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// What was read and no writer has.
+    held: VecDeque<Bytes>,
+    /// A writer that failed and that nobody uses any more, and how many bytes it took.
+    broken: Option<(Box<dyn Writer>, u64)>,
+}
+
+impl Came {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stdin as it comes, so that its length does not matter. With `may_lose` it comes to its end in any case; without, it ends
+    /// once a writer was given up, for all that came goes on then as it is.
+    pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
+        let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
+            let (came, may_lose) = state?;
+            if !may_lose && came.is_broken() {
+                return None;
+            }
+            let read = tokio::task::spawn_blocking(|| {
+                let mut chunk = vec![0; CHUNK];
+                let length = io::stdin().lock().read(&mut chunk)?;
+                chunk.truncate(length);
+                Ok::<_, io::Error>(Bytes::from(chunk))
+            });
+            match read.await.map_err(io::Error::other).flatten() {
+                Ok(chunk) if chunk.is_empty() => None,
+                Ok(chunk) => {
+                    came.state().held.push_back(chunk.clone());
+                    Some((Ok(Chunk::Bytes(chunk)), Some((came, may_lose))))
+                }
+                Err(error) => Some((Err(ToolError::new(format!("stdin can't be read: {error}"))), None)),
+            }
+        });
+        ToolOutput::stream(chunks)
+    }
+
+    /// A writer has the next `length` bytes.
+    pub(crate) fn is_written(&self, mut length: usize) {
+        let held = &mut self.state().held;
+        while let Some(first) = held.front_mut() {
+            if length < first.len() {
+                drop(first.split_to(length));
+                return;
+            }
+            length -= first.len();
+            held.pop_front();
+        }
+    }
+
+    /// Takes a writer that nobody uses any more, and that could not store the `length` bytes that it took.
+    pub(crate) fn give_up(&self, writer: Box<dyn Writer>, length: u64) {
+        self.state().broken.get_or_insert((writer, length));
+    }
+
+    /// Whether a writer was given up.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.state().broken.is_some()
+    }
+
+    /// Writes all that came to stdout, and what is still to come.
+    pub(crate) async fn pass_on(&self) -> Result<(), Failure> {
+        let State { held, broken } = std::mem::take(&mut *self.state());
+        if let Some((mut writer, length)) = broken {
+            let mut at = 0;
+            while at < length {
+                let block = writer.read(at..length.min(at + CHUNK as u64)).await;
+                let block = block.map_err(|error| {
+                    Failure::new(format!("the input can't be read back: {}", chain(&error))).hint(
+                        "what is missing was in the store's staging file: mend the store, and run the command again",
+                    )
+                })?;
+                if block.is_empty() {
+                    return Err(Failure::new("the store gave back less of the input than was written to it")
+                        .hint("mend the store, and run the command again"));
+                }
+                output::write_bytes(&block)?;
+                at += block.len() as u64;
+            }
+        }
+        held.iter().try_for_each(|bytes| output::write_bytes(bytes))?;
+        pass_on_rest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_writer_has_is_not_held() {
+        let came = Came::default();
+        came.state().held.extend(["abc", "def", "g"].map(Bytes::from));
+        came.is_written(4);
+        assert_eq!(came.state().held, ["ef", "g"].map(Bytes::from));
+        came.is_written(2);
+        assert_eq!(came.state().held, ["g"].map(Bytes::from));
+        came.is_written(9);
+        assert!(came.state().held.is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! A store of which a writer that fails is kept, for it may have the only copy of what came.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use offcut::backend::{Backend, BackendError, Entry, Key, Location, Page, Put, Writer};
+
+use crate::input::Came;
+
+/// Hands everything on to the store in it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) store: Arc<dyn Backend>,
+    pub(crate) came: Came,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Kept {
+    fn locate(&self, key: &Key) -> Location {
+        self.store.locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        self.store.resolve(location)
+    }
+
+    fn identity(&self) -> Option<usize> {
+        self.store.identity()
+    }
+
+    fn spool(&self) -> Option<Arc<dyn Backend>> {
+        self.store.spool()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        self.store.put(key, content).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        let writer = Some(self.store.writer().await?);
+        Ok(Box::new(KeptWriter { writer, came: self.came.clone(), length: 0, is_failed: false }))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        self.store.read(key, range).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        self.store.list()
+    }
+
+    fn can_be_swept(&self) -> bool {
+        self.store.can_be_swept()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        self.store.remove(key).await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+        self.store.copy(from, to).await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        self.store.tidy(before).await
+    }
+}
+
+struct KeptWriter {
+    /// `None` while it is dropped.
+    writer: Option<Box<dyn Writer>>,
+    came: Came,
+    length: u64,
+    /// Whether it could not take something, or could not store it.
+    is_failed: bool,
+}
+
+impl KeptWriter {
+    fn writer(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
+        let gone = || BackendError::new(offcut::backend::ErrorKind::Other, "the writer is gone: open another one");
+        self.writer.as_mut().ok_or_else(gone)
+    }
+}
+
+impl fmt::Debug for KeptWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptWriter").field("writer", &self.writer).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Writer for KeptWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        let length = chunk.len();
+        // Until it is done nobody knows what became of it.
+        let was_failed = std::mem::replace(&mut self.is_failed, true);
+        self.writer()?.write(chunk).await?;
+        self.is_failed = was_failed;
+        self.length += length as u64;
+        self.came.is_written(length);
+        Ok(())
+    }
+
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
+        let read = self.writer()?.read(range).await;
+        self.is_failed |= read.is_err();
+        read
+    }
+
+    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+        self.is_failed = true;
+        let put = self.writer()?.finish(key).await?;
+        self.is_failed = false;
+        Ok(put)
+    }
+
+    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+        let put = self.writer()?.keep(key).await?;
+        self.is_failed = false;
+        Ok(put)
+    }
+}
+
+impl Drop for KeptWriter {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take().filter(|_| self.is_failed) {
+            self.came.give_up(writer, self.length);
+        }
+    }
+}

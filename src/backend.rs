@@ -21,7 +21,7 @@ pub use fs::Fs;
 pub use key::{Key, KeyError};
 pub(crate) use key::{MAX_SEGMENT, MAX_SEGMENTS, digest, hex, is_safe_segment};
 pub use memory::Memory;
-pub use url::open;
+pub use url::{StoreUrl, open};
 
 /// A store for what leaves a conversation.
 ///

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::StoreUrl;
 use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
@@ -40,9 +41,10 @@ pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Where content is stored, as a URL; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens it.
+    /// Where content is stored, as a URL; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens it. `Debug` and
+    /// errors show it without secrets; `Serialize` writes all of it.
     #[serde(rename = "backend")]
-    pub backend_url: Option<String>,
+    pub backend_url: Option<StoreUrl>,
     /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`. Up to 8 safe segments, see
     /// [`Key`](crate::backend::Key).
     pub root_dir: String,

@@ -57,7 +57,7 @@ use self::lease::Lease;
 use self::names::Scanner;
 use self::plan::{Holdings, Judge};
 use self::policy::LEAST_GRACE;
-use crate::backend::{Backend, BackendError, ErrorKind, Key};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
 use crate::session::Session;
 use crate::store::{BLOCK, longest_key, swept, unswept};
 
@@ -172,9 +172,8 @@ struct Sweep<'s> {
 impl Sweep<'_> {
     /// The lease of `store`, or why it can't be written. Fails where another sweep has it.
     async fn lease(&self, store: &dyn Backend) -> Result<Result<Lease, BackendError>, SweepError> {
-        // That it can't remove, it should say before it has stored anything. Nothing has this name.
-        let nothing = longest_key(self.session.roots(), true);
-        store.remove(&swept(&nothing).unwrap_or(nothing)).await?;
+        // That it can't remove, it should say before it has stored anything.
+        store.remove(&Lease::of_nobody()?).await?;
         // `now` may be long past: what is live takes its time to gather.
         match Lease::take(store, self.now.max(SystemTime::now()), self.policy.grace).await {
             Err(SweepError::Store(error)) => Ok(Err(error)),
@@ -215,7 +214,7 @@ impl Sweep<'_> {
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => {
-                    let location = store.locate(&longest_key(self.session.roots(), false));
+                    let location = root_of(&**store, &longest_key(self.session.roots(), false));
                     report.failed.push(SweepFailure { location, error: error.to_string() });
                 }
             }
@@ -256,6 +255,12 @@ impl Sweep<'_> {
         }
         Ok(index)
     }
+}
+
+/// What the store's locations begin with; `key` is any.
+fn root_of(store: &dyn Backend, key: &Key) -> Location {
+    let location = store.locate(key);
+    location.as_str().strip_suffix(key.as_str()).map(Location::new).unwrap_or(location)
 }
 
 /// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that it is. What a tool has returned

@@ -34,7 +34,7 @@ fn toml_and_json_say_the_same() {
     assert_eq!(from_toml.read_file_tool_name, None);
     assert_eq!(from_toml.max_length_for_trunc, Limit::tokens(9_000));
     assert_eq!(from_toml.tool_config["grep"].max_length_for_trunc, Some(Limit::Bytes(20_000)));
-    assert_eq!(from_toml.tool_config["grep"].backend_url.as_deref(), Some("memory:grep"));
+    assert_eq!(from_toml.tool_config["grep"].backend_url, Some("memory:grep".into()));
     assert_eq!(Settings::from_toml("").unwrap(), Settings::default());
     assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
     assert_eq!(Settings::from_json(r#"{"read_file_tool_name": null}"#).unwrap().read_file_tool_name, None);
@@ -91,7 +91,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "max_length_for_trunc = -5"
         line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or the table { tokens = N }
     "max_length_for_trunc = \"5\""
-        line 1, `max_length_for_trunc`: invalid type: string "5", expected a whole number of bytes, or the table { tokens = N }
+        line 1, `max_length_for_trunc`: invalid type: a string, expected a whole number of bytes, or the table { tokens = N }
     "preview_length = 1.5"
         line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }
     "token_counter = \"gpt2\""
@@ -103,7 +103,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "read_file_tool_name = true"
         line 1, `read_file_tool_name`: invalid value: boolean `true`, expected a tool's name, or false for none
     "trunc_exclude_tools = \"grep\""
-        line 1, `trunc_exclude_tools`: invalid type: string "grep", expected a sequence
+        line 1, `trunc_exclude_tools`: invalid type: a string, expected a sequence
     "tool_config = 5"
         line 1, `tool_config`: invalid type: integer `5`, expected a map
     "root_dir = \"a\"\nroot_dir = \"b\""
@@ -217,7 +217,7 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
     the `backend` of all tools, `memory:../x`, can't be opened
         `memory:../x` has no safe name behind `memory:`: use one such as `memory:grep`
     the `backend` of all tools, `file://relative`, can't be opened
-        `file://relative` is no file URL: write `file:///absolute/path`, or the path alone
+        `file://relative` is no file URL: write `file:///absolute/path` without options and `%`, or the path alone
     the `backend` of all tools, ``, can't be opened
         the backend's URL is empty: write `memory:` or a path
     builds

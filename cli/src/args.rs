@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use offcut::ReadFileTool;
+use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
 use offcut::hint::Position;
 use regex::bytes::RegexBuilder;
@@ -55,7 +56,7 @@ pub(crate) struct Reduction {
     pub(crate) config: String,
     /// Where content is stored, in place of what the settings say: a path, memory:, or s3://bucket/prefix.
     #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<String>,
+    pub(crate) backend: Option<StoreUrl>,
     /// The conversation, if there are several: what it stores has a prefix of its own.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
@@ -142,7 +143,7 @@ pub(crate) struct Sweep {
     /// All stores of the agents' settings, those of single tools too, for what is live in one may be named in another: directories, or
     /// s3://bucket/prefix. A quota is for each.
     #[arg(value_name = "STORE", required = true)]
-    pub(crate) stores: Vec<String>,
+    pub(crate) stores: Vec<StoreUrl>,
     /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each; every live one is needed.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) live: Vec<PathBuf>,
@@ -183,12 +184,12 @@ pub(crate) enum Store {
     /// List what is stored: where, how many bytes, for how long.
     Ls {
         /// The store: a directory, or s3://bucket/prefix.
-        store: String,
+        store: StoreUrl,
     },
     /// Say what is stored at one location.
     Stat {
         /// The store: a directory, or s3://bucket/prefix.
-        store: String,
+        store: StoreUrl,
         /// Where it is, as a hint or `store ls` says.
         location: String,
     },

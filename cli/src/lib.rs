@@ -57,8 +57,7 @@ fn answer(error: &clap::Error) -> Result<ExitCode, Failure> {
         output::write_styled(&error.render())?;
         return Ok(ExitCode::SUCCESS);
     }
-    // That stderr is closed is nothing to fail for.
-    _ = error.print();
+    output::usage(error);
     let mut words = std::env::args_os().skip(1);
     if words
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"))

@@ -1,8 +1,10 @@
 //! What is written: results to stdout, everything else to stderr.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use offcut::backend::StoreUrl;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -88,20 +90,49 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
 /// Says what went wrong. That stderr is closed is nothing to fail for.
 pub(crate) fn report(failure: &Failure) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {failure}");
+    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", shown(&failure.to_string()));
     if let Some(hint) = failure.what_to_do() {
-        let _ = writeln!(err, "{HINT}hint:{HINT:#} {hint}");
+        let _ = writeln!(err, "{HINT}hint:{HINT:#} {}", shown(hint));
     }
+}
+
+/// Says what is wrong with the arguments. That stderr is closed is nothing to fail for.
+pub(crate) fn usage(error: &clap::Error) {
+    let text = error.render().ansi().to_string();
+    let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
+}
+
+/// `text` with each argument of this program as [`StoreUrl`] shows it. An argument is repeated where it is wrong, and a store's URL may
+/// stand where something else belongs.
+fn shown(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for argument in std::env::args_os().skip(1) {
+        let argument = argument.to_string_lossy();
+        // What comes after the first `=` is the value of an option, or the file of a policy.
+        let value = argument.split_once('=').map(|(_, value)| value);
+        for written in value.into_iter().chain([&*argument]) {
+            let shown = StoreUrl::from(written).to_string();
+            if shown == written {
+                continue;
+            }
+            for written in [written.to_owned(), written.escape_debug().to_string()] {
+                if text.contains(&written) {
+                    text = Cow::Owned(text.replace(&written, &shown));
+                }
+            }
+        }
+    }
+    text
 }
 
 /// Says something beside the result.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{HINT}note:{HINT:#} {text}");
+    let _ = writeln!(anstream::stderr().lock(), "{HINT}note:{HINT:#} {}", shown(text));
 }
 
 /// Says that something is not as it should be, though the command goes on.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {text}");
+    let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", shown(text));
 }
 
 /// How far a long work is: one line that is written over and over, where stderr is a terminal.

@@ -113,7 +113,7 @@ fn of_session(
     open: impl FnMut(&str) -> stores::Opened,
 ) -> Result<ToolReduction, Failure> {
     let reduction = build_with(settings, &args.config, None, open)?;
-    if settings.backend_url.as_ref().is_some_and(|url| url.starts_with("memory:")) {
+    if settings.backend_url.as_ref().is_some_and(|url| url.as_str().starts_with("memory:")) {
         output::note("what is stored in memory is gone when this command ends; --backend names a place to keep it");
     }
     Ok(match &args.session {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offcut::Settings;
-use offcut::backend::{self, Backend, Fs};
+use offcut::backend::{self, Backend, Fs, StoreUrl};
 
 pub(crate) use self::kept::Kept;
 use crate::failure::{Failure, chain};
@@ -39,25 +39,19 @@ pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>>
     if url.starts_with("s3://") {
         return Ok(offcut_object_store::Objects::open(url)?.check().await?);
     }
-    match directory(url) {
+    match StoreUrl::from(url).directory() {
         Some(path) => Ok(Fs::open(path)?.check().await?),
         None => Ok(()),
     }
 }
 
 /// The directory that `url` names, if it names one and it is not there: the first content makes it.
-pub(crate) fn missing(url: &str) -> Option<&Path> {
+pub(crate) fn missing(url: &StoreUrl) -> Option<&Path> {
     directory(url).filter(|path| !path.exists())
 }
 
-fn directory(url: &str) -> Option<&Path> {
-    let path = match url.split_once(':') {
-        Some(("memory", _)) => return None,
-        Some(("file", path)) => path.strip_prefix("//").filter(|path| path.starts_with('/'))?,
-        Some((_, rest)) if rest.starts_with("//") => return None,
-        _ => url,
-    };
-    (!path.is_empty() && !is_in_home(path)).then(|| Path::new(path))
+fn directory(url: &StoreUrl) -> Option<&Path> {
+    url.directory().filter(|_| !is_in_home(url.as_str()))
 }
 
 /// Whether `path` begins as shells write a home directory.
@@ -66,13 +60,13 @@ fn is_in_home(path: &str) -> bool {
 }
 
 /// The URLs of all stores that `settings` name.
-pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &str> {
+pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
     let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
-    of_tools.chain([&settings.backend_url]).filter_map(Option::as_deref)
+    of_tools.chain([&settings.backend_url]).filter_map(Option::as_ref)
 }
 
 /// Fails where the directory that `url` names is not there: a command that looks into a store must not make one.
-pub(crate) fn expect(url: &str) -> Result<(), Failure> {
+pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     match directory(url) {
         Some(path) if !path.is_dir() => Err(Failure::usage(
             format!("there is no store in {url}"),
@@ -83,29 +77,29 @@ pub(crate) fn expect(url: &str) -> Result<(), Failure> {
 }
 
 /// Whether `url` may name a store, for all that can be seen: a directory has a folder `.staging` from its first content on.
-pub(crate) fn may_be_store(url: &str) -> bool {
+pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
     directory(url).is_none_or(|root| root.join(".staging").is_dir())
 }
 
 /// Whether `url` names a directory in which nothing is: a store in which nobody has stored yet.
-pub(crate) fn is_empty(url: &str) -> bool {
+pub(crate) fn is_empty(url: &StoreUrl) -> bool {
     directory(url).and_then(|root| root.read_dir().ok()).is_some_and(|mut entries| entries.next().is_none())
 }
 
 /// A store that is a folder of the directory `url`, for advice.
-pub(crate) fn inside(url: &str) -> Option<PathBuf> {
+pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
     let entries = directory(url)?.read_dir().ok()?;
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
     folders.find(|folder| folder.join(".staging").is_dir())
 }
 
 /// Opens the store that a command is to look into.
-pub(crate) fn existing(url: &str) -> Result<Arc<dyn Backend>, Failure> {
+pub(crate) fn existing(url: &StoreUrl) -> Result<Arc<dyn Backend>, Failure> {
     expect(url)?;
-    if url.starts_with("memory:") {
+    if url.as_str().starts_with("memory:") {
         return Err(Failure::usage(format!("there is no store in {url}"), "a store in memory ends with its program"));
     }
-    open(url).map_err(|error| {
+    open(url.as_str()).map_err(|error| {
         Failure::usage(format!("the store {url} does not open: {}", chain(&*error)), "name it as settings do")
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lexopt::{Arg, Parser, ValueExt};
 use offcut::agent::{AgentError, ChatModel};
-use offcut::backend::{Backend, Fs, Memory};
+use offcut::backend::{Backend, Fs, Memory, StoreUrl};
 use offcut::{BuildError, Language, ToolReduction};
 
 use crate::model::ScriptedModel;
@@ -122,7 +122,8 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
                 "--backend {scheme}://…: built without it; add `--features s3`, or give `memory` or a directory"
             )));
         }
-        Some(directory) => Arc::new(Fs::open(directory)?),
+        // Not `Fs::open`: a URL that is written wrongly would become the name of a directory.
+        Some(directory) => offcut::backend::open(directory)?,
     })
 }
 
@@ -156,7 +157,20 @@ impl Failure {
 
 impl From<lexopt::Error> for Failure {
     fn from(error: lexopt::Error) -> Self {
-        Self::usage(format!("{error}; --help lists what there is"))
+        // What is repeated may be a store's URL that stands where something else belongs.
+        let shown = |value: &std::ffi::OsStr| StoreUrl::from(&*value.to_string_lossy());
+        let text = match &error {
+            lexopt::Error::UnexpectedArgument(value) => format!("unexpected argument {:?}", shown(value)),
+            lexopt::Error::UnexpectedValue { option, value } => {
+                format!("unexpected argument for option '{option}': {:?}", shown(value))
+            }
+            lexopt::Error::NonUnicodeValue(value) => format!("argument is invalid unicode: {:?}", shown(value)),
+            lexopt::Error::ParsingFailed { value, error } => {
+                format!("cannot parse argument {:?}: {error}", shown(value.as_ref()))
+            }
+            other => other.to_string(),
+        };
+        Self::usage(format!("{text}; --help lists what there is"))
     }
 }
 

@@ -1,8 +1,193 @@
 //! A store by the URL that settings name it by.
 
+mod shown;
+
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Backend, BackendError, ErrorKind, Memory};
+
+/// A store's URL as settings name it: `memory:NAME`, a directory as a path or as `file:///path`, `s3://bucket/prefix`.
+///
+/// Both `Display` and `Debug` leave out what may be secret: user, password and the values of options. Whatever shows a store's URL
+/// to a person, a model or a log shows it through this type. [`as_str`](Self::as_str) and `Serialize` give all of it.
+///
+/// ```
+/// use offcut::backend::StoreUrl;
+///
+/// let url = StoreUrl::from("s3://bucket/agents?secret_access_key=abc&region=eu");
+/// assert_eq!(url.to_string(), "s3://bucket/agents?secret_access_key=…&region=…");
+/// assert_eq!(StoreUrl::from("s3://me:abc@bucket").to_string(), "s3://…@bucket");
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// The URL as it was written, secrets included: for what opens the store.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The directory that it names as a path or as a `file:` URL; `None` if it names none, or is refused by [`open`].
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        match self.kind() {
+            Ok(Kind::Directory(path)) => Some(Path::new(path)),
+            _ => None,
+        }
+    }
+
+    /// Whether its path says what it means. Parsers of URLs change `/../x` into `/x` and take `\` for `/`, so that another place
+    /// than the written one would be opened.
+    ///
+    /// False for a URL whose path has a segment `.` or `..`, an empty one, a `\`, or one of these percent-encoded, and for any with
+    /// control characters or with white space around it. A path without a scheme may be relative: true.
+    ///
+    /// ```
+    /// use offcut::backend::StoreUrl;
+    ///
+    /// assert!(StoreUrl::from("s3://bucket/a/b").has_plain_path());
+    /// assert!(!StoreUrl::from("s3://bucket/a/%2e%2e/b").has_plain_path());
+    /// ```
+    #[must_use]
+    pub fn has_plain_path(&self) -> bool {
+        let Some((_, rest)) = split_scheme(&self.0) else { return true };
+        if self.0.trim() != self.0 || self.0.contains(char::is_control) {
+            return false;
+        }
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let path = match rest.strip_prefix("//") {
+            Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
+            None => rest.strip_prefix('/').unwrap_or(rest),
+        };
+        let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
+        path.is_empty() || !rest.contains('\\') && segments.all(is_plain)
+    }
+
+    fn kind(&self) -> Result<Kind<'_>, BackendError> {
+        let unusable = |message: String| BackendError::new(ErrorKind::Other, message);
+        let url = self.as_str();
+        if url.is_empty() {
+            return Err(unusable("the backend's URL is empty: write `memory:` or a path".to_owned()));
+        }
+        let Some((scheme, rest)) = split_scheme(url) else {
+            return if has_options(url) {
+                Err(unusable(format!(
+                    "`{self}` is a path with options, which only URLs of object stores have: leave them out, or write \
+                     `s3://bucket/prefix?…`; `Fs::open` takes any path"
+                )))
+            } else {
+                Ok(Kind::Directory(url))
+            };
+        };
+        match (scheme, rest.strip_prefix("//")) {
+            ("memory", _) => Ok(Kind::Memory(rest)),
+            ("file", Some(path)) if path.starts_with('/') && !path.contains(['?', '#', '%']) => {
+                if self.has_plain_path() {
+                    Ok(Kind::Directory(path))
+                } else {
+                    Err(unusable(format!(
+                        "`{self}` has `.`, `..`, `\\`, an empty segment or control characters in its path: write the \
+                         absolute path of the directory without these"
+                    )))
+                }
+            }
+            ("file", _) => Err(unusable(format!(
+                "`{self}` is no file URL: write `file:///absolute/path` without options and `%`, or the path alone"
+            ))),
+            (_, Some(_)) => Err(unusable(format!(
+                "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
+                 `memory:` or a path"
+            ))),
+            (_, None) => Err(unusable(format!(
+                "`{self}` is neither a URL nor a path: write two slashes after the scheme, as in `s3://bucket/prefix`, or \
+                 begin with `./` for a directory of that name"
+            ))),
+        }
+    }
+}
+
+/// What a URL names, of what this crate opens.
+enum Kind<'u> {
+    /// A store in memory, and its name.
+    Memory(&'u str),
+    Directory(&'u str),
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown::shown(&self.0))
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&shown::shown(&self.0), f)
+    }
+}
+
+impl From<&str> for StoreUrl {
+    fn from(url: &str) -> Self {
+        Self(url.to_owned())
+    }
+}
+
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+/// The scheme and what comes after its colon. A single letter is a drive of Windows.
+fn split_scheme(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.trim_start().split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Whether a path ends as a URL with options does: it was meant for one, and its directory's name would hold their values.
+fn has_options(path: &str) -> bool {
+    path.rsplit_once('?').is_some_and(|(_, options)| options.contains('='))
+}
+
+/// Whether a segment of a path is one to every parser.
+fn is_plain(segment: &str) -> bool {
+    let decoded = percent_decoded(segment.as_bytes());
+    let is_decoded = decoded.len() < segment.len();
+    let hides = |byte: &u8| matches!(byte, b'/' | b'\\' | b'%') || byte.is_ascii_control();
+    match &*decoded {
+        b"" | b"." | b".." => false,
+        decoded => !(is_decoded && decoded.iter().any(hides)),
+    }
+}
+
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        match after {
+            [high, low, after @ ..] if byte == b'%' => {
+                if let (Some(high), Some(low)) = (digit(high), digit(low)) {
+                    decoded.push(high << 4 | low);
+                    rest = after;
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        decoded.push(byte);
+        rest = after;
+    }
+    decoded
+}
 
 /// Opens the store that `url` names: `memory:` or `memory:NAME`, or a directory as a path or as `file:///path`.
 ///
@@ -19,28 +204,20 @@ use super::{Backend, BackendError, ErrorKind, Memory};
 ///
 /// # Errors
 ///
-/// The URL names no store that this crate has, or the directory can't be used: see [`Fs::open`](super::Fs::open).
+/// The URL names no store that this crate has, its path does not [say what it means](StoreUrl::has_plain_path), or the directory
+/// can't be used: see [`Fs::open`](super::Fs::open). The error shows the URL as [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
-    let unusable = |message: String| BackendError::new(ErrorKind::Other, message);
-    match url.split_once(':') {
-        Some(("memory", "")) => Ok(Arc::new(Memory::new())),
-        Some(("memory", name)) => {
-            let named = Memory::named(name).map_err(|error| {
-                unusable(format!("`{url}` has no safe name behind `memory:`: use one such as `memory:grep`"))
-                    .with_source(error)
-            });
-            Ok(Arc::new(named?))
-        }
-        Some(("file", path)) => match path.strip_prefix("//") {
-            Some(path) if path.starts_with('/') => directory(path),
-            _ => Err(unusable(format!("`{url}` is no file URL: write `file:///absolute/path`, or the path alone"))),
+    let url = StoreUrl::from(url);
+    match url.kind()? {
+        Kind::Memory("") => Ok(Arc::new(Memory::new())),
+        Kind::Memory(name) => match Memory::named(name) {
+            Ok(named) => Ok(Arc::new(named)),
+            Err(error) => {
+                let message = format!("`{url}` has no safe name behind `memory:`: use one such as `memory:grep`");
+                Err(BackendError::new(ErrorKind::Other, message).with_source(error))
+            }
         },
-        Some((scheme, rest)) if rest.starts_with("//") => Err(unusable(format!(
-            "`{scheme}:` stores are not part of this crate: open `{url}` with the crate offcut-object-store, or use \
-             `memory:` or a path"
-        ))),
-        _ if url.is_empty() => Err(unusable("the backend's URL is empty: write `memory:` or a path".to_owned())),
-        _ => directory(url),
+        Kind::Directory(path) => directory(path),
     }
 }
 
@@ -51,6 +228,7 @@ fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
 
 #[cfg(not(feature = "fs"))]
 fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
+    let path = StoreUrl::from(path);
     let message = format!("`{path}` is a path, which needs the feature `fs`: enable it, or use `memory:`");
     Err(BackendError::new(ErrorKind::Other, message))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::KeyError;
+use crate::backend::{KeyError, StoreUrl};
 use crate::hint::{Language, Sentence, WrongTemplate};
 
 /// A configuration that does not build.
@@ -20,8 +20,8 @@ pub enum BuildError {
     Open {
         /// The tool, or `None` for all.
         tool: Option<String>,
-        /// The store's URL.
-        url: String,
+        /// The store's URL, which is shown without what may be secret.
+        url: StoreUrl,
         /// What is wrong with it.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
@@ -34,8 +34,8 @@ pub enum BuildError {
     NotOpened {
         /// The tool.
         tool: String,
-        /// The store's URL.
-        url: String,
+        /// The store's URL, which is shown without what may be secret.
+        url: StoreUrl,
     },
     /// A limit of zero would cut everything.
     #[error("`{field}`{} is 0: set at least 1, or leave the phase out with `{instead}`", of_one(.tool))]

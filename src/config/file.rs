@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 
 use super::Settings;
+use crate::backend::StoreUrl;
 
 /// Settings that can't be read. It names the file, the line and the field, and where a name is not known, the nearest that is.
 ///
@@ -37,6 +39,8 @@ const CALLBACKS: [&str; 7] = [
     "clear_post_process",
     "on_report",
 ];
+/// The longest word that an error repeats.
+const LONGEST_WORD: usize = 24;
 /// Names that are less alike than this are not taken for one another.
 const LIKE: f64 = 0.75;
 
@@ -127,12 +131,27 @@ fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
     describe: impl Fn(&D::Error) -> (Option<usize>, String),
 ) -> Result<T, SettingsError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let path = error.path().to_string();
         // A question mark stands for a name that could not be read; what is wrong says which.
-        let field = path.trim_end_matches(['?', '.']).to_owned();
+        let field = path(error.path()).trim_end_matches(['?', '.']).to_owned();
         let (line, problem) = describe(error.inner());
         SettingsError::new(line, field, &problem)
     })
+}
+
+/// A field's path. A name in it may be a store's URL that stands where a name belongs.
+fn path(path: &serde_path_to_error::Path) -> String {
+    let mut shown = String::new();
+    for segment in path {
+        let is_index = matches!(segment, Segment::Seq { .. });
+        if !shown.is_empty() && !is_index {
+            shown.push('.');
+        }
+        match segment {
+            Segment::Map { key } => shown.push_str(&StoreUrl::from(key.as_str()).to_string()),
+            segment => shown.push_str(&segment.to_string()),
+        }
+    }
+    shown
 }
 
 /// A JSON error without its place, which stands at the end of its message.
@@ -148,8 +167,17 @@ fn line_at(text: &str, byte: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', before).count()
 }
 
+/// serde quotes a string that does not belong where it is, which may be a store's URL with a secret. Line and field say which it is.
+fn without_value(problem: &str) -> String {
+    let quotes = ["invalid type: string \"", "invalid value: string \""];
+    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else { return problem.to_owned() };
+    let expected = problem.rsplit_once("\", expected ").map(|(_, expected)| format!(", expected {expected}"));
+    format!("{}a string{}", quote.trim_end_matches("string \""), expected.unwrap_or_default())
+}
+
 /// serde lists all that is known behind what is not: of that list, the nearest is what helps.
 fn advise(problem: &str) -> String {
+    let problem = &*without_value(problem);
     let Some((what, known)) = problem.split_once(", expected ") else { return problem.to_owned() };
     let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
         return problem.to_owned();
@@ -166,9 +194,17 @@ fn advise(problem: &str) -> String {
         }
         ("field", _) => "unknown field".to_owned(),
         // There are few of these: all of them help.
-        ("variant", Some(_)) => format!("`{unknown}` is none of {}", quoted(known).collect::<Vec<_>>().join(", ")),
+        ("variant", Some(_)) => {
+            let unknown = if is_word(unknown) { format!("`{unknown}`") } else { "this".to_owned() };
+            format!("{unknown} is none of {}", quoted(known).collect::<Vec<_>>().join(", "))
+        }
         _ => problem.to_owned(),
     }
+}
+
+/// Whether it may be a misspelt word, and no URL.
+fn is_word(text: &str) -> bool {
+    text.len() <= LONGEST_WORD && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// What stands in back ticks.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Length, Limit, Settings};
-use crate::backend::Backend;
+use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf, Previewer};
 
@@ -17,7 +17,7 @@ use crate::preview::{Custom, Preview, PreviewOf, Previewer};
 pub struct ToolPolicy {
     /// Where this tool's results are stored, as a URL: see [`Settings::backend_url`].
     #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
-    pub backend_url: Option<String>,
+    pub backend_url: Option<StoreUrl>,
     /// See [`Settings::skip_truncation`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_truncation: Option<bool>,

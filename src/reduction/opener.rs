@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, StoreUrl};
 
 /// A store that could not be opened.
 #[derive(Clone, Debug)]
 pub(super) struct NotOpened {
     pub(super) tool: Option<String>,
-    pub(super) url: String,
+    pub(super) url: StoreUrl,
     pub(super) source: Arc<dyn std::error::Error + Send + Sync>,
 }
 
 /// Opens stores by their URLs, each once.
 pub(super) struct Opener<O> {
     open: O,
-    opened: HashMap<String, Arc<dyn Backend>>,
+    opened: HashMap<StoreUrl, Arc<dyn Backend>>,
     /// The first one.
     pub(super) not_opened: Option<NotOpened>,
 }
@@ -27,7 +27,7 @@ impl<O> Opener<O> {
     }
 
     /// The store at `url`, which `tool`'s settings name.
-    pub(super) fn open<B, E>(&mut self, tool: Option<&String>, url: &str) -> Option<Arc<dyn Backend>>
+    pub(super) fn open<B, E>(&mut self, tool: Option<&String>, url: &StoreUrl) -> Option<Arc<dyn Backend>>
     where
         O: FnMut(&str) -> Result<B, E>,
         B: Backend,
@@ -36,14 +36,14 @@ impl<O> Opener<O> {
         if let Some(backend) = self.opened.get(url) {
             return Some(backend.clone());
         }
-        match (self.open)(url) {
+        match (self.open)(url.as_str()) {
             Ok(backend) => {
                 let backend: Arc<dyn Backend> = Arc::new(backend);
-                self.opened.insert(url.to_owned(), backend.clone());
+                self.opened.insert(url.clone(), backend.clone());
                 Some(backend)
             }
             Err(error) => {
-                let failed = NotOpened { tool: tool.cloned(), url: url.to_owned(), source: error.into().into() };
+                let failed = NotOpened { tool: tool.cloned(), url: url.clone(), source: error.into().into() };
                 self.not_opened.get_or_insert(failed);
                 None
             }

@@ -46,6 +46,11 @@ impl Holder {
 }
 
 impl Lease {
+    /// A key that no lease has, and nothing else.
+    pub(super) fn of_nobody() -> Result<Key, SweepError> {
+        key(0)
+    }
+
     /// Takes it, `now`, if nobody who has it does for less than `grace`, or for less than his own.
     pub(super) async fn take(store: &dyn Backend, now: SystemTime, grace: Duration) -> Result<Self, SweepError> {
         let by = format!("process {}, {:08x}", std::process::id(), RandomState::new().build_hasher().finish() as u32);

@@ -313,6 +313,19 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
     }
 }
 
+/// What is tried before a sweep begins has a name that nobody has seen, and that says nothing about what is wrong.
+#[tokio::test]
+async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
+    let apply = SweepPolicy::new().unreferenced().apply();
+    let reduction = quick(Plain::Unable).session(&"s".repeat(64));
+    let error = reduction.sweep(&Live::new(), &apply, SystemTime::now()).await.unwrap_err();
+    let SweepError::Store(source) = &error else { panic!("{error}") };
+    assert_eq!(
+        source.to_string(),
+        "`swept/lease-0` can't be removed: this store has no `Backend::remove`, so it can't be swept"
+    );
+}
+
 /// Stores of somebody's own that can't be swept.
 #[derive(Debug, PartialEq)]
 enum Plain {

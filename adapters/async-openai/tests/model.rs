@@ -270,6 +270,34 @@ async fn what_is_asked_is_what_the_api_takes() {
     assert_eq!((&sent["temperature"], &sent["max_completion_tokens"], sent.get("tools")), (&json!(0), &json!(9), None));
 }
 
+/// The endpoint's URL may hold a password or a key, and an endpoint may repeat what it was sent.
+#[tokio::test]
+async fn l12_no_error_shows_the_endpoints_url_or_the_key() {
+    const SECRET: &str = "pLanTeD";
+    let said = |error: ModelError| {
+        let mut text = format!("{error} {error:?}");
+        let mut next = std::error::Error::source(&error);
+        while let Some(cause) = next {
+            text.push_str(&format!(" {cause} {cause:?}"));
+            next = cause.source();
+        }
+        text
+    };
+    for base in
+        ["http://me:pLanTeD@127.0.0.1:1/v1", "http://127.0.0.1:1/v1?key=pLanTeD", "http://me:pLanTeD@/v1", "pLanTeD"]
+    {
+        let error = said(ask(&at(base)).await.unwrap_err());
+        assert!(!error.contains(SECRET), "{base}: {error}");
+        assert!(!format!("{:?}", at(base)).contains(SECRET));
+    }
+    for status in [401, 403] {
+        let repeated = json!({"error": {"message": "Incorrect API key provided: pLanTeD", "code": "invalid_api_key"}});
+        let server = Server::start(vec![Reply::Json(status, repeated)]).await;
+        let error = said(ask(&model(&server)).await.unwrap_err());
+        assert!(!error.contains(SECRET) && error.contains("check OPENAI_API_KEY"), "{status}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn a_model_shows_no_key() {
     let server = Server::start(vec![Reply::Json(200, completion(&says("."), 1))]).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::ObjectStore;
-use offcut::backend::{Fs, Key};
+use offcut::backend::{Fs, Key, StoreUrl};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::objects::{Inner, LONGEST_PAUSE, Objects, Retry};
@@ -118,7 +118,7 @@ impl Builder {
         check_times(timeout, retries, backoff)?;
         let root = shown.strip_suffix('/').unwrap_or(&shown);
         if root.is_empty()
-            || root.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#'))
+            || root.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#' | '@'))
         {
             return Err(OpenError::Shown);
         }
@@ -178,12 +178,12 @@ fn hash(origin: &str) -> usize {
     usize::try_from(hash.finish() & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// Names the store and never what it was opened with.
+/// Names the store and never what it was opened with. What it is shown as is not checked yet.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { store: _, shown, prefix, spool, timeout, retries, backoff, origin: _ } = self;
         f.debug_struct("Builder")
-            .field("shown", shown)
+            .field("shown", &StoreUrl::from(shown.as_str()))
             .field("prefix", prefix)
             .field("spool", spool)
             .field("timeout", timeout)
@@ -219,7 +219,7 @@ mod tests {
             assert!(matches!(builder().0.prefix(prefix).build(), Err(OpenError::Prefix)), "{prefix}");
         }
         assert!(matches!(builder().0.prefix("x".repeat(121)).build(), Err(OpenError::Prefix)));
-        for shown in ["", "/", "s3://a b", "s3://a\n", "s3://a?b", "s3://a\"b"] {
+        for shown in ["", "/", "s3://a b", "s3://a\n", "s3://a?b", "s3://a\"b", "s3://me:pass@a"] {
             let home = tempfile::tempdir().unwrap();
             let built = Objects::builder(Arc::new(InMemory::new()), shown).spool(home.path()).build();
             assert!(matches!(built, Err(OpenError::Shown)), "{shown:?}");

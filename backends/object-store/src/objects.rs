@@ -19,6 +19,7 @@ use crate::error::{Kind, Trouble};
 use crate::limited::{blocking, limited};
 use crate::names;
 use crate::open::{OpenError, open_with};
+use crate::put::missing_bucket;
 use crate::upload::Content;
 use crate::writer::ObjectWriter;
 
@@ -197,7 +198,15 @@ impl Objects {
     }
 
     pub(crate) fn storing(&self, key: &Key, trouble: Trouble) -> BackendError {
-        trouble.while_doing(format_args!("storing {}", self.locate(key)))
+        self.failed("storing", key, trouble)
+    }
+
+    /// The error of a call about `key`. Where there is no bucket, the store is what it is about, whatever was asked of it.
+    fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
+        match trouble.kind {
+            Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown())),
+            _ => trouble.while_doing(format_args!("{doing} {}", self.locate(key))),
+        }
     }
 
     /// Gives up `call` when the time for a whole call is over.
@@ -295,7 +304,7 @@ impl Backend for Objects {
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
         let page = self.page(&self.path(key), range).await;
-        page.map_err(|trouble| trouble.while_doing(format_args!("reading {}", self.locate(key))))
+        page.map_err(|trouble| self.failed("reading", key, trouble))
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -304,7 +313,9 @@ impl Backend for Objects {
         // The time-out is for each wait, of which a long list has many. After an error there is nothing more.
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
-            match self.within(async { objects.next().await.transpose().map_err(Trouble::from) }).await {
+            // Where a list is not found, it is the bucket that is missing.
+            let next = async { objects.next().await.transpose().map_err(|error| missing_bucket(error.into())) };
+            match self.within(next).await {
                 Ok(meta) => Some((self.entry(&meta?), Some(objects))),
                 Err(trouble) => Some((Some(Err(trouble.while_doing(format_args!("listing {}", self.shown())))), None)),
             }
@@ -315,7 +326,7 @@ impl Backend for Objects {
 
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
         let removed = self.within(self.remove_with_retries(key)).await;
-        removed.map_err(|trouble| trouble.while_doing(format_args!("removing {}", self.locate(key))))
+        removed.map_err(|trouble| self.failed("removing", key, trouble))
     }
 }
 

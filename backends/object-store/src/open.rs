@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::memory::InMemory;
+use offcut::backend::StoreUrl;
 use url::Url;
 
 pub use self::error::OpenError;
@@ -38,12 +39,24 @@ pub(crate) struct Common {
 }
 
 pub(crate) fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
+    // Before the URL is parsed: the parser makes `/x` of `/../x`.
+    if !StoreUrl::from(url).has_plain_path() {
+        return Err(OpenError::Url {
+            must: "name its prefix as it is, without `.`, `..`, `\\` and empty segments, also percent-encoded, and have no control \
+                   characters and no white space around it",
+        });
+    }
+    let is_relative =
+        url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) && !url[5..].starts_with("///");
     let url = Url::parse(url).map_err(|_| OpenError::Url { must: "be a URL: `s3://bucket/prefix`" })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(OpenError::Url { must: "have no user and no password; put credentials in the environment" });
     }
     if url.port().is_some() || url.fragment().is_some() {
         return Err(OpenError::Url { must: "have no port and no fragment; an `endpoint` may have a port" });
+    }
+    if is_relative {
+        return Err(OpenError::Url { must: "name a directory by its absolute path: `file:///var/lib/agent`" });
     }
     let mut options = Options::of(&url, env)?;
     let defaults = Defaults::default();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use offcut::Settings;
+use offcut::backend::StoreUrl;
 use serde_json::json;
 
 use crate::failure::{Failure, chain};
@@ -26,16 +27,16 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let _inside = runtime.enter();
     let settings = settings::load(file).map_err(without_itself)?;
     settings::build(&settings, file, Some(crate::replay::scratch())).map_err(without_itself)?;
-    let urls: BTreeSet<&str> = stores::named_in(&settings).collect();
+    let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
     for url in urls {
-        runtime.block_on(stores::check(url)).map_err(|error| {
+        runtime.block_on(stores::check(url.as_str())).map_err(|error| {
             Failure::new(format!("{file}: {}", chain(&*error))).hint(
                 "the settings are fine: mend the store. Until then nothing is stored, and `on_offload_error` decides what is shown",
             )
         })?;
     }
     if json {
-        output::write_json(&json!({"ok": true, "settings": settings}))?;
+        output::write_json(&json!({"ok": true, "settings": shown(settings.clone())}))?;
     } else {
         output::write(&format!("{file} is fine\n"))?;
     }
@@ -46,6 +47,15 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
         output::note(&format!("the directory {} is not there yet: it is made when it is used", missing.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Settings with their stores' URLs as they may be shown: what is printed may end up in a log.
+fn shown(mut settings: Settings) -> Settings {
+    let of_tools = settings.tool_config.values_mut().map(|tool| &mut tool.backend_url);
+    for url in of_tools.chain([&mut settings.backend_url]).flatten() {
+        *url = StoreUrl::from(url.to_string());
+    }
+    settings
 }
 
 /// Nobody who checks has to be told that there is a check.

@@ -85,7 +85,9 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
     let ready: Vec<String> = settings::READY.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut policies: Vec<Policy> = Vec::new();
     for named in if named.is_empty() { &ready } else { named } {
-        let (name, file) = named.split_once('=').unwrap_or((named, named));
+        // A store's URL is no policy, and what comes after the `=` of its option is no file's name to be repeated.
+        let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
+        let (name, file) = named.split_once('=').filter(is_name).unwrap_or((named, named));
         if name.is_empty() || file.is_empty() {
             let what = if name.is_empty() { "no name before" } else { "no file behind" };
             return Err(Failure::usage(

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
-use offcut::backend::{BackendError, Entry, Key};
+use offcut::backend::{BackendError, Entry, Key, StoreUrl};
 use offcut::sweep::{origin_of, place_of};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ impl Listing {
     }
 }
 
-pub(crate) fn ls(url: &str, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let store = stores::existing(url)?;
@@ -93,7 +93,7 @@ struct Stat {
     brought_back: bool,
 }
 
-pub(crate) fn stat(store: &str, location: &str, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let store = stores::existing(store)?;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use offcut::backend::StoreUrl;
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
@@ -27,7 +28,8 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         let store = stores::existing(url)?;
         builder = match number {
             0 => builder.backend(store),
-            _ => builder.tool(format!("of {url}"), ToolPolicy::new().backend(store)),
+            // The number too: two URLs may differ only in what is not shown.
+            _ => builder.tool(format!("store {} ({url})", number + 1), ToolPolicy::new().backend(store)),
         };
     }
     let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {
@@ -80,7 +82,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
 
 /// Fails where `url` names a directory that is no store. It is not searched for content first: that could take long, and fail, in what
 /// belongs to others.
-fn refuse_other_directories(url: &str) -> Result<(), Failure> {
+fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     stores::expect(url)?;
     if stores::may_be_store(url) || stores::is_empty(url) {
         return Ok(());

@@ -40,6 +40,7 @@ pub fn run_command(command: &mut Command, stdin: &str) -> Ran {
     }
 }
 
+#[allow(dead_code, reason = "not every test has something that succeeds")]
 /// Runs the program and expects that it succeeds.
 #[track_caller]
 pub fn succeed(args: &[&str], stdin: &str) -> String {

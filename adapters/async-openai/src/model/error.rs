@@ -18,7 +18,7 @@ pub enum NoModel {
     },
 }
 
-/// What the client says, without what models or tools have said.
+/// What the client says, without what models or tools have said, and without the endpoint's URL: it may hold a password or a key.
 pub(super) fn from_client(error: OpenAIError) -> ModelError {
     match error {
         OpenAIError::ApiError(refusal) => refused(&refusal),
@@ -29,9 +29,12 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
             ModelError::new(text).with_source(source)
         }
         OpenAIError::Reqwest(source) if source.is_connect() => {
-            ModelError::new("the endpoint can't be reached: is OPENAI_BASE_URL right?").with_source(source)
+            ModelError::new("the endpoint can't be reached: is OPENAI_BASE_URL right?")
+                .with_source(source.without_url())
         }
-        OpenAIError::Reqwest(source) => ModelError::new("the request failed on its way").with_source(source),
+        OpenAIError::Reqwest(source) => {
+            ModelError::new("the request failed on its way").with_source(source.without_url())
+        }
         OpenAIError::StreamError(_) => ModelError::new("the answer broke off: its connection was lost"),
         other => ModelError::new("the request could not be made").with_source(other),
     }
@@ -40,7 +43,8 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
 fn refused(ApiErrorResponse { status_code, api_error }: &ApiErrorResponse) -> ModelError {
     let is_code = |code: &str| api_error.code.as_deref() == Some(code) || api_error.r#type.as_deref() == Some(code);
     let advice = match status_code.as_u16() {
-        401 | 403 => "; check OPENAI_API_KEY",
+        // Not what the endpoint says of it: that may repeat the key.
+        401 | 403 => return ModelError::new(format!("the endpoint answered {status_code}: check OPENAI_API_KEY")),
         404 => "; check the model's name and OPENAI_BASE_URL",
         _ if is_code("context_length_exceeded") => "; lower `max_tokens_for_clear`",
         _ => "",

@@ -36,7 +36,7 @@ pub enum OpenError {
     #[error("the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`")]
     Prefix,
     /// What locations are to begin with can't be shown.
-    #[error("what locations begin with must name the store, without spaces, quotes, `?` and `#`: `s3://bucket`")]
+    #[error("what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`")]
     Shown,
     /// The URL has an option that this kind of store does not have.
     #[error("the store's URL has an unknown option `{name}`; there are {known}")]

@@ -94,11 +94,14 @@ fn l11_wrong_urls_do_not_open() {
         ("s3://me:pass@bucket", "no user and no password"),
         ("s3://bucket:9000", "no port"),
         ("s3://bucket#x", "no port and no fragment"),
-        ("s3://bucket/../x//y", "prefix"),
+        ("s3://bucket/../x//y", "name its prefix as it is"),
         ("s3://bucket/a%20b", "prefix"),
-        ("s3://bucket/a%2Fb", "prefix"),
+        ("s3://bucket/a%2Fb", "name its prefix as it is"),
         ("memory://host/x", "no host"),
-        ("file:relative?x=1", "option"),
+        ("file:relative", "absolute path"),
+        ("file:/absolute", "absolute path"),
+        ("file://relative", "absolute path"),
+        ("file:///absolute?x=1", "option"),
         ("ftp://bucket", "no store for `ftp:`"),
         ("s3://bucket?regoin=eu", "unknown option `regoin`"),
         ("s3://bucket?region=a&region=b", "each option once"),
@@ -123,6 +126,53 @@ fn l11_wrong_urls_do_not_open() {
     ] {
         let said = refused(url, &KEYS);
         assert!(said.contains(says), "{url}: {said}");
+    }
+}
+
+/// The parser of URLs makes another place of these, and the store would be opened there without a word.
+#[test]
+fn o4_a_url_means_the_place_that_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let roots = ["s3://bucket", "gs://bucket", "az://container", "memory:/m", "file://"];
+    let paths = [
+        "/../x",
+        "/./x",
+        "/a/../x",
+        "//x",
+        "/a//x",
+        "/a/..",
+        "/%2e%2e/x",
+        "/a/.%2E/x",
+        "/a%2Fx",
+        "/a%5cx",
+        "/a\\x",
+        "/..\\x",
+        "/a\tx",
+        "/x\n",
+    ];
+    for (scheme, path) in roots.into_iter().flat_map(|scheme| paths.map(|path| (scheme, path))) {
+        let url = if scheme == "file://" { format!("{scheme}{root}{path}") } else { format!("{scheme}{path}") };
+        let said = open_with(&url, &|_| None).unwrap_err().to_string();
+        assert!(said.contains("name its prefix as it is"), "{url:?}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(root).unwrap().count(), 0, "no directory was made");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
+
+    /// What is taken for plain comes out of the parser as it went in.
+    #[test]
+    fn o4_a_plain_path_is_what_the_parser_makes_of_it(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
+        for scheme in ["s3://bucket/m/", "memory:/m/", "file:///m/"] {
+            let text = format!("{scheme}{path}");
+            if StoreUrl::from(&*text).has_plain_path() {
+                let url = Url::parse(&text).unwrap();
+                let plain = |path: &str| path.replace("%20", " ").replace("%2e", ".");
+                proptest::prop_assert_eq!(plain(url.path()), plain(&format!("/m/{path}")), "{:?} became {}", text, url);
+            }
+        }
     }
 }
 

@@ -1,0 +1,139 @@
+//! A store's URL without what may be secret.
+
+use super::split_scheme;
+
+/// Stands for what is not shown.
+const HIDDEN: &str = "…";
+/// The longest port.
+const MAX_PORT: usize = 5;
+/// The longest name of an option that is shown.
+const MAX_NAME: usize = 40;
+
+/// `url` without user, password, fragment, and values of options.
+///
+/// It need not be a URL: a secret with a `/`, a `?` or an `@` in it is often pasted without being encoded, and a scheme without its
+/// colon makes a path of the rest. Where it is not clear what a piece is, it is hidden.
+pub(super) fn shown(url: &str) -> String {
+    let (scheme, rest) = match split_scheme(url) {
+        Some((scheme, rest)) => (format!("{scheme}:"), rest),
+        None => (String::new(), url),
+    };
+    let is_place = scheme.is_empty() || scheme.eq_ignore_ascii_case("file:");
+    let (slashes, rest) = match rest.strip_prefix("//") {
+        Some(rest) if !scheme.is_empty() => ("//", rest),
+        _ => ("", rest),
+    };
+    let (user, rest) = without_user(rest, is_place);
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (head, tail) = rest.split_at(end);
+    let head = if is_place || slashes.is_empty() { head.to_owned() } else { without_password(head) };
+    format!("{scheme}{slashes}{user}{head}{}", without_values(tail))
+}
+
+/// What stands for user and password, and what comes after them.
+fn without_user(rest: &str, is_place: bool) -> (String, &str) {
+    let Some((before, _)) = rest.rsplit_once('@') else { return (String::new(), rest) };
+    let head = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (host, of_head) = (rest.find('/').unwrap_or(rest.len()), rest[..head].rfind('@'));
+    let at = match of_head {
+        // A directory may have an `@` in its name; what is between a `:` and an `@` looks like a password.
+        Some(at) if is_place => (at < host || rest[..at].contains(':')).then_some(at),
+        Some(at) => Some(at),
+        // After a `?`: of the value of an option, unless the user's own part began before it.
+        None => rest[..head.min(host)].contains(':').then_some(before.len()),
+    };
+    match at {
+        Some(at) => (format!("{HIDDEN}@"), &rest[at + 1..]),
+        None => (String::new(), rest),
+    }
+}
+
+/// A host with its path; what is behind a `:` and is no port may be a password whose `@` is missing.
+fn without_password(head: &str) -> String {
+    let (host, path) = head.split_at(head.find('/').unwrap_or(head.len()));
+    match host.split_once(':') {
+        Some((name, port)) if port.len() > MAX_PORT || !port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{name}:{HIDDEN}")
+        }
+        _ => format!("{host}{path}"),
+    }
+}
+
+/// The names of options; what has no name, and the fragment, may be anything.
+fn without_values(tail: &str) -> String {
+    let (query, fragment) = tail.split_at(tail.find('#').unwrap_or(tail.len()));
+    let option = |option: &str| match option.split_once('=') {
+        Some((name, _)) if is_name(name) => format!("{name}={HIDDEN}"),
+        _ => HIDDEN.to_owned(),
+    };
+    let options = query.strip_prefix('?').map(|query| query.split('&').map(option).collect::<Vec<_>>().join("&"));
+    let options = options.map(|options| format!("?{options}")).unwrap_or_default();
+    if fragment.is_empty() { options } else { format!("{options}#{HIDDEN}") }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop_oneof};
+    use proptest::{prop_assert, proptest};
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_is_not_shown() {
+        for (url, expected) in [
+            ("memory:", "memory:"),
+            ("memory:grep", "memory:grep"),
+            (".offcut", ".offcut"),
+            ("/var/lib/me@work/store", "/var/lib/me@work/store"),
+            ("C:\\Users\\me", "C:\\Users\\me"),
+            ("file:///var/lib/agent", "file:///var/lib/agent"),
+            ("file:///var/me@work", "file:///var/me@work"),
+            ("file://me:pass@host/x", "file://…@host/x"),
+            ("s3://bucket/agents/a-1", "s3://bucket/agents/a-1"),
+            ("http://host:9000/x", "http://host:9000/x"),
+            ("s3://bucket/p?region=eu&secret_access_key=abc#x", "s3://bucket/p?region=…&secret_access_key=…#…"),
+            ("s3://bucket?abc", "s3://bucket?…"),
+            ("s3://bucket?ABC=def", "s3://bucket?…"),
+            ("s3://bucket?endpoint=http://me:pass@host", "s3://bucket?endpoint=…"),
+            ("s3://me@bucket", "s3://…@bucket"),
+            ("s3://me:p/a?s@s@bucket/p", "s3://…@bucket/p"),
+            ("s3://me:pass/bucket", "s3://me:…"),
+            ("s3:me:pass@bucket", "s3:…@bucket"),
+            ("s3//me:pass@bucket/p", "…@bucket/p"),
+            ("s3:/bucket?token=abc", "s3:/bucket?token=…"),
+            ("agents?token=abc", "agents?token=…"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(shown(expected), expected, "what is shown is shown as it is");
+        }
+    }
+
+    proptest! {
+        /// A secret of any characters, in any of the places where one is put.
+        #[test]
+        fn no_secret_is_shown(
+            secret in "SECRET[ -~]{0,8}SECRET",
+            place in 0..6_usize,
+            user in prop_oneof!["[a-z]{1,4}:", "[a-z]{1,4}:[a-z0-9/+=]{1,9}"],
+            scheme in prop_oneof!["s3", "gs", "az", "memory", "https"].prop_map(|scheme: String| scheme),
+            tail in any::<bool>(),
+        ) {
+            let tail = if tail { "?timeout=1s" } else { "" };
+            let url = match place {
+                0 => format!("{scheme}://{user}{secret}@bucket/p{tail}"),
+                1 => format!("{scheme}://bucket/p?token={secret}"),
+                2 => format!("{scheme}://bucket/p?timeout=1s&token={secret}"),
+                3 => format!("{scheme}://bucket/p?{secret}"),
+                4 => format!("{scheme}:/bucket/p?token={secret}"),
+                _ => format!("{scheme}://bucket/p#{secret}"),
+            };
+            let shown = shown(&url);
+            prop_assert!(!shown.contains("SECRET"), "{url}: {shown}");
+        }
+    }
+}

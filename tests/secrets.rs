@@ -1,0 +1,279 @@
+//! What a store's URL may hold beside the place, user, password and options, is in no error, log, report, hint or `Debug` (O4).
+//! And a URL means the place that it says, or is refused.
+
+#![allow(clippy::unwrap_used)]
+#![cfg(all(feature = "fs", feature = "toml"))]
+
+use std::error::Error;
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use offcut::backend::{self, Memory, StoreUrl};
+use offcut::{BuildError, Settings, SettingsError, ToolCall, ToolPolicy, ToolReduction};
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+/// Whatever holds this is a leak.
+const SECRET: &str = "pLanTeD";
+
+/// URLs as they are written, with the secret where one may be, also where a URL is written wrongly.
+const URLS: [&str; 16] = [
+    "s3://bucket/p?secret_access_key=pLanTeD",
+    "s3://bucket/p?region=eu&session_token=a%2Fb+pLanTeD==",
+    "s3://bucket/p?pLanTeD",
+    "s3://AKIA:pLanTeD@bucket/p",
+    "s3://pLanTeD@bucket/p",
+    "s3://AKIA:with/slash?and#more@pLanTeD@bucket/p",
+    "s3://AKIA:pLanTeD/p",
+    "s3:/bucket/p?secret_access_key=pLanTeD",
+    "s3:AKIA:pLanTeD@bucket",
+    "s3//bucket/p?secret_access_key=pLanTeD",
+    "gs://bucket?bearer_token=pLanTeD#pLanTeD",
+    "az://container?sas_token=sig%3DpLanTeD",
+    "https://user:pLanTeD@host/p?token=pLanTeD",
+    "file:///nowhere/p?token=pLanTeD",
+    "file://user:pLanTeD@host/nowhere",
+    "memory:grep?token=pLanTeD",
+];
+
+/// Everything that is emitted, of every level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        writeln!(self.0.lock().unwrap(), "{}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Log {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        event.record(&mut self.clone());
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        attributes.record(&mut self.clone());
+    }
+
+    fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        values.record(&mut self.clone());
+    }
+}
+
+fn log() -> Log {
+    static LOG: OnceLock<Log> = OnceLock::new();
+    let install = || {
+        let log = Log::default();
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone())).unwrap();
+        log
+    };
+    LOG.get_or_init(install).clone()
+}
+
+/// All that an error says, in every way that it is said.
+fn said(error: &dyn Error) -> String {
+    let mut text = format!("{error}\n{error:?}\n{error:#?}\n");
+    let mut next = error.source();
+    while let Some(error) = next {
+        writeln!(text, "{error}\n{error:?}").unwrap();
+        next = error.source();
+    }
+    text
+}
+
+#[track_caller]
+fn holds_no_secret(what: &str, text: &str) {
+    assert!(!text.contains(SECRET), "{what}: {text}");
+    assert!(!text.is_empty(), "{what} says nothing");
+}
+
+/// A map as TOML. JSON's strings are TOML's.
+fn toml(json: &Value) -> String {
+    fn inline(json: &Value) -> String {
+        match json {
+            Value::Object(fields) => {
+                let fields: Vec<_> =
+                    fields.iter().map(|(name, value)| format!("{} = {}", json!(name), inline(value))).collect();
+                format!("{{ {} }}", fields.join(", "))
+            }
+            Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+            scalar => scalar.to_string(),
+        }
+    }
+    let fields = json.as_object().unwrap();
+    fields.iter().map(|(name, value)| format!("{} = {}\n", json!(name), inline(value))).collect()
+}
+
+/// Settings that name `url` for all tools, for one tool, and for both.
+fn settings(url: &str) -> Vec<Settings> {
+    [
+        json!({"backend": url}),
+        json!({"backend": "memory:all", "tool_config": {"grep": {"backend": url}}}),
+        json!({"backend": url, "tool_config": {"grep": {"backend": url}}}),
+    ]
+    .into_iter()
+    .flat_map(|json| [Settings::from_json(&json.to_string()).unwrap(), Settings::from_toml(&toml(&json)).unwrap()])
+    .collect()
+}
+
+#[test]
+fn o4_no_secret_of_a_stores_url_is_shown() {
+    let log = log();
+    for url in URLS {
+        let shown = StoreUrl::from(url);
+        holds_no_secret(url, &format!("{shown} {shown:?} {shown:#?}"));
+        holds_no_secret(url, &said(&backend::open(url).map(|_| ()).unwrap_err()));
+        for settings in settings(url) {
+            holds_no_secret(url, &format!("{settings:?}{settings:#?}"));
+            let again = Settings::from_json(&serde_json::to_string(&settings).unwrap()).unwrap();
+            assert_eq!(again, settings, "what is written to a file is all of it");
+            // Whoever opens stores may refuse them with words of its own.
+            let refuse = |_: &str| Err::<Memory, _>("not today");
+            for builder in [
+                ToolReduction::builder().settings(settings.clone(), backend::open),
+                ToolReduction::builder().settings(settings.clone(), refuse),
+            ] {
+                holds_no_secret(url, &format!("{builder:?}"));
+                holds_no_secret(url, &said(&builder.build().unwrap_err()));
+            }
+            let reduction = ToolReduction::builder().settings(settings, |_: &str| Ok::<_, BuildError>(Memory::new()));
+            holds_no_secret(url, &format!("{:?}", reduction.skip_truncation(true).build()));
+        }
+        let mut policy = ToolPolicy::new();
+        policy.backend_url = Some(url.into());
+        holds_no_secret(url, &format!("{policy:?}"));
+        let unopened = ToolReduction::builder().backend(Memory::new()).tool("grep", policy);
+        holds_no_secret(url, &said(&unopened.build().unwrap_err()));
+    }
+    tracing::trace!("the log is kept");
+    holds_no_secret("log", &log.0.lock().unwrap());
+}
+
+/// A URL in a place that is none for it is quoted by nobody.
+#[test]
+fn o4_no_error_of_a_settings_file_quotes_a_url() {
+    let places = |url: &str| {
+        vec![
+            json!({"skip_clear": url}),
+            json!({"max_length_for_trunc": url}),
+            json!({"preview_length": {"scale": url}}),
+            json!({"preview": url}),
+            json!({"names": url}),
+            json!({"token_counter": url}),
+            json!({"on_offload_error": url}),
+            json!({"language": url}),
+            json!({"cost_aware": {"expected_calls": url}}),
+            json!({"cost_aware": url}),
+            json!({"trunc_exclude_tools": url}),
+            json!({"tool_config": url}),
+            json!({"tool_config": {"grep": url}}),
+            json!({"tool_config": {"grep": {"skip_clear": url}}}),
+            json!({"tool_config": {url: {"skip_clear": "x"}}}),
+            json!({"tool_config": {"grep": {url: 1}}}),
+            json!({"templates": {url: {}}}),
+            json!({"templates": {"english": {url: "x"}}}),
+            json!({"templates": {"english": url}}),
+            json!({"backend": {"url": url}}),
+            json!({"backend": [url]}),
+            json!({url: "memory:"}),
+            json!({"read_file_tool_name": {"name": url}}),
+        ]
+    };
+    for url in URLS {
+        for json in places(url) {
+            let errors: [SettingsError; 2] =
+                [Settings::from_json(&json.to_string()).unwrap_err(), Settings::from_toml(&toml(&json)).unwrap_err()];
+            for error in errors {
+                holds_no_secret(&json.to_string(), &said(&error));
+            }
+        }
+        for broken in [format!("{{\"backend\": \"{url}\" x}}"), format!("{{\"backend\": \"{url}"), format!("\"{url}\"")]
+        {
+            holds_no_secret(&broken, &said(&Settings::from_json(&broken).unwrap_err()));
+        }
+        for broken in
+            [format!("backend = {url}"), format!("backend = \"{url}\" x"), format!("{url} = 1"), url.to_owned()]
+        {
+            holds_no_secret(&broken, &said(&Settings::from_toml(&broken).unwrap_err()));
+        }
+    }
+    let typo = Settings::from_json(r#"{"preview": "line"}"#).unwrap_err().to_string();
+    assert!(typo.contains("`line` is none of"), "a word is still repeated: {typo}");
+}
+
+/// Reading back, reports and hints name locations, and no URL that a store was opened by.
+#[tokio::test]
+async fn o4_locations_and_reports_hold_no_option() {
+    let opened = |_: &str| Ok::<_, BuildError>(Memory::new());
+    let settings = settings(URLS[0]).remove(0);
+    let reduction = ToolReduction::builder().settings(settings, opened).build().unwrap();
+    let call = ToolCall::new("call_1", "grep", "{}");
+    let shown = reduction.truncate(&call, "a line\n".repeat(20_000)).await.unwrap();
+    holds_no_secret("hint", &shown.text());
+    holds_no_secret("report", &serde_json::to_string(&shown.report).unwrap());
+}
+
+/// What is not the place that it says is refused, by every scheme that is opened here.
+#[test]
+fn o4_a_url_means_the_place_that_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap().to_owned();
+    for path in [
+        "/../x",
+        "/./x",
+        "//x",
+        "/a//b",
+        "/a/..",
+        "/%2e%2e/x",
+        "/a/%2E./x",
+        "/a%2fb",
+        "/a\\b",
+        "/..\\x",
+        "/a\tb",
+        "/a\n",
+    ] {
+        for url in [format!("file://{root}{path}"), format!("memory:/m{path}"), format!("s3://bucket{path}")] {
+            assert!(!StoreUrl::from(&*url).has_plain_path(), "{url:?}");
+            let error = backend::open(&url).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(": "), "it says what to do: {error}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0, "nothing was made");
+    for url in [
+        "s3://bucket",
+        "s3://bucket/",
+        "s3://bucket/a/b/",
+        "s3://bucket/a?x=../y",
+        "memory:",
+        "memory:/a",
+        "../a/./b",
+        "file:///",
+    ] {
+        assert!(StoreUrl::from(url).has_plain_path(), "{url}");
+    }
+    let by_url = backend::open(&format!("file://{root}/a/")).unwrap();
+    let key = backend::Key::new("trunc/a").unwrap();
+    assert_eq!(by_url.locate(&key).as_str(), backend::open(&format!("{root}/a")).unwrap().locate(&key).as_str());
+}
+
+/// A scheme without its slashes, and a path with options, would become the name of a directory, secrets included.
+#[test]
+fn o4_a_misspelt_url_is_no_directory() {
+    for (url, says) in [
+        ("s3:/bucket?token=abc", "write two slashes"),
+        ("s3:bucket", "write two slashes"),
+        ("s3//bucket?token=abc", "leave them out"),
+        ("agents?token=abc", "leave them out"),
+        ("file:/var/x", "is no file URL"),
+        ("file:///var/x?token=abc", "is no file URL"),
+        ("file:///var/my%20dir", "is no file URL"),
+    ] {
+        let error = backend::open(url).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains("abc"), "{url}: {error}");
+        assert_eq!(StoreUrl::from(url).directory(), None, "{url}");
+    }
+    assert!(!std::path::Path::new("s3:").exists());
+}

@@ -3,33 +3,42 @@
 //! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
 //! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], and the wire JSON
 //! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind, and
-//! says whether a provider would take a list of messages.
+//! says whether a provider would take a list of messages. [`Spelled`] is any of these over the text of messages, and [`Body`] a
+//! request's body as text, of which only what is replaced changes.
 
 mod anthropic;
 mod blocks;
+mod body;
 mod gemini;
+mod json;
 mod openai_chat;
 mod plain;
 mod responses;
 mod rewriter;
+mod spelled;
 mod validate;
 mod wire;
+mod wire_json;
 
 use std::fmt;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall};
+use json::View;
 
 pub use anthropic::Anthropic;
+pub use body::{Body, BodyError};
 pub use gemini::Gemini;
+pub use json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;
 pub use plain::{Message, Plain};
 pub use responses::Responses;
 pub use rewriter::{Rewrite, Rewriting};
+pub use spelled::Spelled;
 pub use validate::InvalidMessage;
 pub use wire::{UnknownWireFormat, WireFormat};
+use wire_json::WireJson;
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +80,9 @@ pub struct Call<'m> {
     pub arguments: Arguments<'m>,
     /// Whether the provider signed the call, so that changing its arguments would make it invalid.
     pub is_signed: bool,
+    /// Whether its arguments must stay as they are, since the message can't be changed without changing what else it says: a key in
+    /// it stands twice, or it is not valid Unicode. Replacing them does nothing.
+    pub is_fixed: bool,
 }
 
 /// A call's arguments as a message holds them.
@@ -79,18 +91,23 @@ pub enum Arguments<'m> {
     /// JSON as text; what a model wrote may be no JSON at all.
     Text(&'m str),
     /// JSON.
-    Json(&'m Value),
-    /// A JSON object, where a message holds nothing else.
-    Object(&'m Map<String, Value>),
+    Json(JsonRef<'m>),
 }
 
-/// The arguments' text, which is compact where they are JSON.
+impl<'m> Arguments<'m> {
+    /// A field that holds them as text, or as JSON; empty text if there is none.
+    fn of(field: Option<impl View<'m>>) -> Self {
+        let Some(field) = field else { return Self::Text("") };
+        field.as_str().map_or_else(|| Self::Json(field.json()), Self::Text)
+    }
+}
+
+/// The arguments' text. JSON is compact where it is a value, and as it is spelled where it is a text.
 impl fmt::Display for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Json(value) => value.fmt(f),
-            Self::Object(fields) => f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?),
+            Self::Json(json) => json.fmt(f),
         }
     }
 }
@@ -104,6 +121,8 @@ pub struct ResultHead<'m> {
     pub name: Option<&'m str>,
     /// Whether the message marks the result as an error.
     pub is_error: bool,
+    /// Whether its content must stay as it is, for the same reasons as a [`Call`]'s arguments. Replacing it does nothing.
+    pub is_fixed: bool,
 }
 
 /// A [`Part`] as a message holds it.
@@ -112,7 +131,7 @@ pub enum PartRef<'m> {
     /// Text.
     Text(&'m str),
     /// A JSON document.
-    Json(&'m Value),
+    Json(JsonRef<'m>),
     /// An image, a sound or a file inside the message.
     Media {
         /// Its media type.
@@ -128,7 +147,7 @@ pub enum PartRef<'m> {
         url: &'m str,
     },
     /// Something that the format does not know.
-    Opaque(&'m Value),
+    Opaque(JsonRef<'m>),
 }
 
 /// Bytes as a message holds them.
@@ -144,10 +163,10 @@ impl<'m> From<&'m Part> for PartRef<'m> {
     fn from(part: &'m Part) -> Self {
         match part {
             Part::Text(text) => Self::Text(text),
-            Part::Json(value) => Self::Json(value),
+            Part::Json(value) => Self::Json(value.into()),
             Part::Media { mime, data } => Self::Media { mime, data: Data::Bytes(data) },
             Part::Link { mime, url } => Self::Link { mime: mime.as_deref(), url },
-            Part::Opaque(value) => Self::Opaque(value),
+            Part::Opaque(value) => Self::Opaque(value.into()),
         }
     }
 }
@@ -163,7 +182,7 @@ impl<'m> From<&'m Part> for PartRef<'m> {
 /// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call `n`, from 0.
 /// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content (a format that has no such part gives its
 ///   text), and everything else as before: ids, order, roles, error marks, unknown fields.
-/// - A slot or call that is not there is left alone.
+/// - A slot or call that is not there, or shown with `is_fixed`, is left alone.
 pub trait Format: Send + Sync {
     /// The message type.
     type Message: Clone + Send + Sync;
@@ -176,6 +195,12 @@ pub trait Format: Send + Sync {
 
     /// Replaces the arguments of a call by `arguments`, which is JSON.
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
+
+    /// Whether a rewriter may replace the whole message, so that what it holds is only stored as its pieces. The default is `true`.
+    fn is_rewritable(&self, message: &Self::Message) -> bool {
+        let _ = message;
+        true
+    }
 }
 
 /// A list of messages, whatever their type: what plans are made of and applied to.

@@ -199,6 +199,8 @@ pub enum Reason {
     ChangedMeanwhile,
     /// The provider signed it.
     Signed,
+    /// A key of its message stands twice, or it is not valid Unicode: see [`Spelled`](crate::format::Spelled).
+    Ambiguous,
 }
 
 impl Outcome {

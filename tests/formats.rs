@@ -5,6 +5,8 @@
 
 #[path = "formats/flawed.rs"]
 mod flawed;
+#[path = "formats/text.rs"]
+mod text;
 #[path = "formats/validators.rs"]
 mod validators;
 

@@ -172,6 +172,110 @@ fn what_is_not_cleared_leaves_as_it_came() {
     assert_eq!(succeed(&args, spelled), spelled);
 }
 
+/// Documents that change once they are parsed and written again.
+const SPELLINGS: &str =
+    r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
+
+#[test]
+fn l5_what_is_not_replaced_is_sent_as_it_came() {
+    let folder = tempdir().unwrap();
+    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    let long = r"line \u00e9 \ud83d\ude00\n".repeat(4_000);
+    let body = |results: [&str; 3]| {
+        let round = |nth: usize, content: &str| {
+            format!(
+                "{{ \"role\":\"assistant\",\"content\":null,\"x\":{SPELLINGS},\"tool_calls\":[{{\"id\":\"c{nth}\",\
+                 \"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}]}},\n\t\
+                 {{\"role\" : \"tool\",\"tool_call_id\":\"c{nth}\",\"content\":\"{content}\" , \"x\":{SPELLINGS}}}"
+            )
+        };
+        let [one, two, three] = results;
+        let rounds = [round(1, one), round(2, two), round(3, three)].join(" , ");
+        format!(
+            "\n{{ \"seed\":{SPELLINGS},\"messages\" :\r\n[ {{\"role\":\"user\",\"content\":\"go\"}},{rounds} ],\"tools\":[]}}\n"
+        )
+    };
+    let before = body([&long, &long, &long]);
+    let sent = succeed(&args, &before);
+    let hint = |nth| {
+        let location = format!("{}/clear/c{nth}", text(folder.path()));
+        let stored = std::fs::read_to_string(&location).unwrap();
+        assert_eq!(stored, "line é 😀\n".repeat(4_000));
+        let from = sent.find(&format!("\"tool_call_id\":\"c{nth}\",\"content\":\"")).unwrap();
+        let rest = sent[from..].split_once("\"content\":\"").unwrap().1;
+        rest.split_once("\" , ").unwrap().0.to_owned()
+    };
+    let hints = [hint(1), hint(2)];
+    assert!(hints.iter().all(|hint| hint.starts_with("[offcut/1 cleared ")), "{hints:?}");
+    assert_eq!(sent, body([&hints[0], &hints[1], &long]));
+    assert_eq!(succeed(&args, &sent), sent, "and again");
+}
+
+#[test]
+fn l1_json_is_stored_as_it_is_spelled() {
+    let folder = tempdir().unwrap();
+    let settings = folder.path().join("s.toml");
+    std::fs::write(&settings, "max_tokens_for_clear = 30_000\nclear_retention_suffix_limit = 1\ntoken_counter = \"estimate\"\nclear_tool_inputs = true\n").unwrap();
+    let store = folder.path().join("store");
+    let args = ["clear", "--config", text(&settings), "--backend", text(&store)];
+    let filler = format!("\"filler\" : \"{}\"", "x\\n".repeat(60_000));
+    let document = format!("{{ \"rows\":[{SPELLINGS}], {filler} }}");
+    let anthropic = |nth: usize| {
+        format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{nth}","name":"f","input":{document}}}]}},
+               {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{nth}","content":[{{"type":"new","of":{document}}}]}}]}}"#
+        )
+    };
+    let gemini = |nth: usize| {
+        format!(
+            r#"{{"role":"model","parts":[{{"functionCall":{{"id":"g{nth}","name":"f","args":{document}}}}}]}},
+               {{"role":"user","parts":[{{"functionResponse":{{"id":"g{nth}","name":"f","response":{document}}}}}]}}"#
+        )
+    };
+    let (ones, twos) = (1..4, 1..4);
+    let bodies = [
+        format!("{{\"messages\":[{}]}}", ones.map(anthropic).collect::<Vec<_>>().join(",")),
+        format!("{{\"contents\":[{}]}}", twos.map(gemini).collect::<Vec<_>>().join(",")),
+    ];
+    for body in bodies {
+        let sent = succeed(&args, &body);
+        assert!(sent.len() < body.len() / 2, "{}", sent.len());
+    }
+    let stored = |name: &str| {
+        let mut files = std::fs::read_dir(store.join("clear")).unwrap().map(|file| file.unwrap().path());
+        let file = files.find(|file| file.file_stem().unwrap() == name).unwrap_or_else(|| panic!("no {name}"));
+        std::fs::read_to_string(file).unwrap()
+    };
+    for (name, expected) in [
+        ("c1", format!("{{\"type\":\"new\",\"of\":{document}}}")),
+        ("c1-args", document.clone()),
+        ("g1", document.clone()),
+        ("g1-args", document.clone()),
+    ] {
+        assert_eq!(stored(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn l5_a_body_in_which_nothing_can_be_replaced_passes_as_it_came() {
+    let folder = tempdir().unwrap();
+    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    for body in [
+        "{\"messages\":[]}",
+        "[ ]\n",
+        "{ \"model\":\"m\", \"input\" : [] }",
+        "{\"contents\":[],\"x\":1.00}",
+        "{\"input\":\"hello\"}",
+        "{\"messages\":[],\"system\":\"s\"}",
+    ] {
+        assert_eq!(succeed(&args, body), body);
+    }
+    let twice = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"messages\":[]}";
+    let ran = run(&args, twice);
+    assert_eq!((ran.code, &*ran.out), (0, twice));
+    assert!(ran.err.contains("`messages` stands twice"), "{}", ran.err);
+}
+
 #[test]
 fn a_format_that_the_messages_are_not_in_is_refused() {
     let clear = |format: &str, messages: &Value| {

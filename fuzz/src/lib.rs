@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "to panic is how a target says what it found")]
 #![allow(missing_docs, reason = "each target says what it is at the top of its file")]
 
+mod body;
 mod formats;
 mod hint;
 mod key;
@@ -20,8 +21,9 @@ mod splitter;
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("anthropic", formats::anthropic),
+    ("body", body::body),
     ("gemini", formats::gemini),
     ("hint", hint::hint),
     ("key", key::key),

@@ -45,5 +45,5 @@ macro_rules! targets {
 }
 
 targets! {
-    anthropic gemini hint key openai_chat preview reader replay responses schema settings_file splitter
+    anthropic body gemini hint key openai_chat preview reader replay responses schema settings_file splitter
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::choice::tokens;
 use super::decisions::{call_decision, call_of};
 use super::known::{All, part_bytes};
@@ -11,7 +13,7 @@ use super::outages::{NotDone, Outages};
 use super::plan::{Candidate, Planner};
 use super::{Action, Edit, Given, GivenArguments, Place, Ready};
 use crate::content::Part;
-use crate::format::PartRef;
+use crate::format::{JsonRef, PartRef};
 use crate::handler::{ClearHandler, Detail, Handled, HandlerError, guard};
 use crate::report::{Change, Decision, Outcome, Reason, Sum};
 use crate::session::Session;
@@ -97,7 +99,7 @@ impl Planner<'_> {
         let (call, known) = (&all.outline.calls[call], &all.calls[call]);
         let place = Place::Arguments { message: call.message, call: call.call };
         // Of several results for one call, the first says what its arguments become.
-        if call.is.is_signed || self.repeated.contains(&place) {
+        if call.is.is_signed || call.is.is_fixed || self.repeated.contains(&place) {
             return Ok(None);
         }
         let mut decision = call_decision(call, known);
@@ -162,17 +164,34 @@ impl Decision {
     }
 }
 
-/// A part as a handler gets it.
+/// A part as a handler gets it. JSON that can't be read as a value is given as its text.
 pub(super) fn owned(part: PartRef<'_>) -> Part {
+    let read = |json: JsonRef<'_>, part: fn(Value) -> Part| json.to_value().map_or_else(|| text_of(json), part);
     match part {
         PartRef::Text(text) => Part::Text(text.to_owned()),
-        PartRef::Json(value) => Part::Json(value.clone()),
+        PartRef::Json(json) => read(json, Part::Json),
         PartRef::Media { mime, data } => {
             // Base64 that is none is given as the text that it is.
             let bytes = decode(data).unwrap_or_else(|| raw(data));
             Part::Media { mime: mime.to_owned(), data: bytes }
         }
         PartRef::Link { mime, url } => Part::Link { mime: mime.map(str::to_owned), url: url.to_owned() },
-        PartRef::Opaque(value) => Part::Opaque(value.clone()),
+        PartRef::Opaque(json) => read(json, Part::Opaque),
     }
+}
+
+/// A part as a transcript holds it, which says all that the message says: JSON that a value would spell in another way is its text.
+pub(super) fn transcribed(part: PartRef<'_>) -> Part {
+    match (part, owned(part)) {
+        (PartRef::Json(json) | PartRef::Opaque(json), Part::Json(value) | Part::Opaque(value))
+            if value.to_string() != json.to_string() =>
+        {
+            text_of(json)
+        }
+        (_, part) => part,
+    }
+}
+
+fn text_of(json: JsonRef<'_>) -> Part {
+    Part::Text(json.to_string())
 }

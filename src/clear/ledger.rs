@@ -230,7 +230,7 @@ mod tests {
         }
 
         fn print(&self, text: &str) -> Fingerprint {
-            let head = ResultHead { id: "call_0", name: None, is_error: false };
+            let head = ResultHead { id: "call_0", name: None, is_error: false, is_fixed: false };
             print_of_result(&self.meter, head, &[PartRef::Text(text)])
         }
 
@@ -302,8 +302,8 @@ mod tests {
             &[PartRef::Text("a"), PartRef::Text("bc")],
             &[PartRef::Text("abc")],
             &[PartRef::Text("\"a\"")],
-            &[PartRef::Json(&text)],
-            &[PartRef::Opaque(&text)],
+            &[PartRef::Json((&text).into())],
+            &[PartRef::Opaque((&text).into())],
             &[png("image/png")],
             &[png("image/gif")],
             &[link(None, "u")],
@@ -313,7 +313,7 @@ mod tests {
         let mut seen = HashSet::new();
         for id in ["", "a"] {
             for list in lists {
-                let head = ResultHead { id, name: None, is_error: false };
+                let head = ResultHead { id, name: None, is_error: false, is_fixed: false };
                 assert!(seen.insert(print_of_result(&meter, head, list)), "{id:?} {list:?}");
             }
         }

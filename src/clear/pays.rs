@@ -135,6 +135,7 @@ impl<'a> Planner<'a> {
             && policy.backend().is_some()
             && policy.hooks.clear_handler.is_none()
             && !Self::is_short_error(slot, policy, known)
+            && !slot.head.is_fixed
             && !self.repeated.contains(&Place::Result { message: slot.message, slot: slot.slot });
         may.then(|| (text, known.settles_as(self.session.meter(), tool)))
     }

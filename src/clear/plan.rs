@@ -166,6 +166,7 @@ impl<'a> Planner<'a> {
         for (slot, known) in all.outline.slots.iter().zip(&all.results) {
             if let Some(replacement) = known.original.replacement.clone()
                 && all.outline.age(slot, 0) != Age::Unanswered
+                && !slot.head.is_fixed
             {
                 let place = Place::Result { message: slot.message, slot: slot.slot };
                 self.push_repeat(result_decision(&all.outline, slot, known), place, known, replacement);
@@ -179,6 +180,7 @@ impl<'a> Planner<'a> {
             if let Some(replacement) = known.original.replacement.clone()
                 && answered[at]
                 && !call.is.is_signed
+                && !call.is.is_fixed
             {
                 let place = Place::Arguments { message: call.message, call: call.call };
                 self.push_repeat(call_decision(call, known), place, known, replacement);
@@ -245,6 +247,7 @@ impl<'a> Planner<'a> {
         let reason = self
             .reason_of_age(outline, slot)
             .or((!policy.clears).then_some(Reason::Excluded))
+            .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.ledger.settled(key))
             .or_else(|| self.reason_to_keep(slot, policy, known, key))
             .or(self.ledger.is_unverified(known.original.print).then_some(Reason::Unverified));
@@ -294,6 +297,7 @@ impl<'a> Planner<'a> {
         let reason = match () {
             () if text.len() <= self.session.settings().clear_tool_inputs_above => Some(Reason::WithinLimit),
             () if call.is.is_signed => Some(Reason::Signed),
+            () if call.is.is_fixed => Some(Reason::Ambiguous),
             () if hint_in_arguments(&text).is_some_and(|hint| self.liner.is_ours(&hint)) => Some(Reason::AlreadyHint),
             () => None,
         };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use super::given::owned;
+use super::given::transcribed;
 use super::known::part_bytes;
 use super::outages::{NoAnswer, NotDone, Outages};
 use super::{Ledger, Place, Plan, Request};
@@ -201,7 +201,7 @@ fn transcribe(conversation: &dyn Conversation, message: usize, into: &mut Vec<Me
                 | Message::User { content }
                 | Message::Assistant { content, .. }
                 | Message::Tool { content, .. },
-            ) => content.push(owned(part)),
+            ) => content.push(transcribed(part)),
             None => {}
         },
     });

@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, is_cache_mark, text_of};
-use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use super::blocks::{Blocks, is_cache_mark};
+use super::json::{Edit, New, Step, View};
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
 /// The format of the messages of Anthropic's Messages API, as [`serde_json::Value`].
@@ -31,7 +32,7 @@ impl Anthropic {
     #[must_use]
     pub fn tool_result(call: &ToolCall, content: impl Into<Vec<Part>>, is_error: bool) -> Value {
         let mut block =
-            json!({"type": "tool_result", "tool_use_id": call.id, "content": BLOCKS.content(content.into())});
+            json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content.into())});
         if is_error {
             block["is_error"] = Value::Bool(true);
         }
@@ -51,23 +52,21 @@ impl Anthropic {
     }
 }
 
-impl Format for Anthropic {
-    type Message = Value;
-
-    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
-        let role = match text_of(message, "role") {
-            "assistant" => Role::Assistant,
-            "user" => Role::User,
+impl WireJson for Anthropic {
+    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+        let [role, content] = message.pick(["role", "content"]);
+        let role = match role.and_then(V::as_str) {
+            Some("assistant") => Role::Assistant,
+            Some("user") => Role::User,
             _ => Role::System,
         };
-        let content = message.get("content");
-        let Some(Value::Array(blocks)) = content else {
+        let Some(blocks) = content.filter(|content| content.is_array()) else {
             see(Piece::Role(role));
-            return BLOCKS.visit(content, see);
+            return Self::show(content, see);
         };
         let mut open = None;
-        for block in blocks {
-            let kind = text_of(block, "type");
+        for block in blocks.items() {
+            let kind = block.text("type");
             let whose = if kind == "tool_result" { Role::Tool } else { role };
             if open != Some(whose) {
                 see(Piece::Role(whose));
@@ -75,17 +74,19 @@ impl Format for Anthropic {
             }
             match kind {
                 "tool_result" => {
-                    let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or_default();
-                    see(Piece::Result(ResultHead { id: text_of(block, "tool_use_id"), name: None, is_error }));
-                    BLOCKS.visit_slot(block.get("content"), see);
+                    let is_error = block.get("is_error").and_then(V::as_bool).unwrap_or_default();
+                    let id = block.text("tool_use_id");
+                    see(Piece::Result(ResultHead { id, name: None, is_error, is_fixed: false }));
+                    Self::show_slot(block.get("content"), see);
                 }
                 "tool_use" => see(Piece::Call(Call {
-                    id: text_of(block, "id"),
-                    name: text_of(block, "name"),
-                    arguments: block.get("input").map_or(Arguments::Text(""), Arguments::Json),
+                    id: block.text("id"),
+                    name: block.text("name"),
+                    arguments: block.get("input").map_or(Arguments::Text(""), |input| Arguments::Json(input.json())),
                     is_signed: false, // what is signed is the thinking
+                    is_fixed: false,
                 })),
-                _ => see(Piece::Content(BLOCKS.part(block))),
+                _ => see(Piece::Content(Self::part(block))),
             }
         }
         if open.is_none() {
@@ -93,49 +94,54 @@ impl Format for Anthropic {
         }
     }
 
-    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-        if let Some(Value::Object(block)) = nth_block(message, "tool_result", slot) {
-            BLOCKS.replace(block, "content", parts);
-        }
+    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+        let (block, path) = nth_block(message, "tool_result", slot)?;
+        Some(Self::replace(block, path, "content", parts))
     }
 
-    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-        if let (Some(Value::Object(block)), Ok(input)) =
-            (nth_block(message, "tool_use", call), serde_json::from_str::<Value>(&arguments))
-        {
-            block.insert("input".into(), input);
-        }
+    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+        let (_, path) = nth_block(message, "tool_use", call)?;
+        Some(vec![Edit::set(path, "input", New::Text(arguments))])
     }
 }
 
-fn nth_block<'m>(message: &'m mut Value, kind: &str, nth: usize) -> Option<&'m mut Value> {
-    let blocks = message.get_mut("content")?.as_array_mut()?;
-    blocks.iter_mut().filter(|block| text_of(block, "type") == kind).nth(nth)
+fn nth_block<'m, V: View<'m>>(message: V, kind: &str, nth: usize) -> Option<(V, Vec<Step>)> {
+    let blocks = message.get("content")?.items().enumerate();
+    let (at, block) = blocks.filter(|(_, block)| block.text("type") == kind).nth(nth)?;
+    Some((block, vec![Step::Field("content"), Step::Item(at)]))
 }
 
-const BLOCKS: Blocks = Blocks { is_text: |kind| kind == "text", read: read_block, write: write_block };
+impl Blocks for Anthropic {
+    fn is_text(kind: &str) -> bool {
+        kind == "text"
+    }
 
-fn read_block(block: &Value) -> PartRef<'_> {
-    match text_of(block, "type") {
-        "thinking" => block.get("thinking").and_then(Value::as_str).map_or(PartRef::Opaque(block), PartRef::Text),
-        "image" => read_source(block),
-        // A document with a title or citations is more than its bytes.
-        "document" => {
-            let is_bare = |name: &String| matches!(name.as_str(), "type" | "source") || is_cache_mark(name);
-            let is_bare = block.as_object().is_some_and(|fields| fields.keys().all(is_bare));
-            if is_bare { read_source(block) } else { PartRef::Opaque(block) }
+    fn read<'m, V: View<'m>>(block: V) -> PartRef<'m> {
+        let opaque = || PartRef::Opaque(block.json());
+        match block.text("type") {
+            "thinking" => block.get("thinking").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
+            "image" => read_source(block),
+            // A document with a title or citations is more than its bytes.
+            "document" => {
+                let is_bare = |name: &str| matches!(name, "type" | "source") || is_cache_mark(name);
+                if block.fields().all(|(name, _)| is_bare(name)) { read_source(block) } else { opaque() }
+            }
+            _ => opaque(),
         }
-        _ => PartRef::Opaque(block),
+    }
+
+    fn write(part: Part) -> Value {
+        write_block(part)
     }
 }
 
-fn read_source(block: &Value) -> PartRef<'_> {
-    let Some(source) = block.get("source") else { return PartRef::Opaque(block) };
-    let [mime, data, url] = ["media_type", "data", "url"].map(|field| source.get(field).and_then(Value::as_str));
-    match (text_of(source, "type"), mime, data, url) {
-        ("base64", Some(mime), Some(data), _) => PartRef::Media { mime, data: Data::Base64(data) },
-        ("url", _, _, Some(url)) => PartRef::Link { mime: None, url },
-        _ => PartRef::Opaque(block),
+fn read_source<'m, V: View<'m>>(block: V) -> PartRef<'m> {
+    let Some(source) = block.get("source") else { return PartRef::Opaque(block.json()) };
+    let fields = source.pick(["type", "media_type", "data", "url"]);
+    match fields.map(|field| field.and_then(V::as_str)) {
+        [Some("base64"), Some(mime), Some(data), _] => PartRef::Media { mime, data: Data::Base64(data) },
+        [Some("url"), _, _, Some(url)] => PartRef::Link { mime: None, url },
+        _ => PartRef::Opaque(block.json()),
     }
 }
 
@@ -164,6 +170,7 @@ fn write_block(part: Part) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Format;
 
     fn seen(message: &Value) -> String {
         let mut out = String::new();
@@ -185,14 +192,14 @@ mod tests {
             {"type": "text", "text": "Go on."},
         ]})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
         Content(Text("one"))
-        Result(ResultHead { id: "b", name: None, is_error: true })
+        Result(ResultHead { id: "b", name: None, is_error: true, is_fixed: false })
         Content(Text("two"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Link { mime: None, url: "https://example.org/x.png" })
         Content(Opaque(Object {"type": String("document"), "title": String("x"), "source": Object {"type": String("text"), "media_type": String("text/plain"), "data": String("t")}}))
-        Result(ResultHead { id: "c", name: None, is_error: false })
+        Result(ResultHead { id: "c", name: None, is_error: false, is_fixed: false })
         Role(User)
         Content(Text("Go on."))
         "#);
@@ -209,7 +216,7 @@ mod tests {
         Role(Assistant)
         Content(Text("hm"))
         Content(Text("Looking."))
-        Call(Call { id: "a", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: false })
+        Call(Call { id: "a", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: false, is_fixed: false })
         Content(Opaque(Object {"type": String("server_tool_use"), "id": String("s"), "name": String("web_search"), "input": Object {}}))
         "#);
     }

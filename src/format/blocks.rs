@@ -2,116 +2,118 @@
 //!
 //! What a part may be differs; that unknown fields and cache marks stay where results are replaced does not.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::json::{Edit, JsonRef, Kind, New, Step, View};
 use super::{PartRef, Piece};
 use crate::content::Part;
 
 /// How one wire format writes the parts of its content.
-pub(super) struct Blocks {
+pub(super) trait Blocks {
     /// The type of a part that is text, in its field `text`.
-    pub(super) is_text: fn(&str) -> bool,
+    fn is_text(kind: &str) -> bool;
     /// What a part is that is no text.
-    pub(super) read: for<'m> fn(&'m Value) -> PartRef<'m>,
+    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m>;
     /// A part as the format has it; what it has no part for is written as text.
-    pub(super) write: fn(Part) -> Value,
-}
+    fn write(part: Part) -> Value;
 
-impl Blocks {
     /// Shows the content of a message.
-    pub(super) fn visit<'m>(&self, content: Option<&'m Value>, see: &mut dyn FnMut(Piece<'m>)) {
-        match content {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
-            Some(Value::Array(parts)) => parts.iter().for_each(|part| see(Piece::Content(self.part(part)))),
-            Some(other) => see(Piece::Content(PartRef::Json(other))),
+    fn show<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
+        let Some(content) = content else { return };
+        match (content.kind(), content.as_str()) {
+            (Kind::Null, _) => {}
+            (_, Some(text)) => see(Piece::Content(PartRef::Text(text))),
+            (Kind::Array, _) => content.items().for_each(|part| see(Piece::Content(Self::part(part)))),
+            _ => see(Piece::Content(PartRef::Json(content.json()))),
         }
     }
 
     /// Shows the content of a result slot, which may be replaced.
-    pub(super) fn visit_slot<'m>(&self, content: Option<&'m Value>, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(Value::Array(parts)) = content else { return self.visit(content, see) };
-        let are_kept = self.are_fields_kept(parts);
-        for part in parts {
-            let is_known = are_kept || !self.has_unknown_fields(part);
-            see(Piece::Content(if is_known { self.part(part) } else { PartRef::Opaque(part) }));
+    fn show_slot<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
+        let Some(list) = content.filter(|content| content.is_array()) else { return Self::show(content, see) };
+        let are_kept = Self::are_fields_kept(list);
+        for part in list.items() {
+            let is_known = are_kept || !Self::has_unknown_fields(part);
+            see(Piece::Content(if is_known { Self::part(part) } else { PartRef::Opaque(part.json()) }));
         }
     }
 
-    /// Puts `parts` in the place of a slot's content. One text becomes a string, which every provider accepts; anything else,
-    /// and what stands where an array stood, becomes an array.
-    pub(super) fn replace(&self, holder: &mut Map<String, Value>, field: &str, parts: Vec<Part>) {
-        let content = match holder.get_mut(field).map(Value::take) {
-            Some(Value::Array(old)) => self.keep_marks(old, parts),
-            _ => self.content(parts),
+    /// Puts `parts` in the place of a slot's content, which is in `field` of `holder`. One text becomes a string, which every
+    /// provider accepts; anything else, and what stands where an array stood, becomes an array.
+    fn replace<'m, V: View<'m>>(holder: V, path: Vec<Step>, field: &'static str, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        let content = match holder.get(field).filter(|content| content.is_array()) {
+            Some(old) => Self::keep_marks(old, parts),
+            None => New::Value(Self::content(parts)),
         };
-        holder.insert(field.into(), content);
+        vec![Edit::set(path, field, content)]
     }
 
     /// New content.
-    pub(super) fn content(&self, parts: Vec<Part>) -> Value {
+    fn content(parts: Vec<Part>) -> Value {
         match <[Part; 1]>::try_from(parts) {
             Ok([Part::Text(text)]) => Value::String(text),
-            Ok([part]) => Value::Array(vec![(self.write)(part)]),
+            Ok([part]) => Value::Array(vec![Self::write(part)]),
             Err(parts) if parts.is_empty() => Value::String(String::new()),
-            Err(parts) => parts.into_iter().map(self.write).collect(),
+            Err(parts) => parts.into_iter().map(Self::write).collect(),
         }
     }
 
-    pub(super) fn part<'m>(&self, part: &'m Value) -> PartRef<'m> {
-        match part {
-            Value::String(text) => PartRef::Text(text),
-            _ if (self.is_text)(text_of(part, "type")) => match part.get("text").and_then(Value::as_str) {
-                Some(text) => PartRef::Text(text),
-                None => PartRef::Opaque(part),
-            },
-            _ => (self.read)(part),
+    fn part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
+        if let Some(text) = part.as_str() {
+            return PartRef::Text(text);
+        }
+        if !Self::is_text(part.text("type")) {
+            return Self::read(part);
+        }
+        match part.get("text").and_then(V::as_str) {
+            Some(text) => PartRef::Text(text),
+            None => PartRef::Opaque(part.json()),
         }
     }
 
     /// One text's unknown fields stay in the message when the text is replaced; of several texts they could not.
-    fn are_fields_kept(&self, parts: &[Value]) -> bool {
-        parts.iter().filter(|part| self.has_unknown_fields(part)).count() <= 1
+    fn are_fields_kept<'m, V: View<'m>>(parts: V) -> bool {
+        parts.items().filter(|part| Self::has_unknown_fields(*part)).count() <= 1
     }
 
     /// Whether a text part has fields that are neither its text nor a cache mark.
-    fn has_unknown_fields(&self, part: &Value) -> bool {
-        let is_known = |name: &String| matches!(name.as_str(), "type" | "text") || is_cache_mark(name);
-        (self.is_text)(text_of(part, "type")) && part.as_object().is_some_and(|fields| !fields.keys().all(is_known))
+    fn has_unknown_fields<'m, V: View<'m>>(part: V) -> bool {
+        let is_known = |name: &str| matches!(name, "type" | "text") || is_cache_mark(name);
+        Self::is_text(part.text("type")) && !part.fields().all(|(name, _)| is_known(name))
     }
 
     /// The new parts as an array, since the old content was one. Cache marks, and what an old text part carried beside its
     /// text, move to the last new part.
-    fn keep_marks(&self, old: Vec<Value>, parts: Vec<Part>) -> Value {
-        let mut marks = Map::new();
-        let are_kept = self.are_fields_kept(&old);
-        for part in old {
-            let kind = text_of(&part, "type");
-            let (is_part, is_kept) = (!kind.is_empty(), are_kept && (self.is_text)(kind));
-            if let Value::Object(fields) = part {
-                let is_mark =
-                    |name: &str| is_part && is_cache_mark(name) || is_kept && name != "type" && name != "text";
-                marks.extend(fields.into_iter().filter(|(name, _)| is_mark(name)));
+    fn keep_marks<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
+        let mut marks: Vec<(&str, JsonRef<'_>)> = Vec::new();
+        let are_kept = Self::are_fields_kept(old);
+        for part in old.items() {
+            let kind = part.text("type");
+            let (is_part, is_kept) = (!kind.is_empty(), are_kept && Self::is_text(kind));
+            for (name, value) in part.fields() {
+                if is_part && is_cache_mark(name) || is_kept && name != "type" && name != "text" {
+                    match marks.iter_mut().find(|(other, _)| *other == name) {
+                        Some(mark) => mark.1 = value.json(),
+                        None => marks.push((name, value.json())),
+                    }
+                }
             }
         }
-        let mut new: Vec<Value> = parts.into_iter().map(self.write).collect();
-        // A part that came through whole has its mark still, and providers take few of them.
-        marks.retain(|name, _| !is_cache_mark(name) || new.iter().all(|part| part.get(name).is_none()));
-        if let Some(Value::Object(last)) = new.last_mut() {
-            last.extend(marks);
-        }
-        Value::Array(new)
+        let new: Vec<Value> = parts.into_iter().map(Self::write).collect();
+        // A part that came through whole has its mark still, and providers take few of them. What the last part says itself is not
+        // overwritten.
+        let has = |part: &Value, name: &str| part.get(name).is_some();
+        marks.retain(|(name, _)| {
+            let is_there = if is_cache_mark(name) { new.iter().any(|part| has(part, name)) } else { false };
+            !is_there && !new.last().is_some_and(|last| has(last, name))
+        });
+        New::Parts(new, marks)
     }
 }
 
 /// Where a provider's prompt cache ends: Anthropic's mark, which others take too, and OpenAI's.
 pub(super) fn is_cache_mark(field: &str) -> bool {
     matches!(field, "cache_control" | "prompt_cache_breakpoint")
-}
-
-/// A field that is text; empty if it is missing or none.
-pub(super) fn text_of<'m>(value: &'m Value, field: &str) -> &'m str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `data:image/png;base64,AAAA` as its media type and its base64.

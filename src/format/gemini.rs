@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::blocks::text_of;
-use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use super::json::{Edit, Kind, New, Step, View};
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
 /// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake case.
@@ -36,7 +36,11 @@ impl Gemini {
             fields.insert("id".into(), call.id.clone().into());
         }
         fields.insert("name".into(), call.name.clone().into());
-        write_response(&mut fields, if is_error { "error" } else { "output" }, content.into());
+        let (response, media) = write_response(if is_error { "error" } else { "output" }, content.into());
+        fields.insert("response".into(), response);
+        if !media.is_empty() {
+            fields.insert("parts".into(), media.into());
+        }
         json!({"functionResponse": fields})
     }
 
@@ -53,20 +57,19 @@ impl Gemini {
     }
 }
 
-impl Format for Gemini {
-    type Message = Value;
-
-    fn visit<'m>(&self, content: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
-        let role = match text_of(content, "role") {
-            "model" => Role::Assistant,
-            "system" => Role::System,
+impl WireJson for Gemini {
+    fn see<'m, V: View<'m>>(self, content: V, see: &mut dyn FnMut(Piece<'m>)) {
+        let [role, parts] = content.pick(["role", "parts"]);
+        let role = match role.and_then(V::as_str) {
+            Some("model") => Role::Assistant,
+            Some("system") => Role::System,
             _ => Role::User,
         };
-        let parts = content.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let parts = || parts.into_iter().flat_map(V::items);
         // Of parallel calls only the first bears a signature, which is over the turn.
-        let is_signed = parts.iter().any(|part| field(part, SIGNATURE).is_some());
+        let is_signed = parts().any(|part| field(part, SIGNATURE).is_some());
         let mut open = None;
-        for part in parts {
+        for part in parts() {
             let response = field(part, RESPONSE);
             let whose = if response.is_some() { Role::Tool } else { role };
             if open != Some(whose) {
@@ -74,15 +77,16 @@ impl Format for Gemini {
                 open = Some(whose);
             }
             if let Some(response) = response {
-                let given = Given::of(response.get("response"));
-                let name = response.get("name").and_then(Value::as_str);
-                see(Piece::Result(ResultHead { id: text_of(response, "id"), name, is_error: given.is_error }));
-                given.visit(see);
-                let media = response.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                media.iter().for_each(|part| see(Piece::Content(read_part(part))));
+                let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
+                let given = Given::of(given);
+                let (id, name) = (id.and_then(V::as_str).unwrap_or_default(), name.and_then(V::as_str));
+                see(Piece::Result(ResultHead { id, name, is_error: given.is_error, is_fixed: false }));
+                given.show(see);
+                media.into_iter().flat_map(V::items).for_each(|part| see(Piece::Content(read_part(part))));
             } else if let Some(call) = field(part, CALL) {
-                let arguments = call.get("args").map_or(Arguments::Text(""), Arguments::Json);
-                see(Piece::Call(Call { id: text_of(call, "id"), name: text_of(call, "name"), arguments, is_signed }));
+                let arguments = call.get("args").map_or(Arguments::Text(""), |args| Arguments::Json(args.json()));
+                let (id, name) = (call.text("id"), call.text("name"));
+                see(Piece::Call(Call { id, name, arguments, is_signed, is_fixed: false }));
             } else {
                 see(Piece::Content(read_part(part)));
             }
@@ -92,19 +96,29 @@ impl Format for Gemini {
         }
     }
 
-    fn replace_result(&self, content: &mut Value, slot: usize, parts: Vec<Part>) {
-        if let Some(Value::Object(response)) = nth_part(content, RESPONSE, slot) {
-            let key = Given::of(response.get("response")).key;
-            write_response(response, key, parts);
-        }
+    fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+        let (response, path) = nth_part(content, RESPONSE, slot)?;
+        let given = Given::of(response.get("response"));
+        let (value, media) = write_response(given.key, parts);
+        let place = [&path[..], &[Step::Field("response")]].concat();
+        let value = match value {
+            // What stands around the value stays.
+            Value::Object(mut fields) if given.is_only => match fields.remove(given.key) {
+                Some(value) => Edit::set(place, given.key, New::Value(value)),
+                None => Edit::set(path.clone(), "response", New::Value(Value::Object(fields))),
+            },
+            value => Edit::set(path.clone(), "response", New::Value(value)),
+        };
+        let media = match media {
+            media if media.is_empty() => Edit::remove(path, "parts"),
+            media => Edit::set(path, "parts", New::Value(media.into())),
+        };
+        Some(vec![value, media])
     }
 
-    fn replace_arguments(&self, content: &mut Value, call: usize, arguments: String) {
-        if let (Some(Value::Object(call)), Ok(args)) =
-            (nth_part(content, CALL, call), serde_json::from_str::<Value>(&arguments))
-        {
-            call.insert("args".into(), args);
-        }
+    fn arguments<'m, V: View<'m>>(self, content: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+        let (_, path) = nth_part(content, CALL, call)?;
+        Some(vec![Edit::set(path, "args", New::Text(arguments))])
     }
 }
 
@@ -118,84 +132,90 @@ const FILE: Name = ["fileData", "file_data"];
 const MIME: Name = ["mimeType", "mime_type"];
 const URI: Name = ["fileUri", "file_uri"];
 
-fn field(value: &Value, names: Name) -> Option<&Value> {
-    names.into_iter().find_map(|name| value.get(name))
+fn field<'m, V: View<'m>>(value: V, names: Name) -> Option<V> {
+    let [camel, snake] = value.pick(names);
+    camel.or(snake)
 }
 
-/// The n-th response, or the n-th call. A part that is both is a response, as it is seen.
-fn nth_part(content: &mut Value, names: Name, nth: usize) -> Option<&mut Value> {
-    let parts = content.get_mut("parts")?.as_array_mut()?;
-    let is_one = |part: &Value| [RESPONSE, CALL].into_iter().find(|names| field(part, *names).is_some()) == Some(names);
-    let part = parts.iter_mut().filter(|part| is_one(part)).nth(nth)?;
-    let name = names.into_iter().find(|name| part.get(name).is_some())?;
-    part.get_mut(name)
+/// The n-th response, or the n-th call, and where it is. A part that is both is a response, as it is seen.
+fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, Vec<Step>)> {
+    let is_one = |part: V| [RESPONSE, CALL].into_iter().find(|names| field(part, *names).is_some()) == Some(names);
+    let (at, part) = content.get("parts")?.items().enumerate().filter(|(_, part)| is_one(*part)).nth(nth)?;
+    let name = names.into_iter().find(|name| part.has(name))?;
+    let is_one = part.get(name).filter(|part| part.is_object())?;
+    Some((is_one, vec![Step::Field("parts"), Step::Item(at), Step::Field(name)]))
 }
 
 /// What a tool gave, as a response holds it.
-struct Given<'m> {
+struct Given<V> {
     /// Where a replacement goes.
     key: &'static str,
     is_error: bool,
-    value: Option<&'m Value>,
+    /// Whether what is shown stands alone under the key.
+    is_only: bool,
+    value: Option<V>,
 }
 
-impl<'m> Given<'m> {
-    fn of(response: Option<&'m Value>) -> Self {
-        let fields = response.and_then(Value::as_object);
-        let has = |key: &str| fields.is_some_and(|fields| fields.contains_key(key));
-        let is_error = fields.and_then(|fields| fields.get("error")).is_some_and(|e| !e.is_null()) && !has("output");
-        let is_only = fields.is_some_and(|fields| fields.len() == 1);
-        let keys = if is_error { &["error"][..] } else { &["output", "result", "content"] };
-        let key = keys.iter().copied().find(|key| is_only && has(key));
-        let value = key.and_then(|key| response?.get(key)).or(response);
+impl<'m, V: View<'m>> Given<V> {
+    fn of(response: Option<V>) -> Self {
+        let found = response.map_or([None; 4], |response| response.pick(["output", "result", "content", "error"]));
+        let [output, result, content, error] = found;
+        let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
+        let is_alone = response.is_some_and(|response| response.fields().count() == 1);
+        let keys = if is_error {
+            [Some("error").zip(error), None, None]
+        } else {
+            [Some("output").zip(output), Some("result").zip(result), Some("content").zip(content)]
+        };
+        let only = keys.into_iter().flatten().next().filter(|_| is_alone);
+        let value = only.map(|(_, value)| value).or(response);
         // What stands beside media that are all of it.
-        let is_nothing = |value: &&Value| value.as_object().is_some_and(Map::is_empty) && (!is_only || is_error);
-        let value = value.filter(|value| !is_nothing(value));
-        Self { key: key.unwrap_or(if is_error { "error" } else { "output" }), is_error, value }
+        let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
+        let value = value.filter(|value| !(is_empty(value) && (!is_alone || is_error)));
+        let key = only.map_or(if is_error { "error" } else { "output" }, |(key, _)| key);
+        Self { key, is_error, is_only: only.is_some(), value }
     }
 
-    fn visit(&self, see: &mut dyn FnMut(Piece<'m>)) {
-        match self.value {
-            None => {}
-            Some(Value::String(text)) => see(Piece::Content(PartRef::Text(text))),
-            Some(value) => match texts_of(value) {
-                Some(texts) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
-                None => see(Piece::Content(PartRef::Json(value))),
-            },
+    fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
+        let Some(value) = self.value else { return };
+        match (value.as_str(), texts_of(value)) {
+            (Some(text), _) => see(Piece::Content(PartRef::Text(text))),
+            (None, Some(texts)) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
+            (None, None) => see(Piece::Content(PartRef::Json(value.json()))),
         }
     }
 }
 
 /// The texts of a list of nothing but texts.
-fn texts_of(value: &Value) -> Option<impl Iterator<Item = &str>> {
-    let parts = value.as_array().filter(|parts| !parts.is_empty())?;
-    let is_text = |part: &Value| {
-        let fields = part.as_object().filter(|fields| fields.len() == 2);
-        fields.is_some_and(|fields| fields.get("text").is_some_and(Value::is_string)) && text_of(part, "type") == "text"
+fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> {
+    let text_of = |part: V| {
+        let [kind, text] = part.pick(["type", "text"]).map(|field| field.and_then(V::as_str));
+        text.filter(|_| kind == Some("text") && part.fields().count() == 2)
     };
-    parts.iter().all(is_text).then(|| parts.iter().map(|part| text_of(part, "text")))
+    let is_texts = value.items().next().is_some() && value.items().all(|part| text_of(part).is_some());
+    is_texts.then(|| value.items().filter_map(text_of))
 }
 
-fn read_part(part: &Value) -> PartRef<'_> {
-    if let Some(text) = part.get("text").and_then(Value::as_str) {
+fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
+    if let Some(text) = part.get("text").and_then(V::as_str) {
         return PartRef::Text(text);
     }
     if let Some(inline) = field(part, INLINE) {
-        let (mime, data) = (field(inline, MIME).and_then(Value::as_str), inline.get("data").and_then(Value::as_str));
+        let (mime, data) = (field(inline, MIME).and_then(V::as_str), inline.get("data").and_then(V::as_str));
         if let (Some(mime), Some(data)) = (mime, data) {
             return PartRef::Media { mime, data: Data::Base64(data) };
         }
     }
     if let Some(file) = field(part, FILE)
-        && let Some(url) = field(file, URI).and_then(Value::as_str)
+        && let Some(url) = field(file, URI).and_then(V::as_str)
     {
-        return PartRef::Link { mime: field(file, MIME).and_then(Value::as_str), url };
+        return PartRef::Link { mime: field(file, MIME).and_then(V::as_str), url };
     }
-    PartRef::Opaque(part)
+    PartRef::Opaque(part.json())
 }
 
-/// Puts `parts` in the place of what a response held: the texts under `key`, media into its `parts`.
-fn write_response(fields: &mut Map<String, Value>, key: &str, parts: Vec<Part>) {
+/// What a response holds in place of what it held: its object, with the texts under `key`, and its media.
+fn write_response(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -215,12 +235,7 @@ fn write_response(fields: &mut Map<String, Value>, key: &str, parts: Vec<Part>) 
         Err(given) if given.is_empty() => json!({}),
         Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),
     };
-    fields.insert("response".into(), response);
-    // Not `remove`, which would change the order of the other fields where order is kept.
-    fields.retain(|name, _| name != "parts");
-    if !media.is_empty() {
-        fields.insert("parts".into(), media.into());
-    }
+    (response, media)
 }
 
 fn text_item(value: Value) -> Value {
@@ -234,6 +249,7 @@ fn text_item(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Format;
 
     fn seen(content: &Value) -> String {
         let mut out = String::new();
@@ -276,14 +292,14 @@ mod tests {
         --
         Role(Assistant)
         Content(Text("hm"))
-        Call(Call { id: "", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: true })
-        Call(Call { id: "b", name: "cat", arguments: Json(Object {}), is_signed: true })
+        Call(Call { id: "", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: true, is_fixed: false })
+        Call(Call { id: "b", name: "cat", arguments: Json(Object {}), is_signed: true, is_fixed: false })
         Content(Opaque(Object {"executableCode": Object {"language": String("PYTHON"), "code": String("1")}}))
         --
         Role(Tool)
-        Result(ResultHead { id: "", name: Some("grep"), is_error: false })
+        Result(ResultHead { id: "", name: Some("grep"), is_error: false, is_fixed: false })
         Content(Text("3 hits"))
-        Result(ResultHead { id: "b", name: Some("cat"), is_error: true })
+        Result(ResultHead { id: "b", name: Some("cat"), is_error: true, is_fixed: false })
         Content(Json(Object {"code": Number(404)}))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Role(User)
@@ -304,7 +320,7 @@ mod tests {
             (json!("x"), r#"Text("x")"#),
         ] {
             let seen = seen(&response(given)).replace("Content(", "").replace("))\n", ")\n");
-            let (_, shown) = seen.split_once("false })\n").unwrap();
+            let (_, shown) = seen.split_once("is_fixed: false })\n").unwrap();
             assert!(shown.starts_with(expected), "{shown}");
         }
     }

@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, read_url, text_of};
-use super::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use super::blocks::{Blocks, read_url};
+use super::json::{Edit, New, Step, View};
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
 /// The format of OpenAI chat-completions messages, and of every provider that speaks it, as [`serde_json::Value`].
@@ -22,7 +23,7 @@ impl OpenAiChat {
     /// One text becomes a string, which every provider accepts; anything else becomes an array of parts.
     #[must_use]
     pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
-        json!({"role": "tool", "tool_call_id": call.id, "content": BLOCKS.content(content.into())})
+        json!({"role": "tool", "tool_call_id": call.id, "content": Self::content(content.into())})
     }
 
     /// The calls of an assistant message.
@@ -32,161 +33,145 @@ impl OpenAiChat {
     }
 }
 
-impl Format for OpenAiChat {
-    type Message = Value;
-
-    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+impl WireJson for OpenAiChat {
+    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
         let fields = Fields::of(message);
         match fields.role {
             "assistant" => {
                 see(Piece::Role(Role::Assistant));
-                for call in fields.calls() {
-                    see(Piece::Call(read_call(call)));
-                }
-                for text in [fields.reasoning_content, fields.reasoning, fields.refusal].into_iter().flatten() {
+                fields.calls().for_each(|call| see(Piece::Call(read_call(call))));
+                for text in fields.thoughts.into_iter().flatten() {
                     see(Piece::Content(PartRef::Text(text)));
                 }
             }
             "tool" | "function" => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead { id: fields.tool_call_id, name: fields.name, is_error: false }));
+                let (id, name) = (fields.tool_call_id, fields.name);
+                see(Piece::Result(ResultHead { id, name, is_error: false, is_fixed: false }));
             }
             "user" => see(Piece::Role(Role::User)),
             _ => see(Piece::Role(Role::System)),
         }
         match fields.role {
-            "tool" | "function" => BLOCKS.visit_slot(fields.content, see),
-            _ => BLOCKS.visit(fields.content, see),
+            "tool" | "function" => Self::show_slot(fields.content, see),
+            _ => Self::show(fields.content, see),
         }
     }
 
-    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-        if slot != 0 || !matches!(text_of(message, "role"), "tool" | "function") {
-            return;
-        }
-        if let Value::Object(fields) = message {
-            BLOCKS.replace(fields, "content", parts);
-        }
+    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+        let is_there = slot == 0 && matches!(message.text("role"), "tool" | "function");
+        is_there.then(|| Self::replace(message, Vec::new(), "content", parts))
     }
 
-    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-        if text_of(message, "role") != "assistant" {
-            return;
+    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+        if message.text("role") != "assistant" {
+            return None;
         }
-        let raw = match message.get_mut("tool_calls").and_then(Value::as_array_mut) {
-            Some(calls) if !calls.is_empty() => calls.get_mut(call),
-            _ if call == 0 => message.get_mut("function_call"),
-            _ => None,
+        let calls = message.get("tool_calls").filter(|calls| calls.items().next().is_some());
+        let (raw, mut path) = match calls {
+            Some(calls) => (calls.items().nth(call)?, vec![Step::Field("tool_calls"), Step::Item(call)]),
+            None if call == 0 => (message.get("function_call")?, vec![Step::Field("function_call")]),
+            None => return None,
         };
-        let Some(Value::Object(raw)) = raw else { return };
         // As they were read: a function's arguments are JSON as text, a custom tool's input is free text.
-        let is_function = raw.contains_key("function") || !raw.contains_key("custom");
-        let holder = match (raw.contains_key("function"), raw.contains_key("custom")) {
-            (true, _) => raw.get_mut("function").and_then(Value::as_object_mut),
-            (false, true) => raw.get_mut("custom").and_then(Value::as_object_mut),
-            (false, false) => Some(raw),
-        };
-        if let Some(holder) = holder {
-            let field = if is_function && !holder.contains_key("input") { "arguments" } else { "input" };
-            holder.insert(field.into(), Value::String(arguments));
-        }
+        let [function, custom] = raw.pick(["function", "custom"]);
+        let is_function = function.is_some() || custom.is_none();
+        path.extend(match (function, custom) {
+            (Some(_), _) => Some(Step::Field("function")),
+            (None, Some(_)) => Some(Step::Field("custom")),
+            (None, None) => None,
+        });
+        let holder = function.or(custom).unwrap_or(raw);
+        let field = if is_function && !holder.has("input") { "arguments" } else { "input" };
+        holder.is_object().then(|| vec![Edit::set(path, field, New::Value(Value::String(arguments)))])
     }
 }
 
-const BLOCKS: Blocks = Blocks { is_text: |kind| kind == "text", read: read_part, write: write_part };
-
-/// The fields of a message that matter, found in one go: a pass looks at every message, and looking each field up by itself
-/// would take most of its time.
-#[derive(Default)]
-struct Fields<'m> {
+/// The fields of a message that matter.
+struct Fields<'m, V> {
     role: &'m str,
-    content: Option<&'m Value>,
-    tool_calls: Option<&'m Value>,
-    function_call: Option<&'m Value>,
-    reasoning_content: Option<&'m str>,
-    reasoning: Option<&'m str>,
-    refusal: Option<&'m str>,
+    content: Option<V>,
+    tool_calls: Option<V>,
+    function_call: Option<V>,
+    /// Reasoning, under its two names, and a refusal.
+    thoughts: [Option<&'m str>; 3],
     tool_call_id: &'m str,
     name: Option<&'m str>,
 }
 
-impl<'m> Fields<'m> {
-    fn of(message: &'m Value) -> Self {
-        let mut found = Self::default();
-        for (name, value) in message.as_object().into_iter().flatten() {
-            match name.as_str() {
-                "role" => found.role = value.as_str().unwrap_or_default(),
-                "content" => found.content = Some(value),
-                "tool_calls" => found.tool_calls = Some(value),
-                "function_call" => found.function_call = Some(value),
-                "reasoning_content" => found.reasoning_content = value.as_str(),
-                "reasoning" => found.reasoning = value.as_str(),
-                "refusal" => found.refusal = value.as_str(),
-                "tool_call_id" => found.tool_call_id = value.as_str().unwrap_or_default(),
-                "name" => found.name = value.as_str(),
-                _ => {}
+impl<'m, V: View<'m>> Fields<'m, V> {
+    fn of(message: V) -> Self {
+        let [role, content, tool_calls, function_call, reasoning_content, reasoning, refusal, tool_call_id, name] =
+            message.pick([
+                "role",
+                "content",
+                "tool_calls",
+                "function_call",
+                "reasoning_content",
+                "reasoning",
+                "refusal",
+                "tool_call_id",
+                "name",
+            ]);
+        let text = |field: Option<V>| field.and_then(V::as_str);
+        Self {
+            role: text(role).unwrap_or_default(),
+            content,
+            tool_calls,
+            function_call,
+            thoughts: [reasoning_content, reasoning, refusal].map(text),
+            tool_call_id: text(tool_call_id).unwrap_or_default(),
+            name: text(name),
+        }
+    }
+
+    fn calls(&self) -> impl Iterator<Item = V> {
+        let calls = self.tool_calls.filter(|calls| calls.items().next().is_some());
+        let legacy = if calls.is_none() { self.function_call.filter(|call| call.is_object()) } else { None };
+        calls.into_iter().flat_map(V::items).chain(legacy)
+    }
+}
+
+fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
+    // Gemini's compatible endpoint signs calls in `extra_content`.
+    let [id, function, custom, extra_content] = raw.pick(["id", "function", "custom", "extra_content"]);
+    let [name, arguments, input] = function.or(custom).unwrap_or(raw).pick(["name", "arguments", "input"]);
+    let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
+    let arguments = Arguments::of(arguments.or(input));
+    Call { id: text(id), name: text(name), arguments, is_signed: extra_content.is_some(), is_fixed: false }
+}
+
+impl Blocks for OpenAiChat {
+    fn is_text(kind: &str) -> bool {
+        kind == "text"
+    }
+
+    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
+        let opaque = || PartRef::Opaque(part.json());
+        let url = match part.text("type") {
+            "refusal" => return part.get("refusal").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
+            "image_url" => {
+                part.get("image_url").and_then(|image| if image.is_object() { image.get("url") } else { Some(image) })
             }
-        }
-        found
-    }
-
-    fn calls(&self) -> impl Iterator<Item = &'m Value> {
-        let calls = self.tool_calls.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let legacy = if calls.is_empty() { self.function_call.filter(|call| call.is_object()) } else { None };
-        calls.iter().chain(legacy)
-    }
-}
-
-fn read_call(raw: &Value) -> Call<'_> {
-    let (mut id, mut is_signed, mut function, mut custom) = ("", false, None, None);
-    for (name, value) in raw.as_object().into_iter().flatten() {
-        match name.as_str() {
-            "id" => id = value.as_str().unwrap_or_default(),
-            "function" => function = Some(value),
-            "custom" => custom = Some(value),
-            // Gemini's compatible endpoint signs calls in it.
-            "extra_content" => is_signed = true,
-            _ => {}
-        }
-    }
-    let (mut tool, mut arguments, mut input) = ("", None, None);
-    for (name, value) in function.or(custom).unwrap_or(raw).as_object().into_iter().flatten() {
-        match name.as_str() {
-            "name" => tool = value.as_str().unwrap_or_default(),
-            "arguments" => arguments = Some(value),
-            "input" => input = Some(value),
-            _ => {}
-        }
-    }
-    let arguments = match arguments.or(input) {
-        Some(Value::String(text)) => Arguments::Text(text),
-        Some(value) => Arguments::Json(value),
-        None => Arguments::Text(""),
-    };
-    Call { id, name: tool, arguments, is_signed }
-}
-
-fn read_part(part: &Value) -> PartRef<'_> {
-    let url = match text_of(part, "type") {
-        "refusal" => return part.get("refusal").and_then(Value::as_str).map_or(PartRef::Opaque(part), PartRef::Text),
-        "image_url" => part.get("image_url").and_then(|image| image.get("url").unwrap_or(image).as_str()),
-        // A file with a name is more than its bytes.
-        "file" => match part.get("file").and_then(Value::as_object) {
-            Some(file) if file.len() == 1 => file.get("file_data").and_then(Value::as_str),
+            // A file with a name is more than its bytes.
+            "file" => part.get("file").filter(|file| file.fields().count() == 1).and_then(|file| file.get("file_data")),
+            "input_audio" => {
+                let [data, format] = part.get("input_audio").map_or([None; 2], |audio| audio.pick(["data", "format"]));
+                let mime = match format.and_then(V::as_str) {
+                    Some("mp3") => "audio/mpeg",
+                    _ => "audio/wav",
+                };
+                let media = |data| PartRef::Media { mime, data: Data::Base64(data) };
+                return data.and_then(V::as_str).map_or_else(opaque, media);
+            }
             _ => None,
-        },
-        "input_audio" => {
-            let audio = part.get("input_audio");
-            let data = audio.and_then(|audio| audio.get("data")).and_then(Value::as_str);
-            let mime = match audio.map(|audio| text_of(audio, "format")) {
-                Some("mp3") => "audio/mpeg",
-                _ => "audio/wav",
-            };
-            return data.map_or(PartRef::Opaque(part), |data| PartRef::Media { mime, data: Data::Base64(data) });
-        }
-        _ => None,
-    };
-    url.and_then(read_url).unwrap_or(PartRef::Opaque(part))
+        };
+        url.and_then(V::as_str).and_then(read_url).unwrap_or_else(opaque)
+    }
+
+    fn write(part: Part) -> Value {
+        write_part(part)
+    }
 }
 
 fn write_part(part: Part) -> Value {
@@ -216,6 +201,7 @@ fn write_part(part: Part) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Format;
 
     fn seen(message: &Value) -> String {
         let mut out = String::new();
@@ -230,8 +216,8 @@ mod tests {
             {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
         ]})), @r#"
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false })
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false })
+        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_fixed: false })
+        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_fixed: false })
         Content(Text("Looking."))
         "#);
         insta::assert_snapshot!(seen(&json!({"role": "tool", "tool_call_id": "a", "content": [
@@ -241,7 +227,7 @@ mod tests {
             {"type": "new", "x": 1},
         ]})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
         Content(Text("one"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Link { mime: None, url: "https://example.org/x.png" })
@@ -249,7 +235,7 @@ mod tests {
         "#);
         insta::assert_snapshot!(seen(&json!({"role": "function", "name": "f", "content": "r"})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "", name: Some("f"), is_error: false })
+        Result(ResultHead { id: "", name: Some("f"), is_error: false, is_fixed: false })
         Content(Text("r"))
         "#);
     }

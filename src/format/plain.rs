@@ -103,14 +103,20 @@ impl Format for Plain {
                 see(Piece::Role(Role::Assistant));
                 for call in calls {
                     let arguments = Arguments::Text(&call.arguments);
-                    see(Piece::Call(Call { id: &call.id, name: &call.name, arguments, is_signed: false }));
+                    see(Piece::Call(Call {
+                        id: &call.id,
+                        name: &call.name,
+                        arguments,
+                        is_signed: false,
+                        is_fixed: false,
+                    }));
                 }
                 content
             }
             Message::Tool { call_id, name, content, is_error } => {
                 see(Piece::Role(Role::Tool));
                 let name = (!name.is_empty()).then_some(name.as_str());
-                see(Piece::Result(ResultHead { id: call_id, name, is_error: *is_error }));
+                see(Piece::Result(ResultHead { id: call_id, name, is_error: *is_error, is_fixed: false }));
                 content
             }
         };

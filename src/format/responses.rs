@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, read_url, text_of};
-use super::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
+use super::blocks::{Blocks, read_url};
+use super::json::{Edit, New, View};
+use super::{Arguments, Call, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
 /// The format of the items that OpenAI's Responses API takes as `input`, as [`serde_json::Value`].
@@ -23,7 +24,7 @@ impl Responses {
     /// One text becomes a string; anything else becomes an array of parts.
     #[must_use]
     pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
-        json!({"type": "function_call_output", "call_id": call.id, "output": BLOCKS.content(content.into())})
+        json!({"type": "function_call_output", "call_id": call.id, "output": Self::content(content.into())})
     }
 
     /// The call that an item is: one or none.
@@ -33,38 +34,33 @@ impl Responses {
     }
 }
 
-impl Format for Responses {
-    type Message = Value;
-
-    fn visit<'m>(&self, item: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+impl WireJson for Responses {
+    fn see<'m, V: View<'m>>(self, item: V, see: &mut dyn FnMut(Piece<'m>)) {
         match kind_of(item) {
             "message" => {
-                see(Piece::Role(match text_of(item, "role") {
+                see(Piece::Role(match item.text("role") {
                     "assistant" => Role::Assistant,
                     "user" => Role::User,
                     _ => Role::System,
                 }));
-                BLOCKS.visit(item.get("content"), see);
+                Self::show(item.get("content"), see);
             }
             kind @ ("function_call" | "custom_tool_call") => {
                 see(Piece::Role(Role::Assistant));
-                let arguments = match item.get(arguments_of(kind)) {
-                    Some(Value::String(text)) => Arguments::Text(text),
-                    Some(value) => Arguments::Json(value),
-                    None => Arguments::Text(""),
-                };
-                let (id, name) = (text_of(item, "call_id"), text_of(item, "name"));
-                see(Piece::Call(Call { id, name, arguments, is_signed: false }));
+                let arguments = Arguments::of(item.get(arguments_of(kind)));
+                let (id, name) = (item.text("call_id"), item.text("name"));
+                see(Piece::Call(Call { id, name, arguments, is_signed: false, is_fixed: false }));
             }
             kind if is_output(kind) => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead { id: text_of(item, "call_id"), name: None, is_error: false }));
-                BLOCKS.visit_slot(item.get("output"), see);
+                let id = item.text("call_id");
+                see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
+                Self::show_slot(item.get("output"), see);
             }
             "reasoning" => {
                 see(Piece::Role(Role::Assistant));
-                BLOCKS.visit(item.get("summary"), see);
-                BLOCKS.visit(item.get("content"), see);
+                Self::show(item.get("summary"), see);
+                Self::show(item.get("content"), see);
             }
             // What the model did with tools of the provider, or did that has no other place.
             "computer_call"
@@ -82,7 +78,7 @@ impl Format for Responses {
             | "compaction"
             | "item_reference" => {
                 see(Piece::Role(Role::Assistant));
-                see(Piece::Content(PartRef::Opaque(item)));
+                see(Piece::Content(PartRef::Opaque(item.json())));
             }
             // No slots, but what comes after them is another turn.
             "computer_call_output"
@@ -91,40 +87,32 @@ impl Format for Responses {
             | "apply_patch_call_output"
             | "mcp_approval_response" => {
                 see(Piece::Role(Role::User));
-                see(Piece::Content(PartRef::Opaque(item)));
+                see(Piece::Content(PartRef::Opaque(item.json())));
             }
             _ => {
                 see(Piece::Role(Role::System));
-                see(Piece::Content(PartRef::Opaque(item)));
+                see(Piece::Content(PartRef::Opaque(item.json())));
             }
         }
     }
 
-    fn replace_result(&self, item: &mut Value, slot: usize, parts: Vec<Part>) {
-        if let Value::Object(fields) = item
-            && slot == 0
-            && is_output(fields.get("type").and_then(Value::as_str).unwrap_or_default())
-        {
-            BLOCKS.replace(fields, "output", parts);
-        }
+    fn result<'m, V: View<'m>>(self, item: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+        let is_there = slot == 0 && is_output(item.text("type"));
+        is_there.then(|| Self::replace(item, Vec::new(), "output", parts))
     }
 
-    fn replace_arguments(&self, item: &mut Value, call: usize, arguments: String) {
+    fn arguments<'m, V: View<'m>>(self, item: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
         let kind = kind_of(item);
-        if call == 0 && matches!(kind, "function_call" | "custom_tool_call") {
-            let field = arguments_of(kind);
-            if let Value::Object(fields) = item {
-                fields.insert(field.into(), Value::String(arguments));
-            }
-        }
+        let is_there = call == 0 && matches!(kind, "function_call" | "custom_tool_call");
+        is_there.then(|| vec![Edit::set(Vec::new(), arguments_of(kind), New::Value(Value::String(arguments)))])
     }
 }
 
 /// An item's type. A message may go without.
-fn kind_of(item: &Value) -> &str {
+fn kind_of<'m, V: View<'m>>(item: V) -> &'m str {
     match item.get("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),
-        None if item.get("role").is_some() => "message",
+        None if item.has("role") => "message",
         None => "",
     }
 }
@@ -137,21 +125,26 @@ fn arguments_of(kind: &str) -> &'static str {
     if kind == "function_call" { "arguments" } else { "input" }
 }
 
-const BLOCKS: Blocks = Blocks {
-    is_text: |kind| matches!(kind, "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text"),
-    read: read_part,
-    write: write_part,
-};
+impl Blocks for Responses {
+    fn is_text(kind: &str) -> bool {
+        matches!(kind, "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text")
+    }
 
-fn read_part(part: &Value) -> PartRef<'_> {
-    let url = match text_of(part, "type") {
-        "refusal" => return part.get("refusal").and_then(Value::as_str).map_or(PartRef::Opaque(part), PartRef::Text),
-        "input_image" => part.get("image_url"),
-        // A file with a name is more than its bytes.
-        "input_file" if part.get("filename").is_none() => part.get("file_data").or_else(|| part.get("file_url")),
-        _ => None,
-    };
-    url.and_then(Value::as_str).and_then(read_url).unwrap_or(PartRef::Opaque(part))
+    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
+        let opaque = || PartRef::Opaque(part.json());
+        let url = match part.text("type") {
+            "refusal" => return part.get("refusal").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
+            "input_image" => part.get("image_url"),
+            // A file with a name is more than its bytes.
+            "input_file" if !part.has("filename") => part.get("file_data").or_else(|| part.get("file_url")),
+            _ => None,
+        };
+        url.and_then(V::as_str).and_then(read_url).unwrap_or_else(opaque)
+    }
+
+    fn write(part: Part) -> Value {
+        write_part(part)
+    }
 }
 
 fn write_part(part: Part) -> Value {
@@ -177,6 +170,7 @@ fn write_part(part: Part) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Format;
 
     fn seen(item: &Value) -> String {
         let mut out = String::new();
@@ -217,19 +211,19 @@ mod tests {
         Content(Text("hm"))
         --
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false })
+        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_fixed: false })
         --
         Role(Assistant)
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false })
+        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_fixed: false })
         --
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
         Content(Text("one"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Opaque(Object {"type": String("input_file"), "file_id": String("file_1")}))
         --
         Role(Tool)
-        Result(ResultHead { id: "b", name: None, is_error: false })
+        Result(ResultHead { id: "b", name: None, is_error: false, is_fixed: false })
         Content(Text("done"))
         --
         Role(Assistant)

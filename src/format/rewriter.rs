@@ -11,7 +11,8 @@ use crate::handler::{HandlerError, guard};
 ///
 /// The rewriter gets the messages of one round, an assistant turn with calls and the results of those calls, and says what takes
 /// their place, or `None` for nothing. It is called for rounds that hold a result that the pass is going to clear, never gets a
-/// user's message, and is not called for a round that shares a message with a user or with another round. What it gets is stored
+/// user's message, and is not called for a round that shares a message with a user or with another round, or that holds a message
+/// which must stay as it is ([`Format::is_rewritable`]). What it gets is stored
 /// before anything is changed, at `<root>/clear/<id>-round`. A rewriter that fails or panics leaves its round as it is, and the
 /// report says so. It has to be pure: a pass may fail later, and be made again.
 ///
@@ -102,7 +103,11 @@ where
 {
     fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError> {
         let Some(first) = messages.first() else { return Ok(None) };
-        let round: Vec<_> = messages.iter().filter_map(|at| self.original.get(*at)).cloned().collect();
+        let round = || messages.iter().filter_map(|at| self.original.get(*at));
+        if !round().all(|message| self.format.is_rewritable(message)) {
+            return Ok(None);
+        }
+        let round: Vec<_> = round().cloned().collect();
         let rewritten = guard("the message rewriter", || (self.rewriter)(&round))?;
         let format = self.format;
         let rewritten = rewritten.map(|rewritten| (messages.to_vec(), Owned { format, messages: rewritten }));

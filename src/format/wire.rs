@@ -5,10 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::blocks::text_of;
+use super::json::{Kind, View};
 use super::validate::{self, InvalidMessage};
-use super::{Anthropic, Format, Gemini, OpenAiChat, Piece, Responses};
-use crate::content::Part;
 
 /// One of the formats of wire JSON. It is a [`Format`] itself.
 ///
@@ -36,7 +34,7 @@ pub enum WireFormat {
 }
 
 /// Where a request's body holds its conversation.
-const FIELDS: [&str; 3] = ["messages", "input", "contents"];
+pub(super) const FIELDS: [&str; 3] = ["messages", "input", "contents"];
 
 impl WireFormat {
     /// All of them.
@@ -59,20 +57,28 @@ impl WireFormat {
     /// them, and chat completions are as good as any. `None` is no conversation.
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
-        match document {
-            Value::Array(messages) => detect(messages),
-            Value::Object(body) => {
-                let (field, messages) =
-                    FIELDS.into_iter().find_map(|field| Some((field, body.get(field)?.as_array()?)))?;
-                match field {
-                    "input" => Some(Self::Responses),
-                    "contents" => Some(Self::Gemini),
-                    _ if body.contains_key("system") || body.contains_key("anthropic_version") => Some(Self::Anthropic),
-                    _ => detect(messages),
-                }
-            }
-            _ => None,
+        Self::of(document)
+    }
+
+    /// As [`detect`](Self::detect), of values and of text.
+    pub(super) fn of<'m, V: View<'m>>(document: V) -> Option<Self> {
+        match Self::list(document)? {
+            (None, messages) => detect(messages),
+            (Some("input"), _) => Some(Self::Responses),
+            (Some("contents"), _) => Some(Self::Gemini),
+            _ if document.has("system") || document.has("anthropic_version") => Some(Self::Anthropic),
+            (_, messages) => detect(messages),
         }
+    }
+
+    /// The list of messages in a document, and the field that it is in.
+    pub(super) fn list<'m, V: View<'m>>(document: V) -> Option<(Option<&'static str>, V)> {
+        if document.is_array() {
+            return Some((None, document));
+        }
+        let lists = document.pick(FIELDS).into_iter().zip(FIELDS);
+        let mut lists = lists.filter_map(|(list, field)| Some((Some(field), list.filter(|list| list.is_array())?)));
+        lists.next()
     }
 
     /// The messages of a conversation as [`detect`](Self::detect) takes it.
@@ -104,37 +110,6 @@ impl WireFormat {
     }
 }
 
-impl Format for WireFormat {
-    type Message = Value;
-
-    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
-        match self {
-            Self::OpenAiChat => OpenAiChat.visit(message, see),
-            Self::Responses => Responses.visit(message, see),
-            Self::Anthropic => Anthropic.visit(message, see),
-            Self::Gemini => Gemini.visit(message, see),
-        }
-    }
-
-    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-        match self {
-            Self::OpenAiChat => OpenAiChat.replace_result(message, slot, parts),
-            Self::Responses => Responses.replace_result(message, slot, parts),
-            Self::Anthropic => Anthropic.replace_result(message, slot, parts),
-            Self::Gemini => Gemini.replace_result(message, slot, parts),
-        }
-    }
-
-    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-        match self {
-            Self::OpenAiChat => OpenAiChat.replace_arguments(message, call, arguments),
-            Self::Responses => Responses.replace_arguments(message, call, arguments),
-            Self::Anthropic => Anthropic.replace_arguments(message, call, arguments),
-            Self::Gemini => Gemini.replace_arguments(message, call, arguments),
-        }
-    }
-}
-
 impl fmt::Display for WireFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -154,42 +129,43 @@ impl FromStr for WireFormat {
 #[error("there are the formats `openai-chat`, `openai-responses`, `anthropic` and `gemini`")]
 pub struct UnknownWireFormat;
 
-fn detect(messages: &[Value]) -> Option<WireFormat> {
-    let is_text =
-        |message: &Value| message.get("role").is_some() && message.get("content").is_some_and(Value::is_string);
-    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then say so elsewhere.
-    let is_list = |message: &Value| {
-        let parts = message.get("content").and_then(Value::as_array);
-        text_of(message, "role") == "assistant"
-            && parts.is_some_and(|parts| parts.iter().any(|part| text_of(part, "type") == "text"))
+/// The format of a list of messages.
+fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
+    let is_text = |message: V| {
+        let [role, content] = message.pick(["role", "content"]);
+        role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
-    let any = |is: &dyn Fn(&Value) -> bool, format| messages.iter().any(is).then_some(format);
-    let certain = messages.iter().find_map(only_format);
-    certain.or_else(|| any(&is_list, WireFormat::Anthropic)).or_else(|| any(&is_text, WireFormat::OpenAiChat))
+    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then say so elsewhere.
+    let is_list = |message: V| {
+        let parts = message.get("content").into_iter().flat_map(V::items);
+        message.text("role") == "assistant" && parts.into_iter().any(|part| part.text("type") == "text")
+    };
+    let certain = messages.items().find_map(only_format);
+    certain
+        .or_else(|| messages.items().any(is_list).then_some(WireFormat::Anthropic))
+        .or_else(|| messages.items().any(is_text).then_some(WireFormat::OpenAiChat))
 }
 
 /// The one format that a message can be of, if there is just one.
-fn only_format(message: &Value) -> Option<WireFormat> {
-    let fields = message.as_object()?;
-    if fields.contains_key("parts") {
+fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
+    if message.has("parts") {
         return Some(WireFormat::Gemini);
     }
-    if let Some(kind) = fields.get("type") {
+    if let Some(kind) = message.get("type") {
         // Entries of logs have types too, and messages inside of them.
         let is_item = match kind.as_str().unwrap_or_default() {
-            "message" => fields.contains_key("role"),
+            "message" => message.has("role"),
             "reasoning" | "item_reference" | "compaction" => true,
             kind => kind.ends_with("_call") || kind.ends_with("_call_output") || kind.starts_with("mcp_"),
         };
         return is_item.then_some(WireFormat::Responses);
     }
-    let is_chat = ["tool_calls", "tool_call_id", "function_call"].iter().any(|field| fields.contains_key(*field))
-        || text_of(message, "role") == "function";
+    let is_chat = message.pick(["tool_calls", "tool_call_id", "function_call"]).iter().any(Option::is_some)
+        || message.text("role") == "function";
     if is_chat {
         return Some(WireFormat::OpenAiChat);
     }
-    let parts = fields.get("content")?.as_array()?;
-    parts.iter().find_map(|part| match text_of(part, "type") {
+    message.get("content")?.items().find_map(|part| match part.text("type") {
         "input_text" | "output_text" | "input_image" | "input_file" | "refusal" => Some(WireFormat::Responses),
         "image_url" | "input_audio" | "file" => Some(WireFormat::OpenAiChat),
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" | "image" | "document" => {

@@ -12,7 +12,7 @@ use super::cache::Cache;
 use super::seen::Seen;
 use super::{CountTokens, Effort, image};
 use crate::fingerprint::{Fingerprint, Record, Secret};
-use crate::format::{Arguments, Conversation, PartRef, Piece};
+use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 
 /// What each message costs beside its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
@@ -47,7 +47,7 @@ impl<'m> Text<'m> {
     pub(crate) fn of_part(part: PartRef<'m>) -> Option<Self> {
         match part {
             PartRef::Text(text) | PartRef::Link { url: text, .. } => Some(Self::Is(text)),
-            PartRef::Json(value) | PartRef::Opaque(value) => Some(Self::Of(value)),
+            PartRef::Json(json) | PartRef::Opaque(json) => Some(Self::of_json(json)),
             PartRef::Media { .. } => None,
         }
     }
@@ -55,8 +55,15 @@ impl<'m> Text<'m> {
     pub(crate) fn of_arguments(arguments: Arguments<'m>) -> Self {
         match arguments {
             Arguments::Text(text) => Self::Is(text),
-            Arguments::Json(value) => Self::Of(value),
-            Arguments::Object(fields) => Self::Fields(fields),
+            Arguments::Json(json) => Self::of_json(json),
+        }
+    }
+
+    fn of_json(json: JsonRef<'m>) -> Self {
+        match json {
+            JsonRef::Value(value) => Self::Of(value),
+            JsonRef::Object(fields) => Self::Fields(fields),
+            JsonRef::Spelled(text) => Self::Is(text),
         }
     }
 

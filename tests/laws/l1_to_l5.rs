@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
+use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses, Spelled};
 
 use super::drive::drive;
 use super::generate::{Step, conversations, imitations};
@@ -65,6 +65,15 @@ fn l1_to_l5_hold_for_anthropic_messages() {
 fn l1_to_l5_hold_for_gemini_contents() {
     let cases = || (setups(STORE), conversations());
     hold(20, cases, |(setup, steps)| drive_twice(Gemini, &setup, &steps));
+}
+
+#[test]
+fn l1_to_l5_hold_for_messages_as_text() {
+    let cases = || (setups(STORE), conversations());
+    hold(10, cases, |(setup, steps)| drive_twice(Spelled(OpenAiChat), &setup, &steps));
+    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Responses), &setup, &steps));
+    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Anthropic), &setup, &steps));
+    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Gemini), &setup, &steps));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_message_that_holds_more_than_results_stays() {
                 "answer" => see(Piece::Role(Role::Assistant)),
                 held => {
                     see(Piece::Role(Role::Tool));
-                    see(Piece::Result(ResultHead { id, name: None, is_error: false }));
+                    see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
                     see(Piece::Content(PartRef::Text("result")));
                     if held == "result and words" {
                         see(Piece::Role(Role::User));

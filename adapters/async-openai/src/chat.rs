@@ -78,7 +78,12 @@ impl Format for TypedChat {
             Message::Assistant(message) => visit_assistant(message, see),
             Message::Tool(message) => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead { id: &message.tool_call_id, name: None, is_error: false }));
+                see(Piece::Result(ResultHead {
+                    id: &message.tool_call_id,
+                    name: None,
+                    is_error: false,
+                    is_fixed: false,
+                }));
                 match &message.content {
                     ToolContent::Text(text) => say(see, text),
                     ToolContent::Array(parts) => parts.iter().for_each(|ToolPart::Text(part)| say(see, &part.text)),
@@ -86,7 +91,7 @@ impl Format for TypedChat {
             }
             Message::Function(message) => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead { id: "", name: Some(&message.name), is_error: false }));
+                see(Piece::Result(ResultHead { id: "", name: Some(&message.name), is_error: false, is_fixed: false }));
                 if let Some(text) = &message.content {
                     say(see, text);
                 }
@@ -139,7 +144,7 @@ fn visit_assistant<'m>(message: &'m AssistantMessage, see: &mut dyn FnMut(Piece<
     calls.iter().for_each(|call| see(Piece::Call(read_call(call))));
     if let (Some(function), true) = (&message.function_call, calls.is_empty()) {
         let arguments = Arguments::Text(&function.arguments);
-        see(Piece::Call(Call { id: "", name: &function.name, arguments, is_signed: false }));
+        see(Piece::Call(Call { id: "", name: &function.name, arguments, is_signed: false, is_fixed: false }));
     }
     let mut say = |text: &'m str| see(Piece::Content(PartRef::Text(text)));
     message.refusal.as_deref().into_iter().for_each(&mut say);
@@ -158,7 +163,7 @@ fn read_call(call: &ToolCalls) -> Call<'_> {
         ToolCalls::Function(call) => (&call.id, &call.function.name, &call.function.arguments),
         ToolCalls::Custom(call) => (&call.id, &call.custom_tool.name, &call.custom_tool.input),
     };
-    Call { id, name, arguments: Arguments::Text(arguments), is_signed: false }
+    Call { id, name, arguments: Arguments::Text(arguments), is_signed: false, is_fixed: false }
 }
 
 /// One text is a string, which every provider accepts.

@@ -159,12 +159,12 @@ fn role_of(role: MessageRole) -> Role {
 
 fn visit_call<'m>(id: &'m str, name: &'m str, arguments: &'m str, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Assistant));
-    see(Piece::Call(Call { id, name, arguments: Arguments::Text(arguments), is_signed: false }));
+    see(Piece::Call(Call { id, name, arguments: Arguments::Text(arguments), is_signed: false, is_fixed: false }));
 }
 
 fn visit_result<'m>(id: &'m str, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Tool));
-    see(Piece::Result(ResultHead { id, name: None, is_error: false }));
+    see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
 }
 
 fn visit_parts<'m>(parts: &'m [InputContent], see: &mut dyn FnMut(Piece<'m>)) {

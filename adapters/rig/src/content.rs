@@ -10,7 +10,7 @@ use rig::message::{DocumentSourceKind, Image, ImageMediaType, MimeType, ToolResu
 pub(crate) fn seen(content: &ToolResultContent) -> Option<PartRef<'_>> {
     Some(match content {
         ToolResultContent::Text(text) => PartRef::Text(&text.text),
-        ToolResultContent::Json { value } => PartRef::Json(value),
+        ToolResultContent::Json { value } => PartRef::Json(value.into()),
         ToolResultContent::Image(image) => return seen_image(image),
     })
 }

@@ -71,7 +71,7 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
                 }
                 if is_slot {
                     let (id, name) = (id_of(&result.call), Some(result.name.as_str()));
-                    see(Piece::Result(ResultHead { id, name, is_error: result.is_error }));
+                    see(Piece::Result(ResultHead { id, name, is_error: result.is_error, is_fixed: false }));
                 }
                 result.content.iter().filter_map(seen).for_each(|part| see(Piece::Content(part)));
             }
@@ -103,7 +103,7 @@ fn seen_block(block: &AssistantContent) -> Option<Piece<'_>> {
         AssistantContent::Reasoning(reasoning) => Piece::Content(PartRef::Text(&reasoning.text)),
         AssistantContent::ToolCall(call) => Piece::Call(seen_call(call)),
         AssistantContent::Image(image) => Piece::Content(seen_image(image)?),
-        AssistantContent::Opaque(opaque) => Piece::Content(PartRef::Opaque(&opaque.item)),
+        AssistantContent::Opaque(opaque) => Piece::Content(PartRef::Opaque((&opaque.item).into())),
         _ => return None,
     })
 }
@@ -111,10 +111,10 @@ fn seen_block(block: &AssistantContent) -> Option<Piece<'_>> {
 fn seen_call(call: &ToolCall) -> Call<'_> {
     let arguments = match &call.function.invalid_arguments {
         Some(text) => Arguments::Text(text),
-        None => Arguments::Object(&call.function.arguments),
+        None => Arguments::Json((&call.function.arguments).into()),
     };
     let is_signed = call.native.as_ref().is_some_and(|native| has_signature(&native.item));
-    Call { id: id_of(&call.id), name: call.function.name.as_str(), arguments, is_signed }
+    Call { id: id_of(&call.id), name: call.function.name.as_str(), arguments, is_signed, is_fixed: false }
 }
 
 /// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops the item of a call that was

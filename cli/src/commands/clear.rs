@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut::format::{Format, Messages, Piece, WireFormat};
+use offcut::format::{Body, BodyError, Format, JsonText, Messages, Piece, Spelled, WireFormat};
 use offcut::{BeforeModel, Report};
 use serde_json::Value;
 
@@ -33,32 +33,33 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
         output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it");
     }
     *came = input::read_all()?;
-    let no_json = |error: &dyn std::fmt::Display| {
-        Failure::usage(
-            format!("stdin holds no JSON: {error}"),
-            "pipe a list of messages, or a request's body with one, into this command",
-        )
+    let text = str::from_utf8(came).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
+    let mut body = match Body::parse(text) {
+        Ok(body) => body,
+        Err(error @ BodyError::KeyTwice { .. }) => {
+            output::warn(&format!("{error}; it goes on as it came"));
+            return Ok((text.to_owned(), Report::default()));
+        }
+        Err(error) => return Err(unusable(&error)),
     };
-    let text = str::from_utf8(came).map_err(|error| no_json(&error))?;
-    let mut document: Value = serde_json::from_str(text).map_err(|error| no_json(&error))?;
-    let detected = WireFormat::detect(&document);
-    let format = args.format.or(detected).ok_or_else(no_messages)?;
-    let tools = document.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
-    let messages = WireFormat::messages(&mut document).ok_or_else(no_messages)?;
-    check_format(format, detected, messages)?;
+    let detected = body.format();
+    // Where there are no messages, nothing depends on it.
+    let any = body.messages().is_empty().then_some(WireFormat::OpenAiChat);
+    let format = args.format.or(detected).or(any).ok_or_else(|| unusable(&BodyError::NoMessages))?;
+    check_format(format, detected, body.messages())?;
 
-    let mut conversation = Messages::new(&format, messages);
+    let (tools, format) = (body.tools(), Spelled(format));
+    let mut conversation = Messages::new(&format, body.messages_mut());
     let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
     let report = runtime.block_on(reduction.clear_turn(&mut turn)).map_err(|error| {
         Failure::new(chain(&error)).hint("the messages go on as they came: mend the store, or set `on_offload_error`")
     })?;
     note_failures(&report);
-    // Where nothing is changed, not through a parser: numbers have more than one spelling.
-    Ok((if report.is_change() { format!("{document}\n") } else { text.to_owned() }, report))
+    Ok((body.to_string(), report))
 }
 
 /// Fails where `format` sees no tool in messages in which the format that they look like does: all would pass as it came.
-fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[Value]) -> Result<(), Failure> {
+fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[JsonText]) -> Result<(), Failure> {
     if detected == Some(format) || messages.is_empty() || sees_tools(format, messages) {
         return Ok(());
     }
@@ -69,7 +70,8 @@ fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[Va
         )),
         None => {
             // What is only text may be of several formats, this one too.
-            if format.validate(messages).is_err() {
+            let values: Result<Vec<Value>, _> = messages.iter().map(|message| message.as_str().parse()).collect();
+            if values.is_ok_and(|values| format.validate(&values).is_err()) {
                 output::note(&format!("the messages hold no call and no result, and are not what {format} takes"));
             }
             Ok(())
@@ -77,18 +79,18 @@ fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[Va
     }
 }
 
-fn sees_tools(format: WireFormat, messages: &[Value]) -> bool {
+fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
     let mut is_seen = false;
     for message in messages {
-        format.visit(message, &mut |piece| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_)));
+        Spelled(format).visit(message, &mut |piece| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_)));
     }
     is_seen
 }
 
-fn no_messages() -> Failure {
+fn unusable(problem: &dyn std::fmt::Display) -> Failure {
     Failure::usage(
-        "stdin holds no conversation",
-        "pass a JSON list of messages, or an object with `messages`, `input` or `contents`; --format names the format",
+        format!("stdin can't be cleared: {problem}"),
+        "pipe a list of messages, or a request's body with one, into this command; --format names the format",
     )
 }
 

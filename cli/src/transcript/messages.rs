@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut::format::{Data, Format, Message, PartRef, Piece, Role, WireFormat};
+use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
@@ -74,16 +74,18 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
 }
 
 fn owned(part: PartRef<'_>) -> Part {
+    let read =
+        |json: JsonRef<'_>, part: fn(Value) -> Part| json.to_value().map_or_else(|| Part::Text(json.to_string()), part);
     match part {
         PartRef::Text(text) => Part::Text(text.to_owned()),
-        PartRef::Json(value) => Part::Json(value.clone()),
+        PartRef::Json(json) => read(json, Part::Json),
         PartRef::Media { mime, data: Data::Bytes(data) } => Part::Media { mime: mime.to_owned(), data: data.clone() },
         PartRef::Media { mime, data: Data::Base64(text) } => match STANDARD.decode(text) {
             Ok(data) => Part::Media { mime: mime.to_owned(), data: data.into() },
             Err(_) => Part::Text(text.to_owned()),
         },
         PartRef::Link { mime, url } => Part::Link { mime: mime.map(str::to_owned), url: url.to_owned() },
-        PartRef::Opaque(value) => Part::Opaque(value.clone()),
+        PartRef::Opaque(json) => read(json, Part::Opaque),
     }
 }
 

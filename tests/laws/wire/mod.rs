@@ -3,6 +3,7 @@
 mod anthropic;
 mod gemini;
 mod responses;
+mod spelled;
 
 use std::fmt::Debug;
 

@@ -1,0 +1,41 @@
+//! A request's body as text: it is JSON where serde_json says so, replacing nothing gives the same bytes, and every message in it,
+//! however malformed, keeps the contract of a format over text.
+
+use offcut::format::{Body, BodyError, JsonText, Spelled, WireFormat};
+use offcut::testkit;
+use serde::de::IgnoredAny;
+
+pub(crate) fn body(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+    assert_eq!(JsonText::parse(text).is_ok(), is_json, "what JSON is");
+    let body = match Body::parse(text) {
+        Ok(body) => body,
+        Err(error) => return assert_eq!(matches!(error, BodyError::InvalidJson(_)), !is_json),
+    };
+    assert_eq!(body.to_string(), text, "nothing is replaced");
+    for format in WireFormat::ALL {
+        testkit::format::malformed_conformance(&Spelled(format), body.messages());
+        for message in body.messages() {
+            replaced_text_is_known(format, message);
+        }
+    }
+}
+
+/// After each replacement the text is JSON, and its values stand where a new look finds them.
+fn replaced_text_is_known(format: WireFormat, message: &JsonText) {
+    use offcut::format::Format;
+    let format = Spelled(format);
+    let seen = |message: &JsonText| {
+        let mut seen = String::new();
+        format.visit(message, &mut |piece| seen.push_str(&format!("{piece:?}\n")));
+        seen
+    };
+    let mut changed = message.clone();
+    for nth in 0..4 {
+        format.replace_result(&mut changed, nth, vec!["one".into(), "two".into()]);
+        format.replace_arguments(&mut changed, nth, "{\"a\":[1.00]}".into());
+        let anew = JsonText::parse(changed.as_str()).expect("JSON");
+        assert_eq!(seen(&changed), seen(&anew));
+    }
+}

@@ -1,0 +1,81 @@
+//! JSON as it is spelled: its text and where its values stand in it, so that one value can be exchanged and every other byte stays.
+//!
+//! Pure, without recursion, and without a copy of what nobody asks for: any depth, numbers of any size, keys that stand twice and
+//! strings that are not valid Unicode are kept as they came.
+
+mod edit;
+mod odd;
+mod scan;
+mod splice;
+mod text;
+mod unescape;
+mod view;
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+pub(super) use edit::{Edit, New, Step, put_into_text, put_into_value};
+pub(super) use odd::Fixed;
+pub use scan::InvalidJson;
+pub use text::JsonText;
+pub(super) use text::Node;
+pub(super) use view::{Kind, View};
+
+/// A JSON document as a message holds it.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum JsonRef<'m> {
+    /// A value. Its text is the compact one.
+    Value(&'m Value),
+    /// An object, where a message holds nothing else. Its text is the compact one.
+    Object(&'m Map<String, Value>),
+    /// The document as it is spelled: valid JSON.
+    Spelled(&'m str),
+}
+
+impl JsonRef<'_> {
+    /// The document as a value, with numbers and doubled keys as `serde_json` reads them; `None` for a spelled document that it does
+    /// not read: numbers over the range of `f64`, more than 128 levels, strings that are not valid Unicode.
+    #[must_use]
+    pub fn to_value(self) -> Option<Value> {
+        match self {
+            Self::Value(value) => Some(value.clone()),
+            Self::Object(fields) => Some(Value::Object(fields.clone())),
+            Self::Spelled(text) => serde_json::from_str(text).ok(),
+        }
+    }
+}
+
+impl<'m> From<&'m Value> for JsonRef<'m> {
+    fn from(value: &'m Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl<'m> From<&'m Map<String, Value>> for JsonRef<'m> {
+    fn from(fields: &'m Map<String, Value>) -> Self {
+        Self::Object(fields)
+    }
+}
+
+/// The document's text: compact for values, as it is spelled for a text.
+impl fmt::Display for JsonRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => value.fmt(f),
+            Self::Object(fields) => f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?),
+            Self::Spelled(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for JsonRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => value.fmt(f),
+            Self::Object(fields) => fields.fmt(f),
+            Self::Spelled(text) => f.debug_tuple("Spelled").field(text).finish(),
+        }
+    }
+}

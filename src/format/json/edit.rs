@@ -1,0 +1,139 @@
+//! Changes of single fields, made once for values and for text.
+
+use serde_json::{Map, Value};
+
+use super::JsonRef;
+use super::scan::scan;
+use super::text::JsonText;
+use super::view::View;
+
+/// A step from a value to one that it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Field(&'static str),
+    Item(usize),
+}
+
+/// A field of an object that is set, or removed without a value.
+#[derive(Debug)]
+pub(crate) struct Edit<'m> {
+    /// From the message to the object.
+    pub(crate) path: Vec<Step>,
+    pub(crate) field: &'static str,
+    pub(crate) value: Option<New<'m>>,
+}
+
+/// What a field becomes.
+#[derive(Debug)]
+pub(crate) enum New<'m> {
+    Value(Value),
+    /// JSON that somebody else wrote, and which may be anything.
+    Text(String),
+    /// A list, and fields of the message that the last item carries on.
+    Parts(Vec<Value>, Vec<(&'m str, JsonRef<'m>)>),
+}
+
+impl<'m> Edit<'m> {
+    pub(crate) fn set(path: Vec<Step>, field: &'static str, value: New<'m>) -> Self {
+        Self { path, field, value: Some(value) }
+    }
+
+    pub(crate) fn remove(path: Vec<Step>, field: &'static str) -> Self {
+        Self { path, field, value: None }
+    }
+}
+
+impl New<'_> {
+    fn into_value(self) -> Option<Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Text(text) => serde_json::from_str(&text).ok(),
+            Self::Parts(mut parts, marks) => {
+                if let Some(Value::Object(last)) = parts.last_mut() {
+                    for (name, value) in marks {
+                        last.insert(name.to_owned(), value.to_value()?);
+                    }
+                }
+                Some(Value::Array(parts))
+            }
+        }
+    }
+
+    fn into_text(self) -> Option<String> {
+        match self {
+            Self::Value(value) => Some(value.to_string()),
+            Self::Text(text) => scan(&text).is_ok().then_some(text),
+            Self::Parts(mut parts, marks) => {
+                let last = parts.pop();
+                let mut items: Vec<String> = parts.iter().map(Value::to_string).collect();
+                items.extend(last.map(|last| match last {
+                    Value::Object(fields) => with_marks(&fields, &marks),
+                    other => other.to_string(),
+                }));
+                Some(format!("[{}]", items.join(",")))
+            }
+        }
+    }
+}
+
+fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> String {
+    let field = |(name, value): (&str, String)| format!("{}:{value}", Value::from(name));
+    let own = fields.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+    let marks = marks.iter().map(|(name, value)| (*name, value.to_string()));
+    format!("{{{}}}", own.chain(marks).map(field).collect::<Vec<_>>().join(","))
+}
+
+/// Edits that hold nothing of the message any more; `None` if one of them can't be made.
+type Made<T> = Option<Vec<(Vec<Step>, &'static str, Option<T>)>>;
+
+fn make<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
+    let make = |Edit { path, field, value }| {
+        let value = match value {
+            Some(value) => Some(into(value)?),
+            None => None,
+        };
+        Some((path, field, value))
+    };
+    edits.into_iter().map(make).collect()
+}
+
+/// Makes all of the edits in a value, or none.
+pub(crate) fn put_into_value(message: &mut Value, edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>) {
+    let Some(edits) = edits(message).and_then(|edits| make(edits, New::into_value)) else { return };
+    for (path, field, value) in edits {
+        let object = path.iter().try_fold(&mut *message, |value, step| match step {
+            Step::Field(name) => value.get_mut(name),
+            Step::Item(nth) => value.get_mut(nth),
+        });
+        let Some(Value::Object(fields)) = object else { continue };
+        match value {
+            Some(value) => drop(fields.insert(field.to_owned(), value)),
+            // Not `remove`, which would change the order of the other fields where order is kept.
+            None => fields.retain(|name, _| name != field),
+        }
+    }
+}
+
+/// Makes all of the edits in a text, or none. No other byte changes.
+pub(crate) fn put_into_text(
+    message: &mut JsonText,
+    edits: impl for<'m> FnOnce(super::Node<'m>) -> Option<Vec<Edit<'m>>>,
+) {
+    let Some(edits) = edits(message.root()).and_then(|edits| make(edits, New::into_text)) else { return };
+    let added: usize =
+        edits.iter().map(|(_, field, value)| field.len() + value.as_ref().map_or(0, String::len) + 8).sum();
+    if u32::try_from(message.as_str().len() + added).is_err() {
+        return;
+    }
+    for (path, field, value) in edits {
+        let object = path.iter().try_fold(message.root(), |node, step| match step {
+            Step::Field(name) => node.get(name),
+            Step::Item(nth) => node.items().nth(*nth),
+        });
+        let Some(object) = object.filter(|object| object.is_object()).map(|object| object.at) else { continue };
+        match value {
+            Some(value) => message.set(object, field, &value),
+            None => message.remove(object, field),
+        };
+    }
+}

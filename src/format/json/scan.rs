@@ -1,0 +1,332 @@
+//! One pass over a text that finds every value of its JSON, in linear time and without recursion.
+
+use std::fmt;
+
+/// A value or a key, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) kind: SpanKind,
+    /// Its first byte, with the quote of a string.
+    pub(super) start: u32,
+    /// After its last byte.
+    pub(super) end: u32,
+    /// Of a list or an object, the index after all that it holds; of a string with escapes, its number among those.
+    pub(super) link: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpanKind {
+    Null,
+    True,
+    False,
+    Number,
+    /// A string that is spelled as what it means.
+    Plain,
+    /// A string with escapes.
+    Escaped,
+    Array,
+    Object,
+}
+
+impl Span {
+    pub(super) fn is_container(self) -> bool {
+        matches!(self.kind, SpanKind::Array | SpanKind::Object)
+    }
+}
+
+/// The values of a text in the order in which they begin; an object's keys stand before their values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spans {
+    pub(super) all: Vec<Span>,
+    /// How many strings have escapes.
+    pub(super) escaped: u32,
+    /// Whether an escape names half of a surrogate pair, so that a string may not be valid Unicode.
+    pub(super) has_surrogates: bool,
+}
+
+/// A text that is not JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidJson {
+    line: usize,
+    column: usize,
+    expected: &'static str,
+}
+
+impl InvalidJson {
+    fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |feed| feed + 1);
+        Self { line: memchr::memchr_iter(b'\n', before).count() + 1, column: before.len() - line_start + 1, expected }
+    }
+
+    /// The line of the first byte that does not fit, from 1.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Its place in the line, in bytes from 1.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.column
+    }
+}
+
+impl fmt::Display for InvalidJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, expected } = self;
+        write!(f, "not JSON: expected {expected} at line {line}, column {column}")
+    }
+}
+
+impl std::error::Error for InvalidJson {}
+
+/// Finds the values of `text`, by the strict grammar of RFC 8259.
+pub(super) fn scan(text: &str) -> Result<Spans, InvalidJson> {
+    let bytes = text.as_bytes();
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));
+    }
+    let mut scanner = Scanner { bytes, at: 0, spans: Spans::default(), open: NONE };
+    match scanner.run() {
+        Ok(()) => Ok(scanner.spans),
+        Err(expected) => Err(InvalidJson::new(bytes, scanner.at, expected)),
+    }
+}
+
+/// No list or object is open.
+const NONE: u32 = u32::MAX;
+
+struct Scanner<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    spans: Spans,
+    /// The innermost open list or object. While one is open, its link is the one around it.
+    open: u32,
+}
+
+type Expected = &'static str;
+
+// Offsets fit: `scan` refuses longer texts, and no text has more values than bytes.
+#[expect(clippy::cast_possible_truncation, reason = "see above")]
+impl Scanner<'_> {
+    fn run(&mut self) -> Result<(), Expected> {
+        loop {
+            self.skip_space();
+            // A value begins here.
+            match self.peek() {
+                Some(b'{') => {
+                    self.begin(SpanKind::Object);
+                    if self.peek() == Some(b'}') {
+                        self.end();
+                    } else {
+                        self.key()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.begin(SpanKind::Array);
+                    if self.peek() == Some(b']') {
+                        self.end();
+                    } else {
+                        continue;
+                    }
+                }
+                Some(b'"') => self.string()?,
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                Some(b'n') => self.word(b"null", SpanKind::Null)?,
+                Some(b't') => self.word(b"true", SpanKind::True)?,
+                Some(b'f') => self.word(b"false", SpanKind::False)?,
+                _ => return Err("a value"),
+            }
+            // A value ended here, and with it perhaps what it stands in.
+            loop {
+                self.skip_space();
+                let Some(open) = self.spans.all.get(self.open as usize) else {
+                    return if self.at == self.bytes.len() { Ok(()) } else { Err("the end") };
+                };
+                let is_object = open.kind == SpanKind::Object;
+                match (self.peek(), is_object) {
+                    (Some(b','), true) => {
+                        self.at += 1;
+                        self.skip_space();
+                        self.key()?;
+                        break;
+                    }
+                    (Some(b','), false) => {
+                        self.at += 1;
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => self.end(),
+                    (_, true) => return Err("`,` or `}`"),
+                    (_, false) => return Err("`,` or `]`"),
+                }
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, kind: SpanKind, start: usize, link: u32) {
+        self.spans.all.push(Span { kind, start: start as u32, end: self.at as u32, link });
+    }
+
+    /// Opens a list or an object, up to what it holds first.
+    fn begin(&mut self, kind: SpanKind) {
+        let index = self.spans.all.len() as u32;
+        self.push(kind, self.at, self.open);
+        self.open = index;
+        self.at += 1;
+        self.skip_space();
+    }
+
+    fn end(&mut self) {
+        self.at += 1;
+        let next = self.spans.all.len() as u32;
+        if let Some(open) = self.spans.all.get_mut(self.open as usize) {
+            self.open = open.link;
+            open.link = next;
+            open.end = self.at as u32;
+        }
+    }
+
+    /// A key and its colon.
+    fn key(&mut self) -> Result<(), Expected> {
+        if self.peek() != Some(b'"') {
+            return Err("a key in quotes");
+        }
+        self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err("`:`");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), Expected> {
+        let start = self.at;
+        self.at += 1;
+        let mut kind = SpanKind::Plain;
+        loop {
+            self.at = skip_plain(self.bytes, self.at);
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    kind = SpanKind::Escaped;
+                    self.escape()?;
+                }
+                Some(_) => return Err("an escape in place of a control character"),
+                None => return Err("the end of a string"),
+            }
+        }
+        self.at += 1;
+        let link = self.spans.escaped;
+        self.spans.escaped += u32::from(kind == SpanKind::Escaped);
+        self.push(kind, start, link);
+        Ok(())
+    }
+
+    fn escape(&mut self) -> Result<(), Expected> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => match self.bytes.get(self.at + 2..self.at + 6) {
+                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => {
+                    let is_surrogate = matches!(digits[0], b'd' | b'D') && digits[1] >= b'8';
+                    self.spans.has_surrogates |= is_surrogate;
+                    self.at += 6;
+                }
+                _ => return Err("`\\u` and four hexadecimal digits"),
+            },
+            _ => return Err("an escape that JSON has"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Expected> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        self.push(SpanKind::Number, start, 0);
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Expected> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err("a digit") }
+    }
+
+    fn word(&mut self, word: &[u8], kind: SpanKind) -> Result<(), Expected> {
+        let start = self.at;
+        if self.bytes.get(start..start + word.len()) != Some(word) {
+            return Err("a value");
+        }
+        self.at += word.len();
+        self.push(kind, start, 0);
+        Ok(())
+    }
+}
+
+/// Bytes that are looked at together: what compilers make vectors of.
+const CHUNK: usize = 32;
+
+/// The first byte from `at` on that a string can't hold as it is: a quote, a backslash, a control character.
+fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
+        // Without a branch, so that it becomes a few vector instructions.
+        if chunk.iter().fold(false, |any, byte| any | is_special(*byte)) {
+            break;
+        }
+        at += CHUNK;
+    }
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let found = specials(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
+        at += 1;
+    }
+    at
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+}
+
+/// The highest bit of each byte that is special. Bytes after the first such may be marked wrongly.
+fn specials(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let is_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quotes = is_zero(word ^ (ONES * b'"' as u64));
+    let backslashes = is_zero(word ^ (ONES * b'\\' as u64));
+    let controls = word.wrapping_sub(ONES * 0x20) & !word;
+    (quotes | backslashes | controls) & HIGH
+}

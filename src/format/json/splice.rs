@@ -1,0 +1,103 @@
+//! One value of a text exchanged, one field added or removed, and every other byte as it was.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::scan::{Span, SpanKind, scan};
+use super::text::{JsonText, Node};
+
+impl JsonText {
+    /// Sets a field of the object at `object` to the JSON `value`: in its place where it stands, else as the last.
+    /// `None` if that is not possible; the text may have changed in part.
+    pub(super) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
+        if let Some(at) = self.key(object, field).map(|key| key + 1) {
+            let Span { start, end, .. } = self.spans[at];
+            return self.splice(start..end, at..self.next(at), value, scan(value).ok()?.all);
+        }
+        let name = serde_json::to_string(field).ok()?;
+        let (added, comma) = (format!("{name}:{value}"), if self.last_key(object).is_some() { "," } else { "" });
+        // Scanned as an object, without its braces and the object itself.
+        let mut spans = scan(&format!("{{{added}}}")).ok()?.all.split_off(1);
+        for span in &mut spans {
+            let shift = |place: u32| if comma.is_empty() { place - 1 } else { place };
+            (span.start, span.end) = (shift(span.start), shift(span.end));
+            if span.is_container() {
+                span.link -= 1;
+            }
+        }
+        // After the last value, so that white space before the brace stays there.
+        let from = self.last_key(object).map_or(self.spans[object].start + 1, |key| self.spans[key + 1].end);
+        let at = self.next(object);
+        self.splice(from..from, at..at, &format!("{comma}{added}"), spans)
+    }
+
+    /// Removes a field of the object at `object`, and the comma that was its own.
+    pub(super) fn remove(&mut self, object: usize, field: &str) -> Option<()> {
+        let Some(key) = self.key(object, field) else { return Some(()) };
+        let after = self.next(key + 1);
+        let keys: Vec<usize> = Node { at: object, ..self.root() }.keys().collect();
+        let before = keys.iter().take_while(|other| **other < key).last();
+        let (start, end) = (self.spans[key].start, self.spans[key + 1].end);
+        let bytes = match before {
+            Some(before) => self.spans[before + 1].end..end,
+            None if after < self.next(object) => start..self.spans[after].start,
+            None => start..end,
+        };
+        self.splice(bytes, key..after, "", Vec::new())
+    }
+
+    fn key(&self, object: usize, field: &str) -> Option<usize> {
+        let keys = Node { at: object, ..self.root() }.keys();
+        keys.filter(|key| self.meaning(*key) == Some(field)).last()
+    }
+
+    fn last_key(&self, object: usize) -> Option<usize> {
+        Node { at: object, ..self.root() }.keys().last()
+    }
+
+    /// Exchanges bytes, and the values in them. `spans` are those of `new`; what somebody has asked of others stays known.
+    fn splice(&mut self, bytes: Range<u32>, values: Range<usize>, new: &str, spans: Vec<Span>) -> Option<()> {
+        let added = u32::try_from(new.len()).ok()?;
+        let length = u32::try_from(self.text.len()).ok()?;
+        length.checked_sub(bytes.end - bytes.start)?.checked_add(added)?;
+        let number = |count: usize| u32::try_from(count).ok();
+        let escaped = |spans: &[Span]| spans.iter().filter(|span| span.kind == SpanKind::Escaped).count();
+        let first = escaped(&self.spans[..values.start]);
+        let (gone, come) = (escaped(&self.spans[values.clone()]), escaped(&spans));
+        // Differences of unsigned numbers, which wrap where something got shorter.
+        let by_bytes = added.wrapping_sub(bytes.end - bytes.start);
+        let by_values = number(spans.len())?.wrapping_sub(number(values.len())?);
+        let by_escaped = number(come)?.wrapping_sub(number(gone)?);
+        for span in &mut self.spans[..values.start] {
+            // What it stands in.
+            if span.is_container() && span.end > bytes.end {
+                span.end = span.end.wrapping_add(by_bytes);
+                span.link = span.link.wrapping_add(by_values);
+            }
+        }
+        for span in &mut self.spans[values.end..] {
+            span.start = span.start.wrapping_add(by_bytes);
+            span.end = span.end.wrapping_add(by_bytes);
+            span.link = match span.kind {
+                SpanKind::Array | SpanKind::Object => span.link.wrapping_add(by_values),
+                SpanKind::Escaped => span.link.wrapping_add(by_escaped),
+                _ => 0,
+            };
+        }
+        let (base, values_before, escaped_before) = (bytes.start, number(values.start)?, number(first)?);
+        let moved = spans.into_iter().map(|span| Span {
+            start: span.start + base,
+            end: span.end + base,
+            link: match span.kind {
+                SpanKind::Array | SpanKind::Object => span.link + values_before,
+                SpanKind::Escaped => span.link + escaped_before,
+                _ => 0,
+            },
+            ..span
+        });
+        self.spans.splice(values, moved);
+        self.meanings.splice(first..first + gone, (0..come).map(|_| OnceLock::new()));
+        self.text.replace_range(bytes.start as usize..bytes.end as usize, new);
+        Some(())
+    }
+}

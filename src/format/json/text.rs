@@ -1,0 +1,247 @@
+//! A JSON value as it is spelled.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use super::JsonRef;
+use super::odd::Watch;
+use super::scan::{InvalidJson, Span, SpanKind, Spans, scan};
+use super::unescape::unescape;
+use super::view::{Kind, View};
+
+/// A JSON value as it is spelled: the text that was parsed, byte for byte, and where its values stand.
+///
+/// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in it. White space, the order of keys,
+/// keys that stand twice, escapes, and numbers of any size stay as they came. Parsing is linear and takes any depth.
+///
+/// ```
+/// use offcut::format::JsonText;
+/// let text = r#"{ "n": 1.00, "n": 1E5, "half": "\ud83d" }"#;
+/// assert_eq!(JsonText::parse(text)?.as_str(), text);
+/// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: expected `,` or `}` at line 1, column 8");
+/// # Ok::<(), offcut::format::InvalidJson>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct JsonText {
+    pub(super) text: String,
+    pub(super) spans: Vec<Span>,
+    /// What the strings with escapes mean, once somebody has asked.
+    pub(super) meanings: Vec<OnceLock<Option<Box<str>>>>,
+    pub(super) has_surrogates: bool,
+    pub(super) is_plain: OnceLock<bool>,
+}
+
+impl JsonText {
+    /// Finds the values of `text`.
+    ///
+    /// # Errors
+    ///
+    /// It is not JSON, or longer than 4 GiB.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidJson> {
+        let text = text.into();
+        let spans = scan(&text)?;
+        Ok(Self::new(text, spans))
+    }
+
+    fn new(text: String, spans: Spans) -> Self {
+        let Spans { all, escaped, has_surrogates } = spans;
+        let meanings = (0..escaped).map(|_| OnceLock::new()).collect();
+        Self { text, spans: all, meanings, has_surrogates, is_plain: OnceLock::new() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, without a copy.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.text
+    }
+
+    pub(crate) fn root(&self) -> Node<'_> {
+        Node { json: self, at: 0, watch: None }
+    }
+
+    /// The index after a value and all that it holds.
+    pub(super) fn next(&self, at: usize) -> usize {
+        let span = self.spans[at];
+        if span.is_container() { span.link as usize } else { at + 1 }
+    }
+
+    pub(super) fn spelling(&self, at: usize) -> &str {
+        let Span { start, end, .. } = self.spans[at];
+        &self.text[start as usize..end as usize]
+    }
+
+    /// What a string means; `None` of what is not a string, or not valid Unicode.
+    pub(super) fn meaning(&self, at: usize) -> Option<&str> {
+        let inside = || {
+            let spelling = self.spelling(at);
+            &spelling[1..spelling.len() - 1]
+        };
+        match self.spans[at].kind {
+            SpanKind::Plain => Some(inside()),
+            SpanKind::Escaped => {
+                let cell = &self.meanings[self.spans[at].link as usize];
+                cell.get_or_init(|| unescape(inside()).map(Into::into)).as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The value at `at` alone.
+    pub(crate) fn part(&self, at: usize) -> Self {
+        let (from, spans) = (self.spans[at].start, &self.spans[at..self.next(at)]);
+        let base = u32::try_from(at).unwrap_or_default();
+        let is_escaped = |span: &&Span| span.kind == SpanKind::Escaped;
+        let first = spans.iter().find(is_escaped).map_or(0, |span| span.link);
+        let moved = |span: &Span| Span {
+            start: span.start - from,
+            end: span.end - from,
+            link: match span.kind {
+                SpanKind::Array | SpanKind::Object => span.link - base,
+                SpanKind::Escaped => span.link - first,
+                _ => 0,
+            },
+            ..*span
+        };
+        let escaped = u32::try_from(spans.iter().filter(is_escaped).count()).unwrap_or_default();
+        let all = spans.iter().map(moved).collect();
+        Self::new(self.spelling(at).to_owned(), Spans { all, escaped, has_surrogates: self.has_surrogates })
+    }
+}
+
+impl FromStr for JsonText {
+    type Err = InvalidJson;
+
+    fn from_str(text: &str) -> Result<Self, InvalidJson> {
+        Self::parse(text)
+    }
+}
+
+/// The text, byte for byte.
+impl fmt::Display for JsonText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// By their texts.
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for JsonText {}
+
+/// A value in a text.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'m> {
+    pub(super) json: &'m JsonText,
+    pub(super) at: usize,
+    /// Who is told of keys that stand twice, and of strings that are not valid Unicode.
+    pub(super) watch: Option<&'m Watch>,
+}
+
+impl<'m> Node<'m> {
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        let Span { start, end, .. } = self.json.spans[self.at];
+        start as usize..end as usize
+    }
+
+    /// The value alone.
+    pub(crate) fn to_text(self) -> JsonText {
+        self.json.part(self.at)
+    }
+
+    /// The keys of an object, by their indices; their values follow them.
+    pub(super) fn keys(self) -> impl Iterator<Item = usize> {
+        let Self { json, at, .. } = self;
+        let end = if json.spans[at].kind == SpanKind::Object { json.next(at) } else { at + 1 };
+        walk(at + 1, end, move |key| json.next(key + 1))
+    }
+
+    fn value_of(self, key: usize) -> Self {
+        Self { at: key + 1, ..self }
+    }
+
+    fn key(self, at: usize) -> &'m str {
+        // A key without a meaning is none of those that a format looks for.
+        self.json.meaning(at).unwrap_or("\u{fffd}")
+    }
+}
+
+/// Indices from `at` on that are before `end`.
+fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let this = (at < end).then_some(at)?;
+        at = next(this);
+        Some(this)
+    })
+}
+
+impl<'m> View<'m> for Node<'m> {
+    fn kind(self) -> Kind {
+        match self.json.spans[self.at].kind {
+            SpanKind::Null => Kind::Null,
+            SpanKind::True | SpanKind::False => Kind::Bool,
+            SpanKind::Number => Kind::Number,
+            SpanKind::Plain | SpanKind::Escaped => Kind::String,
+            SpanKind::Array => Kind::Array,
+            SpanKind::Object => Kind::Object,
+        }
+    }
+
+    fn as_str(self) -> Option<&'m str> {
+        let meaning = self.json.meaning(self.at);
+        if let (None, Some(watch), Kind::String) = (meaning, self.watch, self.kind()) {
+            watch.is_garbled.set(true);
+        }
+        meaning
+    }
+
+    fn as_bool(self) -> Option<bool> {
+        match self.json.spans[self.at].kind {
+            SpanKind::True => Some(true),
+            SpanKind::False => Some(false),
+            _ => None,
+        }
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        let Self { json, at, .. } = self;
+        let end = if json.spans[at].kind == SpanKind::Array { json.next(at) } else { at + 1 };
+        walk(at + 1, end, move |item| json.next(item)).map(move |item| Self { at: item, ..self })
+    }
+
+    fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
+        self.keys().map(move |key| (self.key(key), self.value_of(key)))
+    }
+
+    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.fields() {
+            if let Some(nth) = names.iter().position(|name| *name == key)
+                && found[nth].replace(value).is_some()
+                && let Some(watch) = self.watch
+            {
+                watch.has_twice.set(true);
+            }
+        }
+        found
+    }
+
+    fn json(self) -> JsonRef<'m> {
+        if let Some(watch) = self.watch
+            && !self.json.is_unicode(self.at)
+        {
+            watch.is_garbled.set(true);
+        }
+        JsonRef::Spelled(self.json.spelling(self.at))
+    }
+}

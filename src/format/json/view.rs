@@ -1,0 +1,102 @@
+//! How formats read JSON, whether it is values or text.
+
+use serde_json::Value;
+
+use super::JsonRef;
+
+/// What a JSON value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// A JSON value that is read where it is. Of a key that stands twice, the last counts.
+pub(crate) trait View<'m>: Copy {
+    fn kind(self) -> Kind;
+    /// What a string says, if it is one that is valid Unicode.
+    fn as_str(self) -> Option<&'m str>;
+    fn as_bool(self) -> Option<bool>;
+    /// The items of a list; nothing of anything else.
+    fn items(self) -> impl Iterator<Item = Self>;
+    /// The fields of an object; nothing of anything else.
+    fn fields(self) -> impl Iterator<Item = (&'m str, Self)>;
+    /// Several fields of an object, found in one go: a pass looks at every message, and looking each field up by itself would take
+    /// most of its time.
+    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N];
+    /// The whole of it, to be shown.
+    fn json(self) -> JsonRef<'m>;
+
+    fn get(self, name: &str) -> Option<Self> {
+        let [found] = self.pick([name]);
+        found
+    }
+
+    fn is_array(self) -> bool {
+        self.kind() == Kind::Array
+    }
+
+    fn is_object(self) -> bool {
+        self.kind() == Kind::Object
+    }
+
+    fn has(self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// A field that is text; empty if it is missing or something else.
+    fn text(self, name: &str) -> &'m str {
+        self.get(name).and_then(Self::as_str).unwrap_or_default()
+    }
+}
+
+impl<'m> View<'m> for &'m Value {
+    fn kind(self) -> Kind {
+        match self {
+            Value::Null => Kind::Null,
+            Value::Bool(_) => Kind::Bool,
+            Value::Number(_) => Kind::Number,
+            Value::String(_) => Kind::String,
+            Value::Array(_) => Kind::Array,
+            Value::Object(_) => Kind::Object,
+        }
+    }
+
+    fn as_str(self) -> Option<&'m str> {
+        Value::as_str(self)
+    }
+
+    fn as_bool(self) -> Option<bool> {
+        Value::as_bool(self)
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.as_array().into_iter().flatten()
+    }
+
+    fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
+        self.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+    }
+
+    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for (name, value) in self.fields() {
+            if let Some(nth) = names.iter().position(|wanted| *wanted == name) {
+                found[nth] = Some(value);
+            }
+        }
+        found
+    }
+
+    fn get(self, name: &str) -> Option<Self> {
+        Value::get(self, name)
+    }
+
+    fn json(self) -> JsonRef<'m> {
+        JsonRef::Value(self)
+    }
+}

@@ -1,0 +1,62 @@
+//! Wire formats over the text of messages.
+
+use super::json::{Fixed, JsonText, put_into_text};
+use super::{Format, Piece, WireJson};
+use crate::content::Part;
+
+/// A wire format over messages as they are spelled: [`OpenAiChat`](super::OpenAiChat), [`Responses`](super::Responses),
+/// [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or a [`WireFormat`](super::WireFormat) for whichever.
+///
+/// It shows what the format shows of a [`Value`](serde_json::Value), and replaces what the format replaces. Only the values that are
+/// replaced change: white space, key order, keys that stand twice, escapes and numbers around them stay, byte for byte.
+/// JSON is shown, and so stored, as it is spelled.
+///
+/// Some things must stay as they are: all of a message in which a key that the format looks at stands twice, since its readers may
+/// disagree on what it says, and a result or call that is not valid Unicode, such as half of a surrogate pair. They are shown with
+/// `is_fixed`, replacing them does nothing, and their messages are not handed to a rewriter.
+///
+/// ```
+/// use offcut::format::{Format, JsonText, OpenAiChat, Spelled};
+/// let mut message = JsonText::parse(r#"{"role": "tool", "content": "long", "n": 1.00}"#)?;
+/// Spelled(OpenAiChat).replace_result(&mut message, 0, vec!["short".into()]);
+/// assert_eq!(message.as_str(), r#"{"role": "tool", "content": "short", "n": 1.00}"#);
+/// # Ok::<(), offcut::format::InvalidJson>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Spelled<F>(pub F);
+
+impl<F: WireJson> Format for Spelled<F> {
+    type Message = JsonText;
+
+    fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
+        let fixed = Fixed::of(&self.0, message);
+        if fixed.is_empty() {
+            return self.0.see(message.root(), see);
+        }
+        let (mut results, mut calls) = (0.., 0..);
+        self.0.see(message.root(), &mut |mut piece| {
+            match &mut piece {
+                Piece::Result(head) => head.is_fixed = results.next().is_some_and(|nth| fixed.has_result(nth)),
+                Piece::Call(call) => call.is_fixed = calls.next().is_some_and(|nth| fixed.has_call(nth)),
+                Piece::Role(_) | Piece::Content(_) => {}
+            }
+            see(piece);
+        });
+    }
+
+    fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
+        if !Fixed::of(&self.0, message).has_result(slot) {
+            put_into_text(message, |message| self.0.result(message, slot, parts));
+        }
+    }
+
+    fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
+        if !Fixed::of(&self.0, message).has_call(call) {
+            put_into_text(message, |message| self.0.arguments(message, call, arguments));
+        }
+    }
+
+    fn is_rewritable(&self, message: &JsonText) -> bool {
+        Fixed::of(&self.0, message).is_empty()
+    }
+}

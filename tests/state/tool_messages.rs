@@ -118,7 +118,8 @@ fn a_message_that_holds_more_than_results_stays() {
             match *message {
                 "call" => {
                     see(Piece::Role(Role::Assistant));
-                    see(Piece::Call(Call { id, name: "f", arguments: Arguments::Text("{}"), is_signed: false }));
+                    let arguments = Arguments::Text("{}");
+                    see(Piece::Call(Call { id, name: "f", arguments, is_signed: false, is_fixed: false }));
                 }
                 "answer" => see(Piece::Role(Role::Assistant)),
                 held => {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use offcut::format::{Body, JsonText};
+use offcut::format::{JsonText, RequestBody};
 use offcut_benches::texts::{Numbers, code};
 use offcut_benches::{fastest, is_bench, time};
 use serde::Deserialize;
@@ -105,7 +105,10 @@ fn main() {
     let own = || text.clone();
     let rows = [
         ("JsonText::parse", measure(runs, own, |text| JsonText::parse(text).expect("JSON"))),
-        ("Body::parse, which splits and copies", measure(runs, own, |text| Body::parse(text).expect("a body"))),
+        (
+            "RequestBody::parse, which splits and copies",
+            measure(runs, own, |text| RequestBody::parse(text).expect("a body")),
+        ),
         ("sonic-rs, lazy", measure(runs, || &*text, sonic_lazy)),
         ("sonic-rs, tree", measure(runs, || &*text, sonic_tree)),
         ("simd-json, tape", measure(runs, || text.clone().into_bytes(), simd_tape)),

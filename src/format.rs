@@ -3,7 +3,7 @@
 //! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
 //! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], and the wire JSON
 //! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind, and
-//! says whether a provider would take a list of messages. [`Spelled`] is any of these over the text of messages, and [`Body`] a
+//! says whether a provider would take a list of messages. [`Spelled`] is any of these over the text of messages, and [`RequestBody`] a
 //! request's body as text, of which only what is replaced changes.
 
 mod anthropic;
@@ -28,7 +28,7 @@ use crate::content::{Part, ToolCall};
 use json::View;
 
 pub use anthropic::Anthropic;
-pub use body::{Body, BodyError};
+pub use body::{BodyError, RequestBody};
 pub use gemini::Gemini;
 pub use json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;

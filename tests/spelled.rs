@@ -8,7 +8,7 @@ mod generate;
 mod left_alone;
 
 use generate::{joined, json, number, space, string};
-use offcut::format::{Body, BodyError, Format, JsonText, PartRef, Piece, Spelled, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, PartRef, Piece, RequestBody, Spelled, WireFormat};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 
@@ -63,7 +63,7 @@ proptest! {
             let members = [format!("\"x\":{around}"), format!("\"{field}\" :{list}"), format!("\"x\" : {around}")];
             joined('{', &members, &spaces, '}')
         };
-        let mut body = Body::parse(text.as_str()).unwrap();
+        let mut body = RequestBody::parse(text.as_str()).unwrap();
         prop_assert_eq!(body.messages().iter().map(JsonText::as_str).collect::<Vec<_>>(), messages);
         for format in WireFormat::ALL {
             for message in body.messages_mut() {
@@ -241,7 +241,7 @@ fn l7_any_depth_is_read_and_left_as_it_came() {
     let deeper = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
     for deep in [deep, deeper] {
         let before = format!(r#"{{"messages":[{{"role":"tool","x":{deep},"content":"long"}}],"y":{deep}}}"#);
-        let mut body = Body::parse(before.as_str()).unwrap();
+        let mut body = RequestBody::parse(before.as_str()).unwrap();
         Spelled(WireFormat::OpenAiChat).replace_result(&mut body.messages_mut()[0], 0, vec!["short".into()]);
         assert_eq!(body.to_string(), before.replace("long", "short"));
     }
@@ -289,12 +289,12 @@ fn l12_what_is_no_body_is_said_without_a_piece_of_it() {
         ("[1] secret", "not JSON: expected the end at line 1, column 5"),
         ("\u{feff}[]", "not JSON: expected a value at line 1, column 1"),
     ] {
-        let error = Body::parse(text).unwrap_err();
+        let error = RequestBody::parse(text).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
     }
     for text in ["1", "null", "{}", r#"{"messages":"secret"}"#, r#"{"input":{}}"#] {
-        assert_eq!(Body::parse(text).unwrap_err(), BodyError::NoMessages, "{text}");
+        assert_eq!(RequestBody::parse(text).unwrap_err(), BodyError::NoMessages, "{text}");
     }
     let twice = r#"{"messages":[],"mess\u0061ges":[]}"#;
-    assert_eq!(Body::parse(twice).unwrap_err(), BodyError::KeyTwice { field: "messages" });
+    assert_eq!(RequestBody::parse(twice).unwrap_err(), BodyError::KeyTwice { field: "messages" });
 }

@@ -1,7 +1,7 @@
 //! A request's body as text: it is JSON where serde_json says so, replacing nothing gives the same bytes, and every message in it,
 //! however malformed, keeps the contract of a format over text.
 
-use offcut::format::{Body, BodyError, JsonText, Spelled, WireFormat};
+use offcut::format::{BodyError, JsonText, RequestBody, Spelled, WireFormat};
 use offcut::testkit;
 use serde::de::IgnoredAny;
 
@@ -9,7 +9,7 @@ pub(crate) fn body(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     assert_eq!(JsonText::parse(text).is_ok(), is_json, "what JSON is");
-    let body = match Body::parse(text) {
+    let body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error) => return assert_eq!(matches!(error, BodyError::InvalidJson(_)), !is_json),
     };

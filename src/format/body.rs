@@ -16,12 +16,12 @@ use super::wire::FIELDS;
 /// change all of it.
 ///
 /// ```
-/// use offcut::format::{Body, Messages, Spelled, WireFormat};
+/// use offcut::format::{RequestBody, Messages, Spelled, WireFormat};
 /// use offcut::{BeforeModel, ToolReduction, backend::Memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let text = r#"{ "temperature": 1.00, "messages": [ {"role": "user", "content": "caf\u00e9"} ] }"#;
-/// let mut body = Body::parse(text)?;
+/// let mut body = RequestBody::parse(text)?;
 /// assert_eq!(body.format(), Some(WireFormat::OpenAiChat));
 ///
 /// let tools = body.tools();
@@ -35,7 +35,7 @@ use super::wire::FIELDS;
 ///
 /// The body and each message are held once more than in the text that came.
 #[derive(Clone, Debug)]
-pub struct Body {
+pub struct RequestBody {
     text: String,
     format: Option<WireFormat>,
     messages: Vec<JsonText>,
@@ -65,7 +65,7 @@ pub enum BodyError {
     },
 }
 
-impl Body {
+impl RequestBody {
     /// Finds the messages of a body. An `input` that is a string, as the Responses API takes it, is a body without messages.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Body {
 }
 
 /// The whole body, with the messages as they are now.
-impl fmt::Display for Body {
+impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         for (message, place) in self.messages.iter().zip(&self.places) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut::format::{Body, BodyError, Format, JsonText, Messages, Piece, Spelled, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::{BeforeModel, Report};
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
     }
     *came = input::read_all()?;
     let text = str::from_utf8(came).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
-    let mut body = match Body::parse(text) {
+    let mut body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error @ BodyError::KeyTwice { .. }) => {
             output::warn(&format!("{error}; it goes on as it came"));

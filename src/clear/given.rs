@@ -182,12 +182,12 @@ pub(super) fn owned(part: PartRef<'_>) -> Part {
 
 /// A part as a transcript holds it, which says all that the message says: JSON that a value would spell in another way is its text.
 pub(super) fn transcribed(part: PartRef<'_>) -> Part {
-    match (part, owned(part)) {
-        (PartRef::Json(json) | PartRef::Opaque(json), Part::Json(value) | Part::Opaque(value))
-            if value.to_string() != json.to_string() =>
-        {
-            text_of(json)
-        }
+    let spelled = match part {
+        PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),
+        PartRef::Text(_) | PartRef::Media { .. } | PartRef::Link { .. } => None,
+    };
+    match (spelled, owned(part)) {
+        (Some(spelled), Part::Json(value) | Part::Opaque(value)) if Part::Text(value.to_string()) != spelled => spelled,
         (_, part) => part,
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::WireFormat;
-use super::json::{InvalidJson, JsonText, View};
+use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
 
 /// A request's body as it came, of which only the messages can be changed: a JSON object with them in `messages`, `input` or
@@ -87,7 +87,7 @@ impl RequestBody {
         let format = if list.is_some() { WireFormat::of(root) } else { Some(WireFormat::Responses) };
         let (messages, places) =
             list.into_iter().flat_map(View::items).map(|item| (item.to_text(), item.range())).unzip();
-        let tools = root.get("tools").into_iter().flat_map(View::items).map(|tool| tool.range()).collect();
+        let tools = root.get("tools").into_iter().flat_map(View::items).map(Node::range).collect();
         Ok(Self { format, messages, places, tools, text: document.into_string() })
     }
 

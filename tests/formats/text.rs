@@ -80,7 +80,7 @@ fn malformed(message: &Value) -> Vec<Value> {
         all.push(path.to_owned());
         match json {
             Value::Object(fields) => {
-                fields.iter().for_each(|(name, value)| paths(value, &format!("{path}/{name}"), all))
+                fields.iter().for_each(|(name, value)| paths(value, &format!("{path}/{name}"), all));
             }
             Value::Array(items) => {
                 items.iter().enumerate().for_each(|(at, value)| paths(value, &format!("{path}/{at}"), all));

@@ -3,6 +3,8 @@
 //! A body of 1 MB in chat-completions JSON: rounds of a call and a result of 4 kB of source code, with the escapes that line feeds and
 //! quotes need. Each finds the fields of each message; what they do beside differs, and the table in docs/performance.md says how.
 
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where its input is wrong")]
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;

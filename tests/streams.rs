@@ -231,6 +231,37 @@ async fn t11_a_source_that_fails_at_every_chunk() {
 }
 
 #[tokio::test]
+async fn t11_only_the_text_that_broke_off_says_so() {
+    let link = || Ok(Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() }));
+    let broke = || Err(ToolError::new("the pipe broke"));
+    let bytes = |text: String| Ok(Chunk::Bytes(text.into()));
+    let whole = |text: String| Ok(Chunk::Part(Part::Text(text)));
+    let cases: Vec<(&str, Vec<Item>, Vec<bool>)> = vec![
+        ("the last", vec![bytes(lines(400)), link(), bytes(lines(500)), broke()], vec![false, true]),
+        ("none: a link follows", vec![bytes(lines(400)), link(), broke()], vec![false]),
+        ("none: it came whole", vec![whole(lines(400)), whole(lines(500)), broke()], vec![false, false]),
+        ("after one that came whole", vec![whole(lines(400)), bytes(lines(500)), broke()], vec![false, true]),
+    ];
+    for (what, items, expected) in cases {
+        for way in Way::BOTH {
+            let reduction = builder(&memory()).max_length_for_trunc(3_000).preview_length(300).build().unwrap();
+            let items: Vec<Item> = items
+                .iter()
+                .map(|item| item.as_ref().map(Chunk::clone).map_err(|error| ToolError::new(error.to_string())))
+                .collect();
+            let shown = way.go(&reduction, &call("a", "f"), ToolOutput::stream(stream::iter(items))).await;
+            let hints = shown.parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Hint::parse(text),
+                _ => None,
+            });
+            let said: Vec<bool> = hints.map(|hint| hint.notes.interrupted).collect();
+            assert_eq!(said, expected, "{what} {way:?}");
+            assert_eq!(shown.error.unwrap().to_string(), "the pipe broke");
+        }
+    }
+}
+
+#[tokio::test]
 async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     for size in [1, 2, 3, 1_000] {
         let store = memory();

@@ -78,14 +78,14 @@ pub(super) fn plan(
     call: &ToolCall,
     id: &Id,
     slots: &[Slot],
-    interrupted: bool,
+    broken: Option<usize>,
 ) -> Vec<Cut> {
-    Planner { session, policy, call, id, interrupted, is_several: slots.len() > 1 }.plan(slots)
+    Planner { session, policy, call, id, broken, is_several: slots.len() > 1 }.plan(slots)
 }
 
 /// The hints of what is lost already, where everything else passes.
 pub(super) fn lost(session: &Session, policy: &Policy, call: &ToolCall, id: &Id, slots: &[Slot]) -> Vec<Cut> {
-    Planner { session, policy, call, id, interrupted: false, is_several: slots.len() > 1 }.lost(slots).0
+    Planner { session, policy, call, id, broken: None, is_several: slots.len() > 1 }.lost(slots).0
 }
 
 struct Planner<'a> {
@@ -93,7 +93,8 @@ struct Planner<'a> {
     policy: &'a Policy,
     call: &'a ToolCall,
     id: &'a Id,
-    interrupted: bool,
+    /// The slot of the text in which the output broke off.
+    broken: Option<usize>,
     is_several: bool,
 }
 
@@ -247,7 +248,7 @@ impl Planner<'_> {
 
     fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
         let Candidate { slot, text, .. } = candidate;
-        let notes = Notes { not_utf8: !text.is_utf8(), interrupted: self.interrupted, ..Notes::default() };
+        let notes = Notes { not_utf8: !text.is_utf8(), interrupted: self.broken == Some(slot), ..Notes::default() };
         Cut {
             slot,
             number: 1,
@@ -273,7 +274,7 @@ impl Planner<'_> {
         }
         let notes = Notes {
             not_utf8: texts.iter().any(|candidate| !candidate.text.is_utf8()),
-            interrupted: self.interrupted,
+            interrupted: texts.iter().any(|candidate| self.broken == Some(candidate.slot)),
             joined: true,
             local: false,
         };

@@ -195,9 +195,9 @@ impl Run {
             self.splitter.slots = parts.into_iter().map(Slot::Part).collect();
         } else {
             self.restore(self.splitter.wanted_back()).await?;
+            let broken = if interrupted { self.splitter.last_in_chunks() } else { None };
             let plan = loop {
-                let plan =
-                    cut::plan(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots, interrupted);
+                let plan = cut::plan(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots, broken);
                 let left_whole = self.left_whole(&plan);
                 if left_whole.is_empty() {
                     break plan;

@@ -172,6 +172,12 @@ impl Splitter {
         }
     }
 
+    /// The slot of the text that would have gone on.
+    pub(super) fn last_in_chunks(&self) -> Option<usize> {
+        let is_open = matches!(self.slots.last(), Some(Slot::Text(text)) if text.comes_in_chunks);
+        self.slots.len().checked_sub(1).filter(|_| is_open)
+    }
+
     /// All texts together, once nothing comes any more.
     pub(super) fn size(&self) -> Size {
         self.ended

@@ -12,9 +12,10 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value};
 
-use crate::content::{ToolCall, ToolError, ToolOutput};
+use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Message, Messages, Plain};
+use crate::handler::guard_future;
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
 
 pub use crate::tool::{Tool, ToolDefinition};
@@ -239,8 +240,14 @@ impl Agent {
         Err(AgentError::TooManyModelCalls { calls: self.max_model_calls })
     }
 
-    /// The result of one call, as the model is shown it.
+    /// The result of one call, as the model is shown it. A tool that panics, or a middleware around it, fails its own call: what
+    /// the others returned may be stored already.
     async fn answer(&self, call: &ToolCall) -> Message {
+        let answer = guard_future("the tool", async { Ok(self.run_tool(call).await) }).await;
+        answer.unwrap_or_else(|error| Message::tool(call, vec![Part::Text(error.to_string())], true))
+    }
+
+    async fn run_tool(&self, call: &ToolCall) -> Message {
         let output = match Next::new(&self.middlewares, self).run(call).await {
             Ok(output) => output,
             Err(error) => self.show_failure(call, ToolOutput::error(error.to_string())).await,

@@ -161,7 +161,10 @@ impl Session {
     pub(crate) fn observe(&self, report: &Report) {
         report.trace();
         if let Some(on_report) = &self.shared.on_report {
-            on_report(report);
+            // What was stored and changed stays so: the loop gets it all the same.
+            if let Err(error) = guard("on_report", || Ok(on_report(report))) {
+                tracing::warn!(%error, "a report was not taken");
+            }
         }
     }
 }

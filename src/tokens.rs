@@ -33,7 +33,7 @@ pub use tiktoken::Tiktoken;
 
 /// Counts tokens. Closures are counters: `|text: &str| text.len() as u64 / 4`.
 ///
-/// The same text always costs the same, and no text panics.
+/// The same text always costs the same. Where a counter panics, the text's bytes count.
 pub trait CountTokens: Send + Sync + 'static {
     /// How many tokens `text` costs. May take long for a long text: a pass calls it for large new texts on a thread where
     /// blocking is fine.

@@ -480,3 +480,29 @@ async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
     }
     assert_eq!(messages.last(), Some(&Message::assistant("The disk failed.")));
 }
+
+#[tokio::test]
+async fn l1_a_tool_that_panics_takes_no_other_result_with_it() {
+    let store = memory();
+    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let long = Act("long", |_: ToolCall| async { Ok(ToolOutput::from(lines(400))) });
+    let bad = Act("bad", |call: ToolCall| async move {
+        assert!(call.name.is_empty(), "a tool's panic");
+        Ok(ToolOutput::from("never"))
+    });
+    let streams = Act("streams", |_: ToolCall| async {
+        Ok(ToolOutput::stream(stream::poll_fn(|_| -> std::task::Poll<Option<Result<Chunk, ToolError>>> {
+            panic!("a stream's panic")
+        })))
+    });
+    let model = Script::default().calls(vec![call("a", "long"), call("b", "bad"), call("c", "streams")]).says("done");
+    let agent = Agent::builder(model).tool(long).tool(bad).tool(streams).tool(reduction.read_file_tool());
+    let mut messages = vec![Message::user("go")];
+    agent.middleware(reduction).build().unwrap().run(&mut messages).await.unwrap();
+    assert_eq!(messages.len(), 6);
+    assert!(Hint::parse(text(content(&messages[2]))).is_some_and(|hint| hint.location.is_some()));
+    for message in &messages[3..5] {
+        let Message::Tool { content, is_error: true, .. } = message else { panic!("no failed result") };
+        assert_eq!(text(content), "the tool panicked");
+    }
+}

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use common::{builder, call, clear, content, lines, memory, outcomes, round, stored, text, tokens};
 use offcut::backend::{Backend, ErrorKind, Key, Memory};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
@@ -325,11 +328,17 @@ async fn c9_plain_messages_make_no_later_pass_lose_anything() {
 
 #[tokio::test]
 async fn c11_skip_clear_counts_nothing() {
-    let count = |_: &str| -> u64 { panic!("counted") };
+    let counted = Arc::new(AtomicBool::new(false));
+    let seen = counted.clone();
+    let count = move |_: &str| -> u64 {
+        seen.store(true, Ordering::Relaxed);
+        1
+    };
     let reduction = eager(&memory()).skip_clear(true).count_tokens_with(count).build().unwrap();
     let mut messages = three_rounds();
     let report = clear(&reduction, &mut messages).await;
     assert!(report.tokens.is_none() && report.decisions.is_empty());
+    assert!(!counted.load(Ordering::Relaxed));
 }
 
 #[tokio::test]

@@ -16,7 +16,9 @@ use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::testkit::{Fault, Faulty};
-use offcut::{BeforeModel, Builder, Chunk, Error, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy};
+use offcut::{
+    BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
+};
 use serde_json::{Value, json};
 
 type Wish = Result<Handled, HandlerError>;
@@ -724,4 +726,34 @@ async fn o1_previews_by_name_and_by_code_override_each_other() {
     let own = ToolPolicy::new().preview_with(|_| "own".to_owned());
     assert_eq!(preview(all().tool("f", own.clone()), "f").await, "own");
     assert_eq!(preview(small(&memory()).tool("f", own), "g").await, ends);
+}
+
+#[tokio::test]
+async fn l1_a_report_callback_that_panics_loses_no_result() {
+    let store = memory();
+    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(500);
+    let reduction = reduction.on_report(|_| panic!("a callback's panic")).build().unwrap();
+    let shown = reduction.truncate(&call("a", "f"), lines(400)).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
+    let output = ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(lines(400).into()))]));
+    let mut stream = reduction.truncate_stream(&call("b", "f"), output);
+    let mut items = Vec::new();
+    while let Some(item) = stream.next().await {
+        items.push(item.unwrap());
+    }
+    assert!(!items.is_empty() && stream.report().is_some());
+    let mut messages: Vec<Message> = (0..8).flat_map(|n| round(&format!("r{n}"), "f", lines(80))).collect();
+    assert!(clear(&reduction, &mut messages).await.is_change());
+}
+
+#[tokio::test]
+async fn l1_a_counter_that_panics_loses_no_result() {
+    let counter = |text: &str| -> u64 { panic!("{} bytes were counted", text.len()) };
+    let store = memory();
+    let reduction = builder(&store).count_tokens_with(counter).max_length_for_trunc(Limit::tokens(1_000));
+    let reduction = reduction.preview_length(200).max_tokens_for_clear(500).build().unwrap();
+    let shown = reduction.truncate(&call("a", "f"), lines(400)).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
+    let mut messages: Vec<Message> = (0..8).flat_map(|n| round(&format!("r{n}"), "f", lines(80))).collect();
+    assert!(clear(&reduction, &mut messages).await.is_change());
 }

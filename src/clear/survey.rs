@@ -115,7 +115,7 @@ impl<'c> Survey<'c> {
                     own.count(*print, Text::Is(text));
                 }
             };
-            // A counter that panics there is asked again here, where it can be seen.
+            // What is not counted there is counted here.
             let _ = runtime.spawn_blocking(count).await;
         }
         self.count(meter)

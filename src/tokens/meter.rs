@@ -13,6 +13,7 @@ use super::seen::Seen;
 use super::{CountTokens, Effort, image};
 use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
+use crate::handler::guard;
 
 /// What each message costs beside its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
@@ -194,7 +195,7 @@ impl Meter {
     pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
             // Counting may take long, and may come back here: not under a lock.
-            let tokens = self.counter.count(&text.read());
+            let tokens = self.once(&text.read());
             self.cache.insert(print, tokens);
             tokens
         })
@@ -202,12 +203,17 @@ impl Meter {
 
     /// What a text costs.
     pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
-        if self.is_free(text) { self.counter.count(&text.read()) } else { self.count(self.print(text), text) }
+        if self.is_free(text) { self.once(&text.read()) } else { self.count(self.print(text), text) }
     }
 
     /// As [`text`](Self::text), for a text that is not going to be counted again.
+    ///
+    /// Where the counter panics it is the text's bytes: no text has more tokens.
     pub(crate) fn once(&self, text: &str) -> u64 {
-        self.counter.count(text)
+        guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
+            tracing::warn!(%error, "bytes were counted in place of tokens");
+            text.len() as u64
+        })
     }
 
     pub(crate) fn text(&self, text: &str) -> u64 {

@@ -6,6 +6,7 @@ mod error;
 mod request;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_openai::Client;
@@ -111,8 +112,12 @@ impl<C: Config> OpenAiChatModel<C> {
         body.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
         let mut chunks = self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(error::from_client)?;
         let mut answer = Answer::default();
+        // Where it panics the answer still comes to its end.
+        let on_text = |text: &str| {
+            let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));
+        };
         while let Some(chunk) = chunks.next().await {
-            answer.add(&chunk.map_err(error::from_client)?, on_text)?;
+            answer.add(&chunk.map_err(error::from_client)?, &on_text)?;
         }
         answer.ended()
     }

@@ -150,7 +150,7 @@ async fn rate_limits_and_server_errors_are_retried() {
     assert_eq!(server.requests().len(), 3);
 
     let server = Server::start(vec![limited.clone(), Reply::Events(chunks(&says("hello"), 7), 5)]).await;
-    assert_eq!(ask(&model(&server).on_text(|_| {})).await.unwrap(), reply);
+    assert_eq!(ask(&model(&server).on_text(|_| panic!("a callback's panic"))).await.unwrap(), reply);
 
     let server = Server::start(vec![limited]).await;
     let error = ask(&model(&server)).await.unwrap_err();
@@ -231,7 +231,7 @@ async fn endpoints_that_leave_things_out_are_understood() {
     let server = Server::start(vec![Reply::Json(200, whole), Reply::Events(pieces, 100)]).await;
     let reply = ask(&model(&server)).await.unwrap();
     assert_eq!(reply, ModelReply { message: expected, input_tokens: None });
-    assert_eq!(ask(&model(&server).on_text(|_| {})).await.unwrap(), reply);
+    assert_eq!(ask(&model(&server).on_text(|_| panic!("a callback's panic"))).await.unwrap(), reply);
 }
 
 #[tokio::test]

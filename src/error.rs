@@ -9,7 +9,8 @@ use crate::content::ToolError;
 pub enum Error {
     /// The store failed, and `on_offload_error` says that this is to fail. Nothing was changed; trying again is safe.
     #[error(
-        "could not store what the call `{call_id}` of `{tool}` returned: try again, or set `on_offload_error` to keep it"
+        "could not store what the call `{}` of `{}` returned: try again, or set `on_offload_error` to keep it",
+        .call_id.escape_debug(), .tool.escape_debug()
     )]
     Offload {
         /// The tool.
@@ -25,6 +26,7 @@ pub enum Error {
 /// What a model is shown where the store's failure ends a call.
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
-        Self::new(error.to_string()).with_source(error)
+        Self::new("what the tool returned could not be stored, so it is not shown: call it again later")
+            .with_source(error)
     }
 }

@@ -226,9 +226,9 @@ fn o2_what_does_not_build_and_why() {
     `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 0: set at least 1, or leave the phase out with `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 1, or leave the phase out with `skip_truncation`
+    `max_length_for_trunc` is 0: set at least 8478, or leave the phase out with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0: set at least 8478, or leave the phase out with `skip_truncation`
+    `max_length_for_trunc` is 0: set at least 8478, or leave the phase out with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or leave the phase out with `skip_clear`
     `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
     `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 678

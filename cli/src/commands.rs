@@ -12,6 +12,7 @@ pub(crate) mod truncate;
 use std::path::Path;
 
 use offcut::Report;
+use offcut::report::{Decision, Outcome};
 
 use crate::failure::Failure;
 use crate::{input, output};
@@ -39,11 +40,45 @@ fn read_stdin() -> Result<String, Failure> {
         .map_err(|error| Failure::usage(format!("stdin can't be read: {error}"), "JSON is text in UTF-8"))
 }
 
-/// Says of each result that could not be stored that it was not.
+/// Says of each result that was not treated as it should be what became of it.
 fn note_failures(report: &Report) {
     for decision in &report.decisions {
         if let Some(error) = &decision.error {
-            output::warn(&format!("the result of {} was not stored: {error}", decision.tool));
+            let tool = output::visible(&decision.tool);
+            output::warn(&format!("the result of {tool} {}: {error}", what_became_of(decision)));
         }
+    }
+}
+
+fn what_became_of(decision: &Decision) -> String {
+    match (decision.locations.first(), decision.outcome) {
+        (None, _) => "was not stored".to_owned(),
+        // No callback is set here: the store could not take it, and its spool did.
+        (Some(location), Outcome::Truncated) => {
+            format!("is stored on this machine alone, at {}", output::visible(location.as_str()))
+        }
+        (Some(_), _) => "is stored, though not all went well".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "what can't be set up fails the test")]
+mod tests {
+    use offcut::backend::Memory;
+    use offcut::{ToolCall, ToolReduction};
+
+    use super::*;
+
+    #[test]
+    fn h3_what_the_spool_took_is_not_said_to_be_lost() {
+        let reduction = ToolReduction::recommended(Memory::new()).build().expect("a reduction");
+        let call = ToolCall::new("a", "a\nb\u{1b}", "{}");
+        let runtime = crate::settings::runtime().expect("a runtime");
+        let shown = runtime.block_on(reduction.truncate(&call, "line\n".repeat(30_000))).expect("a result");
+        let mut decision = shown.report.decisions[0].clone();
+        assert!(what_became_of(&decision).starts_with("is stored on this machine alone, at memory:"));
+        decision.locations.clear();
+        assert_eq!(what_became_of(&decision), "was not stored");
+        assert_eq!(output::visible(&decision.tool), "a\\nb\\u{1b}");
     }
 }

@@ -1,7 +1,7 @@
 //! What is written: results to stdout, everything else to stderr.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
 use offcut::backend::StoreUrl;
@@ -130,6 +130,38 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{HINT}note:{HINT:#} {}", shown(text));
 }
 
+/// A name that anybody may have written, on one line and without control characters.
+pub(crate) fn visible(name: &str) -> String {
+    name.chars().flat_map(|c| if is_hidden(c) { c.escape_debug().collect() } else { vec![c] }).collect()
+}
+
+/// A text as a terminal may get it: line feeds and tabs are its own, other control characters can be seen but not obeyed.
+fn visible_text(text: &str) -> String {
+    let show = |c: char| if is_hidden(c) && !matches!(c, '\n' | '\t') { c.escape_debug().collect() } else { vec![c] };
+    text.chars().flat_map(show).collect()
+}
+
+/// Whether a terminal may obey it, rather than show it, or it changes the order of what is shown.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Writes stored content to stdout: as it is into a file or a pipe, made visible on a terminal.
+pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { write(&visible_text(text)) } else { write(text) }
+}
+
+/// Writes stored bytes that are no text to stdout, which must not be a terminal.
+pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "this is no text, and stdout is a terminal",
+            "send it to a file: offcut read … > FILE",
+        ));
+    }
+    write_bytes(bytes)
+}
+
 /// Says that something is not as it should be, though the command goes on.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", shown(text));
@@ -155,5 +187,17 @@ impl Progress {
             let _ = write!(err, "\r{} {done}/{}{end}", self.what, self.total);
             let _ = err.flush();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h3_a_terminal_gets_no_control_characters() {
+        let text = "a\tb\r\n\u{1b}[2J\u{7}\u{9b}31m\u{202e}é字\n";
+        assert_eq!(visible_text(text), "a\tb\\r\n\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}é字\n");
+        assert_eq!(visible("grep\n\u{1b}[31m"), "grep\\n\\u{1b}[31m");
     }
 }

@@ -38,12 +38,14 @@ pub enum BuildError {
         url: StoreUrl,
     },
     /// A limit of zero would cut everything.
-    #[error("`{field}`{} is 0: set at least 1, or leave the phase out with `{instead}`", of_one(.tool))]
+    #[error("`{field}`{} is 0: set at least {at_least}, or leave the phase out with `{instead}`", of_one(.tool))]
     ZeroLimit {
         /// The field.
         field: &'static str,
         /// The field that leaves the phase out.
         instead: &'static str,
+        /// What would do.
+        at_least: usize,
         /// The tool, or `None` for all.
         tool: Option<String>,
     },

@@ -69,6 +69,7 @@ impl Prose {
     /// The sentences for a hint that truncation or clearing wrote.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
         let (tool, mime) = (head(facts.tool), facts.mime.map(head).unwrap_or_default());
+        let (tool, mime) = (tool.as_str(), mime.as_str());
         let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
         let values = [
             ("tool", if tool.is_empty() { self.language.unnamed_tool() } else { tool }),
@@ -165,9 +166,10 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     }
 }
 
-/// What a hint says of a longer name.
-fn head(name: &str) -> &str {
-    name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default()
+/// What a hint says of a name, which anybody may have written: its beginning, on one line.
+fn head(name: &str) -> String {
+    let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+    name.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { '?' } else { c }).collect()
 }
 
 /// Every placeholder was checked when the template was made.

@@ -157,7 +157,8 @@ pub(crate) async fn read(session: &Session, request: &ReadRequest, room: usize) 
             ToolError::new("nothing is stored at `path` any more: call the tool again if you need its result")
                 .with_source(error)
         }
-        _ => ToolError::new(format!("the store failed: {error}")).with_source(error),
+        _ => ToolError::new("the store failed: try again, or call the tool again if you need its result")
+            .with_source(error),
     })
 }
 

@@ -51,7 +51,12 @@ pub(super) fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, ro
 
 pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     if settings.max_tokens_for_clear == 0 {
-        return Err(BuildError::ZeroLimit { field: "max_tokens_for_clear", instead: "skip_clear", tool: None });
+        return Err(BuildError::ZeroLimit {
+            field: "max_tokens_for_clear",
+            instead: "skip_clear",
+            at_least: 1,
+            tool: None,
+        });
     }
     if let Some(rule) = settings.cost_aware {
         rule.check()?;
@@ -92,9 +97,6 @@ impl Checks<'_> {
         let tool = tool.map(str::to_owned);
         let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
         let limit = policy.limit.safe_bytes();
-        if limit == 0 {
-            return Err(BuildError::ZeroLimit { field: "max_length_for_trunc", instead: "skip_truncation", tool });
-        }
         // Sessions made from this reduction keep the promise too, whatever their id.
         let key =
             longest_key(&self.roots.session(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
@@ -104,6 +106,12 @@ impl Checks<'_> {
         let longest_hint = self.longest_hint(&location, false).max(local);
         let page = spool.iter().chain([&location]).map(|location| overhead(location, self.prose)).max();
         let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
+        if limit == 0 {
+            let (field, instead) = ("max_length_for_trunc", "skip_truncation");
+            let preview = if policy.preview_length.grows() { 0 } else { policy.preview_length.at_most() };
+            let at_least = at_least.max(longest_hint.saturating_add(preview));
+            return Err(BuildError::ZeroLimit { field, instead, at_least, tool });
+        }
         if limit < at_least {
             return Err(BuildError::LimitTooSmall { tool, limit, at_least });
         }

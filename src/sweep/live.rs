@@ -238,12 +238,23 @@ impl fmt::Debug for Live {
 }
 
 /// Why nobody knows what is live: a file that may name it could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("what is live is not known, so nothing should be swept: {} {problem}", path.display())]
+#[derive(Debug)]
 pub struct LiveError {
     path: PathBuf,
-    #[source]
     problem: Problem,
+}
+
+impl fmt::Display for LiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "what is live is not known, so nothing should be swept: {} {}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for LiveError {
+    /// What the system said.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problem.source()
+    }
 }
 
 impl LiveError {
@@ -256,7 +267,7 @@ impl LiveError {
 
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    #[error("can't be read: {0}")]
+    #[error("can't be read")]
     Io(#[source] io::Error),
     #[error("is no text in UTF-8: unpack it, or move it out of the folder if it is no transcript")]
     NoText,

@@ -197,7 +197,11 @@ impl Planner<'_> {
             texts.iter().partition(|candidate| candidate.text.json.is_some());
         let shares = json.len() + 1;
         let documents = json.iter().map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
-        let joined = plain.first().and_then(|first| self.join(&plain, self.share(texts, shares, *first)));
+        let joined = plain.first().and_then(|first| match self.share(texts, shares, *first) {
+            // One text is stored as it is.
+            share if plain.len() == 1 => self.cut(*first, share),
+            share => self.join(&plain, share),
+        });
         let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
         match apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[])) {
             Some(cuts) => cuts,

@@ -142,7 +142,9 @@ impl AgentHook for Reduction {
             Ok(None) => OutcomeAction::proceed(),
             Ok(Some(output)) => OutcomeAction::rewrite_tool_output(&event, output),
             Err(error) => {
-                let result = ToolResult::failed(ToolExecutionError::other(error.to_string()).with_source(error));
+                let result = ToolResult::failed(
+                    ToolExecutionError::other("what the tool returned could not be stored").with_source(error),
+                );
                 OutcomeAction::replace(Ok(Outcome::ToolResult { result }))
             }
         }

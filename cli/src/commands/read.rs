@@ -30,8 +30,8 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {
         _ if json => output::write_json(&json!({"text": text_of(&parts), "parts": parts}))?,
-        [Part::Media { data, .. }] => output::write_bytes(data)?,
-        _ => output::write(&(text_of(&parts) + "\n"))?,
+        [Part::Media { data, .. }] => output::write_media(data)?,
+        _ => output::write_stored(&(text_of(&parts) + "\n"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let progress = Progress::new("replayed", sources.len());
     let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
-        output::warn(&format!("skipped {}: {}", one.name, one.why));
+        output::warn(&format!("skipped {}: {}", output::visible(&one.name), output::visible(&one.why)));
     }
     if replayed.is_empty() {
         return Err(Failure::usage(

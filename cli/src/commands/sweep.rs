@@ -55,7 +55,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     })?;
 
     for failure in &report.failed {
-        output::warn(&format!("{}: {}", failure.location, failure.error));
+        output::warn(&format!("{}: {}", output::visible(failure.location.as_str()), failure.error));
     }
     if json {
         output::write_json(&report)?;

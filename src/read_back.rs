@@ -7,9 +7,13 @@ mod starts;
 mod stretch;
 mod tool;
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
 use crate::backend::{BackendError, Location};
 use crate::hint::{Facts, Hint, Kind, Position, Prose, count_lines};
 use crate::preview::holds_only;
+use crate::session::Session;
 use crate::store::{BLOCK, Stored};
 
 pub(crate) use other_reader::OtherReader;
@@ -19,6 +23,8 @@ pub use tool::ReadFileTool;
 pub(crate) const MIN_PAGE: usize = 200;
 /// The lines of longer content are not counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;
+/// How many ends of pages are known at most.
+const MAX_ENDS: usize = 256;
 
 /// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and nothing is lost by it. Anybody can
 /// write a text that looks like a hint.
@@ -75,16 +81,57 @@ impl Place {
     pub(crate) const START: Self = Self { position: Position::START, at: 0 };
 }
 
+/// Where pages of long content ended: from there, reading on needs nothing of what is before it.
+#[derive(Debug, Default)]
+pub(crate) struct PageEnds(Mutex<VecDeque<PageEnd>>);
+
+#[derive(Debug, PartialEq)]
+struct PageEnd {
+    location: Location,
+    place: Place,
+    /// The content's length. Once it has been swept, other content may get its name.
+    total: u64,
+}
+
+impl PageEnds {
+    /// The last place that is known in the content before `from`, or at it, and how long the content was.
+    fn before(&self, location: &Location, from: Position) -> Option<(Place, u64)> {
+        let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = ends.iter().filter(|end| end.location == *location && end.place.position <= from);
+        ends.map(|end| (end.place, end.total)).max_by_key(|(place, _)| place.at)
+    }
+
+    fn note(&self, end: PageEnd) {
+        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.contains(&end) {
+            return;
+        }
+        if ends.len() >= MAX_ENDS {
+            ends.pop_front();
+        }
+        ends.push_back(end);
+    }
+}
+
 /// A page of `stored` from `from` on, as one text of at most `room` bytes.
 pub(crate) async fn page(
+    session: &Session,
     stored: &Stored,
     from: Position,
     max_lines: Option<u64>,
     room: usize,
-    prose: &Prose,
 ) -> Result<String, BackendError> {
+    let (prose, ends) = (session.prose(), session.page_ends());
     let room = room.saturating_sub(overhead(&stored.location, prose)).max(MIN_PAGE);
-    page_hint(stored, from, Place::START, max_lines, room, prose).await.map(|(hint, _)| hint.render())
+    let known = match ends.before(&stored.location, from) {
+        Some((place, total)) if stored.read(0..0).await?.total == total => place,
+        _ => Place::START,
+    };
+    let (hint, next) = page_hint(stored, from, known, max_lines, room, prose).await?;
+    if let Some(place) = next.filter(|_| hint.bytes > MAX_COUNTED) {
+        ends.note(PageEnd { location: stored.location.clone(), place, total: hint.bytes });
+    }
+    Ok(hint.render())
 }
 
 /// The same with so much room for the content. `known` is a place before `from`: what is before it need not be read, unless all

@@ -9,6 +9,7 @@ use crate::config::{Names, Policy, Settings};
 use crate::content::ToolCall;
 use crate::handler::{GenId, PostProcess, guard};
 use crate::hint::{Language, Prose};
+use crate::read_back::PageEnds;
 use crate::report::Report;
 use crate::store::{Id, Phase, Roots, Stored, longest_key};
 use crate::tokens::Meter;
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) gen_ids: [Option<GenId>; 2],
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
+    pub(crate) page_ends: PageEnds,
 }
 
 impl fmt::Debug for Session {
@@ -153,6 +155,11 @@ impl Session {
         if policy.truncates { policy.limit.safe_bytes().min(MAX_PAGE) } else { MAX_PAGE }
     }
 
+    /// Where pages ended that were read.
+    pub(crate) fn page_ends(&self) -> &PageEnds {
+        &self.shared.page_ends
+    }
+
     /// What runs after a pass that changed something.
     pub(crate) fn post_process(&self) -> Option<&PostProcess> {
         self.shared.post_process.as_ref()
@@ -162,7 +169,11 @@ impl Session {
         report.trace();
         if let Some(on_report) = &self.shared.on_report {
             // What was stored and changed stays so: the loop gets it all the same.
-            if let Err(error) = guard("on_report", || Ok(on_report(report))) {
+            let call = || {
+                on_report(report);
+                Ok(())
+            };
+            if let Err(error) = guard("on_report", call) {
                 tracing::warn!(%error, "a report was not taken");
             }
         }

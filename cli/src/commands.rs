@@ -62,7 +62,6 @@ fn what_became_of(decision: &Decision) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "what can't be set up fails the test")]
 mod tests {
     use offcut::backend::Memory;
     use offcut::{ToolCall, ToolReduction};

@@ -96,14 +96,14 @@ impl Stretch {
         }
         let footer = self.footer.take().unwrap_or_default();
         // A line feed that a reader puts at the end says nothing.
-        let footer = if footer == b"\n" { Vec::new() } else { self.from_its_line(footer) };
+        let footer = if footer == b"\n" { Vec::new() } else { self.whole_line(footer) };
         let end = self.taken.saturating_sub(footer.len() as u64);
         let Some(from) = self.from.filter(|_| self.keep < end) else { return Ok(None) };
         Ok(Some(Found { start: self.start, from, footer }))
     }
 
     /// The footer from the beginning of its line on, which may happen to begin like the stored one.
-    fn from_its_line(&mut self, footer: Vec<u8>) -> Vec<u8> {
+    fn whole_line(&mut self, footer: Vec<u8>) -> Vec<u8> {
         match self.line.take() {
             Some(line) if !footer.is_empty() && footer[0] != b'\n' && self.has_room(line.len() + footer.len()) => {
                 [line, footer].concat()

@@ -172,7 +172,7 @@ async fn show(session: &Session, stored: &Stored, request: &ReadRequest, room: u
             Err(error) => return Ok(Err(error)),
         },
     };
-    Ok(page(stored, from, request.limit, room, session.prose()).await.map(ToolOutput::from))
+    Ok(page(session, stored, from, request.limit, room).await.map(ToolOutput::from))
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {

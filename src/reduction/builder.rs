@@ -18,6 +18,7 @@ use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence, WrongTemplate};
 use crate::preview::{Custom, Preview, PreviewOf};
+use crate::read_back::PageEnds;
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::store::Phase;
@@ -391,7 +392,16 @@ impl Builder {
         let meter = Meter::new(counter);
         meter.prepare();
         settings.preview_length = default.preview_length;
-        let shared = Shared { settings, prose, default, policies, gen_ids, post_process, on_report };
+        let shared = Shared {
+            settings,
+            prose,
+            default,
+            policies,
+            gen_ids,
+            post_process,
+            on_report,
+            page_ends: PageEnds::default(),
+        };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
 }

@@ -5,8 +5,6 @@ use offcut::agent::{ModelError, ModelReply};
 use offcut::format::Message;
 use serde_json::Value;
 
-use super::OnText;
-
 /// An answer as it comes.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -28,7 +26,7 @@ impl Answer {
     }
 
     /// Adds a chunk of a streamed answer.
-    pub(super) fn add(&mut self, chunk: &Value, on_text: &OnText) -> Result<(), ModelError> {
+    pub(super) fn add(&mut self, chunk: &Value, on_text: &(dyn Fn(&str) + Sync)) -> Result<(), ModelError> {
         self.take(chunk, "delta", on_text)
     }
 
@@ -40,7 +38,7 @@ impl Answer {
         }
     }
 
-    fn take(&mut self, from: &Value, field: &str, on_text: &OnText) -> Result<(), ModelError> {
+    fn take(&mut self, from: &Value, field: &str, on_text: &(dyn Fn(&str) + Sync)) -> Result<(), ModelError> {
         if let Some(error) = from.get("error").filter(|error| !error.is_null()) {
             let message = error["message"].as_str().unwrap_or("it does not say why");
             return Err(ModelError::new(format!("the endpoint failed while it answered: {message}")));

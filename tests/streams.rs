@@ -247,7 +247,10 @@ async fn t11_only_the_text_that_broke_off_says_so() {
             let reduction = builder(&memory()).max_length_for_trunc(3_000).preview_length(300).build().unwrap();
             let items: Vec<Item> = items
                 .iter()
-                .map(|item| item.as_ref().map(Chunk::clone).map_err(|error| ToolError::new(error.to_string())))
+                .map(|item| match item {
+                    Ok(chunk) => Ok(chunk.clone()),
+                    Err(error) => Err(ToolError::new(error.to_string())),
+                })
                 .collect();
             let shown = way.go(&reduction, &call("a", "f"), ToolOutput::stream(stream::iter(items))).await;
             let hints = shown.parts.iter().filter_map(|part| match part {

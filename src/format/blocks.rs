@@ -33,6 +33,12 @@ pub(super) trait Blocks {
         let Some(list) = content.filter(|content| content.is_array()) else { return Self::show(content, see) };
         let are_kept = Self::are_fields_kept(list);
         for part in list.items() {
+            // These move to the last new part.
+            if Self::is_text(part.text("type")) {
+                part.look_at_all();
+            } else {
+                part.pick(CACHE_MARKS);
+            }
             let is_known = are_kept || !Self::has_unknown_fields(part);
             see(Piece::Content(if is_known { Self::part(part) } else { PartRef::Opaque(part.json()) }));
         }
@@ -112,8 +118,10 @@ pub(super) trait Blocks {
 }
 
 /// Where a provider's prompt cache ends: Anthropic's mark, which others take too, and OpenAI's.
+const CACHE_MARKS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
+
 pub(super) fn is_cache_mark(field: &str) -> bool {
-    matches!(field, "cache_control" | "prompt_cache_breakpoint")
+    CACHE_MARKS.contains(&field)
 }
 
 /// `data:image/png;base64,AAAA` as its media type and its base64.

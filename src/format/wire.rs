@@ -51,7 +51,8 @@ impl WireFormat {
         }
     }
 
-    /// The format of a conversation: a list of messages, or a request's body with one in `messages`, `input` or `contents`.
+    /// The format of a conversation: a list of messages, or a request's body with one in `messages`, `input` or `contents`, the
+    /// first of these that is not empty.
     ///
     /// The first message that can be of one format only decides. Where all could be of several, nothing but text is said in
     /// them, and chat completions are as good as any. `None` is no conversation.
@@ -66,7 +67,11 @@ impl WireFormat {
             (None, messages) => detect(messages),
             (Some("input"), _) => Some(Self::Responses),
             (Some("contents"), _) => Some(Self::Gemini),
-            _ if document.has("system") || document.has("anthropic_version") => Some(Self::Anthropic),
+            (_, messages) if document.has("system") || document.has("anthropic_version") => {
+                // Some servers of chat completions take these too.
+                let certain = messages.items().find_map(only_format);
+                certain.filter(|format| *format == Self::OpenAiChat).or(Some(Self::Anthropic))
+            }
             (_, messages) => detect(messages),
         }
     }
@@ -78,7 +83,11 @@ impl WireFormat {
         }
         let lists = document.pick(FIELDS).into_iter().zip(FIELDS);
         let mut lists = lists.filter_map(|(list, field)| Some((Some(field), list.filter(|list| list.is_array())?)));
-        lists.next()
+        let first = lists.next()?;
+        if !is_empty(first.1) {
+            return Some(first);
+        }
+        Some(lists.find(|(_, list)| !is_empty(*list)).unwrap_or(first))
     }
 
     /// The messages of a conversation as [`detect`](Self::detect) takes it.
@@ -86,9 +95,9 @@ impl WireFormat {
     pub fn messages(document: &mut Value) -> Option<&mut Vec<Value>> {
         match document {
             Value::Array(messages) => Some(messages),
-            Value::Object(body) => {
-                let field = FIELDS.into_iter().find(|field| body.get(*field).is_some_and(Value::is_array))?;
-                body.get_mut(field)?.as_array_mut()
+            Value::Object(_) => {
+                let (field, _) = Self::list(&*document)?;
+                document.get_mut(field?)?.as_array_mut()
             }
             _ => None,
         }
@@ -128,6 +137,10 @@ impl FromStr for WireFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are the formats `openai-chat`, `openai-responses`, `anthropic` and `gemini`")]
 pub struct UnknownWireFormat;
+
+fn is_empty<'m, V: View<'m>>(list: V) -> bool {
+    list.items().next().is_none()
+}
 
 /// The format of a list of messages.
 fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
@@ -214,6 +227,11 @@ mod tests {
             assert_eq!(WireFormat::messages(&mut body).map(|list| json!(list)), Some(messages));
         }
         assert_eq!(WireFormat::detect(&json!({"system": "x", "messages": [text]})), Some(WireFormat::Anthropic));
+        let chat = json!([text, {"role": "assistant", "tool_calls": []}]);
+        assert_eq!(WireFormat::detect(&json!({"system": "x", "messages": chat})), Some(WireFormat::OpenAiChat));
+        let mut body = json!({"messages": [], "input": [text]});
+        assert_eq!(WireFormat::detect(&body), Some(WireFormat::Responses));
+        assert_eq!(WireFormat::messages(&mut body).map(|list| json!(list)), Some(json!([text])));
     }
 
     #[test]

@@ -36,6 +36,14 @@ fn l5_a_message_in_which_a_key_that_counts_stands_twice_is_left_alone() {
             vec![true],
         ),
         (Anthropic, r#"{"role":"assistant","content":[{"type":"tool_use","input":{"a":1,"a":2}}]}"#, vec![false]),
+        // What a text part carries beside its text moves with it, and so does a cache mark.
+        (OpenAiChat, r#"{"role":"tool","content":[{"type":"text","text":"a","x":1,"x":2}]}"#, vec![true]),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":[{"type":"new","cache_control":1,"cache_c\u006fntrol":2}]}"#,
+            vec![true],
+        ),
+        (OpenAiChat, r#"{"role":"tool","content":[{"type":"new","x":1,"x":2}]}"#, vec![false]),
         (Gemini, r#"{"parts":[{"functionResponse":{"response":{"output":"a","output":"b"}}}]}"#, vec![true]),
         (Gemini, r#"{"parts":[{"functionResponse":{"response":{"rows":[{"output":1,"output":2}]}}}]}"#, vec![false]),
     ] {
@@ -57,9 +65,10 @@ fn l5_a_result_that_is_not_valid_unicode_is_left_alone_and_its_neighbours_are_no
         {"type":"tool_result","tool_use_id":"b","content":"\ud83d\ude00"},
         {"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x"},{"type":"new","y":"\ude00"}]},
         {"type":"tool_result","tool_use_id":"d","content":"x"},
+        {"type":"tool_result","tool_use_id":"e","content":[{"type":"text","text":"x","\ud83d":1}]},
         {"type":"text","text":"\ud83d"}]}"#;
     let message = JsonText::parse(text).unwrap();
-    assert_eq!(is_fixed(WireFormat::Anthropic, &message), [true, false, true, false]);
+    assert_eq!(is_fixed(WireFormat::Anthropic, &message), [true, false, true, false, true]);
     let chat = r#"{"role":"assistant","content":"\ud83d","tool_calls":[
         {"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b","function":{"name":"f","arguments":"\ud83d"}}]}"#;
     assert_eq!(is_fixed(WireFormat::OpenAiChat, &JsonText::parse(chat).unwrap()), [false, true]);

@@ -95,7 +95,7 @@ impl JsonText {
             || (at..self.next(at)).all(|at| self.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
     }
 
-    fn has_twice(&self, object: Node<'_>) -> bool {
+    pub(super) fn has_twice(&self, object: Node<'_>) -> bool {
         /// So many keys are compared with each other faster than they are put into a set.
         const FEW: usize = 12;
         let mut few = [""; FEW];

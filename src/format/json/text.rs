@@ -236,6 +236,16 @@ impl<'m> View<'m> for Node<'m> {
         found
     }
 
+    fn look_at_all(self) {
+        let Some(watch) = self.watch else { return };
+        if self.json.has_twice(self) {
+            watch.has_twice.set(true);
+        }
+        if self.keys().any(|key| self.json.meaning(key).is_none()) {
+            watch.is_garbled.set(true);
+        }
+    }
+
     fn json(self) -> JsonRef<'m> {
         if let Some(watch) = self.watch
             && !self.json.is_unicode(self.at)

@@ -79,7 +79,8 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is written is JSON, too.
+    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is written is JSON, too. A list of
+    /// which something would get lost is wrong input: keys that stand twice, fields that parts do not have, digits over what is kept.
     #[arg(long)]
     pub(crate) parts: bool,
 }
@@ -211,7 +212,7 @@ pub(crate) struct Apply {
     /// The state as it is, in JSON. Without it, every field has its default.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// The updates, each a JSON map from fields to what their reducers take; - for stdin.
+    /// The updates, each a JSON map from fields to what their reducers take; - for stdin. No key may stand twice.
     #[arg(required = true, value_name = "UPDATE")]
     pub(crate) updates: Vec<PathBuf>,
 }

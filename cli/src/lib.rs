@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod evidence;
+mod exact;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;

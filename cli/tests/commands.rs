@@ -403,7 +403,7 @@ fn stdin_is_called_so_and_read_once() {
     let schema = folder.path().join("s.yaml");
     std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
     let schema = text(&schema);
-    for wrong in ["{", "{\"lost\": 1}"] {
+    for wrong in ["{", "{\"lost\": 1}", "{\"last\": 1, \"last\": 2}", "{\"last\": 123456789012345678901}"] {
         let said = fail(&["state", "apply", "--schema", schema, "-"], wrong, 2);
         assert!(said.starts_with("error: stdin"), "{said}");
     }

@@ -34,6 +34,23 @@ fn conversation() -> String {
     Value::Array(rounds.into_iter().flatten().collect()).to_string()
 }
 
+#[test]
+fn l1_parts_of_which_something_would_get_lost_go_on_as_they_came() {
+    let folder = tempdir().unwrap();
+    let args = ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--parts"];
+    let long = lines(9_000).replace('\n', "\\n");
+    for (part, problem) in [
+        (format!(r#"{{"type":"json","value":["{long}",123456789012345678901]}}"#), "more digits"),
+        (format!(r#"{{"type":"opaque","value":{{"a":1,"a":"{long}"}}}}"#), "stands twice"),
+        (format!(r#"{{"type":"text","value":"{long}","name":"x"}}"#), "a field that parts of its type do not have"),
+        (r#"{"type":"media","value":{"mime":"image/png","data":"AA==","detail":"low"}}"#.to_owned(), "a field that"),
+    ] {
+        let error = fail(&args, &format!("[{part}]"), 2);
+        assert!(error.contains(problem) && error.len() < 400, "{error}");
+    }
+    assert!(!folder.path().join("trunc").exists());
+}
+
 /// Runs `script` in a shell that finds the program in `$OFFCUT`, over `stdin`.
 fn shell(script: &str, variables: &[(&str, &str)], stdin: &str) -> Ran {
     let mut shell = Command::new("sh");

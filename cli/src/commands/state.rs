@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{name_of, read_text};
 use crate::failure::{Failure, chain};
-use crate::{args, output};
+use crate::{args, exact, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     let inputs = [&args.schema].into_iter().chain(&args.state).chain(&args.updates);
@@ -58,6 +58,6 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
-    serde_json::from_str(&read_text(path)?)
-        .map_err(|error| Failure::usage(format!("{} is no JSON: {error}", name_of(path)), "mend it"))
+    exact::from_slice(read_text(path)?.as_bytes())
+        .map_err(|error| Failure::usage(format!("{} can't be read as JSON: {error}", name_of(path)), "mend it"))
 }

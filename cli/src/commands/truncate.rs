@@ -6,13 +6,14 @@ use std::sync::Arc;
 use offcut::report::Outcome;
 use offcut::{OnOffloadError, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::note_failures;
 use crate::failure::{Failure, chain};
 use crate::input::{self, Came};
 use crate::stores::{self, Kept};
-use crate::{args, output, settings};
+use crate::{args, exact, output, settings};
 
 #[derive(Serialize)]
 struct Output<'t> {
@@ -101,9 +102,15 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The parts that stdin lists.
+/// The parts that stdin lists, of which nothing may get lost.
 fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
-    let parts = serde_json::from_slice(text).map_err(|error| {
+    let read = || {
+        let parts: Vec<Part> = exact::from_slice(text)?;
+        let (came, kept): (Value, Value) = (exact::from_slice(text)?, json!(parts));
+        let is_kept = came == kept;
+        is_kept.then_some(parts).ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())
+    };
+    let parts = read().map_err(|error| {
         Failure::usage(
             format!("stdin holds no list of parts: {error}"),
             "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",

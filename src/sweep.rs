@@ -37,6 +37,7 @@
 //! `docs/sweeping.md` in the repository says what is not promised.
 
 mod act;
+mod folder;
 mod index;
 mod lease;
 mod live;

@@ -238,6 +238,18 @@ fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
     assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("to be moved aside           1"));
 }
 
+#[cfg(unix)]
+#[test]
+fn l1_what_a_transcript_names_through_a_link_in_the_store_stays() {
+    let home = Home::new();
+    fs::rename(home.path("store/s1"), home.path("store/renamed")).unwrap();
+    std::os::unix::fs::symlink("renamed", home.path("store/s1")).unwrap();
+    let (store, live) = (home.path("store"), home.path("transcripts"));
+    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 1);
+    assert!(error.contains("`s1` is a symbolic link to another directory of the store"), "{error}");
+    assert!(home.stores("s1/trunc/call_1"));
+}
+
 #[test]
 fn what_is_live_in_one_store_is_named_in_another() {
     let home = Home::new();

@@ -1,12 +1,11 @@
 //! What must stay: whatever a conversation that goes on may still name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use super::folder;
 use super::index::Index;
 use super::names::{Names, Scanner};
 use crate::backend::{Key, Location};
@@ -15,8 +14,6 @@ use crate::store::{former_session_segment, session_segment};
 
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 << 10;
-/// How often a folder is looked at again in which something has changed. Who is still writing then writes what is new.
-const WALKS: usize = 16;
 
 /// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions name.
 ///
@@ -79,23 +76,11 @@ impl Live {
     /// One of them can't be read to its end, or is no text in UTF-8, such as a packed file or a database; or there is no file at all.
     /// What is named in there would be swept, so nothing should be.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
-        let path = path.as_ref();
-        let mut folder = Folder::default();
-        // Who writes a transcript anew puts it in the place of the old one, which may hide both from a walk: so what has changed since
-        // it was looked at is looked at again.
-        for _ in 0..WALKS {
-            if !folder.walk(path, &mut self)? {
-                break;
-            }
-        }
-        if folder.files.is_empty() {
-            Err(LiveError { path: path.to_owned(), problem: Problem::Empty })
-        } else {
-            Ok(self)
-        }
+        folder::read(path.as_ref(), &mut self)?;
+        Ok(self)
     }
 
-    fn file(&mut self, mut file: impl Read) -> Result<(), Problem> {
+    pub(super) fn file(&mut self, mut file: impl Read) -> Result<(), Problem> {
         let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
         let mut scanner = Scanner::default();
         loop {
@@ -153,83 +138,6 @@ impl Live {
     }
 }
 
-/// A folder that may be written to while it is read.
-#[derive(Debug, Default)]
-struct Folder {
-    /// What was read to its end, as it was before.
-    files: BTreeMap<PathBuf, Version>,
-}
-
-/// What tells two states of a file or a folder apart.
-type Version = (Option<SystemTime>, u64);
-
-fn version(metadata: &Metadata) -> Version {
-    (metadata.modified().ok(), metadata.len())
-}
-
-impl Folder {
-    /// Reads what `path` leads to and has not been read as it is now, and says whether anything has changed meanwhile.
-    fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
-        let (mut todo, mut folders, mut has_changed) = (vec![path.to_owned()], BTreeMap::new(), false);
-        while let Some(at) = todo.pop() {
-            match self.look(&at, live, &mut folders) {
-                Ok(Looked::Read { has_changed: file_has }) => has_changed |= file_has,
-                Ok(Looked::Folder(entries)) => todo.extend(entries),
-                // It was in the folder, and is not any more.
-                Err(Problem::Io(_)) if at != path && is_gone(&at) => has_changed = true,
-                Err(problem) => return Err(LiveError { path: at, problem }),
-            }
-        }
-        let is_as_it_was =
-            |(path, before): (&PathBuf, &Version)| std::fs::metadata(path).is_ok_and(|now| version(&now) == *before);
-        Ok(has_changed || !folders.iter().all(is_as_it_was))
-    }
-
-    fn look(
-        &mut self,
-        at: &Path,
-        live: &mut Live,
-        folders: &mut BTreeMap<PathBuf, Version>,
-    ) -> Result<Looked, Problem> {
-        // Links are followed: what they lead to may be the only transcript.
-        let metadata = std::fs::metadata(at).map_err(Problem::Io)?;
-        let before = version(&metadata);
-        if metadata.is_dir() {
-            // Each once, for links may lead round in a circle.
-            if folders.insert(at.canonicalize().map_err(Problem::Io)?, before).is_some() {
-                return Ok(Looked::Folder(Vec::new()));
-            }
-            let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
-            let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>();
-            return paths.map(Looked::Folder).map_err(Problem::Io);
-        }
-        if !metadata.is_file() {
-            return Err(Problem::NoFile);
-        }
-        if self.files.get(at) == Some(&before) {
-            return Ok(Looked::Read { has_changed: false });
-        }
-        let file = File::open(at).map_err(Problem::Io)?;
-        live.file(&file)?;
-        let after = file.metadata().map_err(Problem::Io)?;
-        self.files.insert(at.to_owned(), before);
-        Ok(Looked::Read { has_changed: version(&after) != before })
-    }
-}
-
-/// What there was.
-enum Looked {
-    /// A file, which was read.
-    Read { has_changed: bool },
-    /// What is in a folder.
-    Folder(Vec<PathBuf>),
-}
-
-/// Whether nothing has this name; a link that leads nowhere has it.
-fn is_gone(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
 /// Says how much it names, never what.
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,8 +148,8 @@ impl fmt::Debug for Live {
 /// Why nobody knows what is live: a file that may name it could not be read.
 #[derive(Debug)]
 pub struct LiveError {
-    path: PathBuf,
-    problem: Problem,
+    pub(super) path: PathBuf,
+    pub(super) problem: Problem,
 }
 
 impl fmt::Display for LiveError {
@@ -266,7 +174,7 @@ impl LiveError {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+pub(super) enum Problem {
     #[error("can't be read")]
     Io(#[source] io::Error),
     #[error("is no text in UTF-8: unpack it, or move it out of the folder if it is no transcript")]

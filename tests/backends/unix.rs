@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use offcut::backend::{Backend, ErrorKind, Fs, Put};
 
 use super::fs::names_in;
@@ -99,6 +100,23 @@ async fn l6_links_to_directories_lead_nowhere() {
     assert_eq!(names_in(elsewhere.path()), ["secret"]);
     assert_eq!(std::fs::read(elsewhere.path().join("secret")).unwrap(), b"secret");
     assert!(names_in(&home.path().join(".staging")).is_empty());
+}
+
+#[tokio::test]
+async fn l1_a_link_to_another_directory_of_the_store_is_not_listed_as_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
+    store.put(&key("s1/trunc/call_1"), "one".into()).await.unwrap();
+    symlink("s1", home.path().join("s2")).unwrap();
+    // Its name is another one than that under which it is listed, so nobody can tell what is live.
+    assert_eq!(store.put(&key("s2/trunc/call_2"), "two".into()).await.unwrap(), Put::Stored);
+    let entries: Vec<_> = store.list().collect().await;
+    let (found, failed): (Vec<_>, Vec<_>) = entries.into_iter().partition(Result::is_ok);
+    let mut found: Vec<_> = found.into_iter().map(|entry| entry.unwrap().key.to_string()).collect();
+    found.sort();
+    assert_eq!(found, ["s1/trunc/call_1", "s1/trunc/call_2"], "and the rest of the store is listed");
+    let error = failed.into_iter().next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("`s2` is a symbolic link to another directory of the store"), "{error}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 const BATCH: usize = 256;
 
 /// Every regular file whose path is a key. Links are not followed. A directory that can't be read is an error in the stream,
-/// which goes on with the next.
+/// which goes on with the next; so is a link to another directory of the store, for its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
     let batches = stream::unfold(Some(Walk { store, open: None }), |walk| async {
         let mut walk = walk?;
@@ -50,8 +50,8 @@ impl Walk {
             let place = self.place();
             match self.advance() {
                 Ok(Step::Entry(entry)) => found.push(Ok(entry)),
-                Ok(Step::Store) => {
-                    let why = format!("listing {place} failed: it is a store of its own; open that, or move it away");
+                Ok(Step::Refused(why)) => {
+                    let why = format!("listing {place} failed: {why}");
                     found.push(Err(BackendError::new(ErrorKind::Other, why)));
                 }
                 Ok(Step::On) => {}
@@ -80,10 +80,10 @@ impl Walk {
         let Some(level) = open.last_mut() else { return Ok(Step::End) };
         match level.entries.next() {
             None => drop(open.pop()),
-            Some(Ok(entry)) => match look(&entry, &level.prefix)? {
+            Some(Ok(entry)) => match look(&self.store, &entry, &level.prefix)? {
                 Look::File(entry) => return Ok(Step::Entry(entry)),
                 Look::Directory(level) => open.push(*level),
-                Look::Store => return Ok(Step::Store),
+                Look::Refused(why) => return Ok(Step::Refused(why)),
                 Look::Other => {}
             },
             Some(Err(error)) => {
@@ -98,8 +98,8 @@ impl Walk {
 
 enum Step {
     Entry(Entry),
-    /// The directory is a store of its own: what is in it has other names where its agents opened it.
-    Store,
+    /// What is there has other names than those that are listed.
+    Refused(String),
     On,
     End,
 }
@@ -108,14 +108,15 @@ enum Look {
     File(Entry),
     // Windows reads directories into the struct itself.
     Directory(Box<Level>),
-    Store,
+    Refused(String),
     Other,
 }
 
-fn look(entry: &DirEntry, prefix: &str) -> io::Result<Look> {
+fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
     let name = entry.file_name();
     if !prefix.is_empty() && name == STAGING {
-        return Ok(Look::Store);
+        // What is in it has other names where its agents opened it.
+        return Ok(Look::Refused("it is a store of its own; open that, or move it away".to_owned()));
     }
     // The path of a directory is a key as well, if there can be keys in it.
     let Some(key) = name.to_str().and_then(|name| Key::new(format!("{prefix}{name}")).ok()) else {
@@ -127,6 +128,12 @@ fn look(entry: &DirEntry, prefix: &str) -> io::Result<Look> {
             entries: entry.open_dir()?.entries()?,
             prefix: format!("{key}/"),
         })));
+    }
+    // What was stored through a link is read through it, and is listed where it leads.
+    if metadata.is_symlink() && store.root.dir()?.metadata(key.as_str()).is_ok_and(|target| target.is_dir()) {
+        let why =
+            format!("`{key}` is a symbolic link to another directory of the store; put that directory in its place");
+        return Ok(Look::Refused(why));
     }
     if !metadata.is_file() {
         return Ok(Look::Other);

@@ -15,6 +15,7 @@ mod lines;
 mod outages;
 mod pays;
 mod plan;
+mod repeat;
 mod rewrite;
 mod survey;
 
@@ -25,10 +26,12 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::backend::{Backend, Location};
+use crate::config::Policy;
+use crate::fingerprint::Fingerprint;
 use crate::handler::Replacement;
-use crate::hint::{Facts, Hint};
+use crate::hint::{Facts, Hint, Kind};
 use crate::preview::Previewer;
-use crate::report::{Decision, Report};
+use crate::report::{Decision, Reason, Report};
 use crate::session::Session;
 use crate::store::Stored;
 use crate::store::Target;
@@ -77,8 +80,8 @@ pub struct Committed {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
     ready: Vec<Ready>,
-    /// What looks like a hint of ours and is not.
-    unverified: Vec<Origin>,
+    /// What was compared, and stays for good.
+    settled: Vec<(Fingerprint, Reason)>,
     anchor: Option<Anchor>,
     report: Report,
 }
@@ -154,8 +157,8 @@ enum Line {
     Store(Box<ToStore>),
     /// A short hint at where the original is already, once what is stored there has been compared with what is shown.
     Shorten(Box<ToShorten>),
-    /// A text that needs no store, and where the original of it is.
-    Ready(String, Option<Location>),
+    /// A text that needs no store, and where the originals of it are.
+    Ready(String, Vec<Location>),
 }
 
 #[derive(Debug)]
@@ -168,16 +171,23 @@ struct ToStore {
 
 #[derive(Debug)]
 struct ToShorten {
-    /// What is shown.
-    shown: Hint,
-    stored: Stored,
+    /// What is shown: one hint or several.
+    hints: Vec<Shown>,
+    /// What to do if what is stored does not match: it is a text like any other.
+    otherwise: Box<Line>,
+}
+
+/// A hint that is shown.
+#[derive(Debug)]
+struct Shown {
+    hint: Hint,
+    /// What it leads to; `None` if it stays as it is.
+    stored: Option<Stored>,
     draft: Draft,
     /// How what is stored is previewed, and in how many bytes.
     preview: (Previewer, usize),
     /// The bytes that a preview of it took when it was truncated.
     was_previewed_in: usize,
-    /// What to do if it does not match, for what is no hint of truncation.
-    otherwise: Option<Box<Line>>,
 }
 
 /// The hint that is to be, but for its location.
@@ -187,18 +197,26 @@ struct Draft {
     tool: String,
     mime: Option<String>,
     is_arguments: bool,
+    /// How many texts were joined, once that is known.
+    parts: usize,
+    /// What it says, if that is not to be said anew.
+    words: Option<String>,
 }
 
 impl Draft {
     fn render(&self, session: &Session, location: Option<Location>) -> String {
         let mut hint = self.hint.clone();
         hint.location = location;
+        if let Some(words) = &self.words {
+            hint.prose.clone_from(words);
+            return hint.render();
+        }
         let facts = Facts {
             tool: &self.tool,
             reader: session.reader(),
             mime: self.mime.as_deref(),
             is_arguments: self.is_arguments,
-            ..Facts::default()
+            parts: self.parts,
         };
         hint.prose = session.prose().of_hint(&hint, facts);
         hint.render()
@@ -223,9 +241,11 @@ fn cleared_arguments(hint: &str) -> String {
     serde_json::json!({"_cleared": hint}).to_string()
 }
 
-/// The hint in arguments that were cleared.
-fn hint_in_arguments(arguments: &str) -> Option<Hint> {
-    let value: Value = serde_json::from_str(arguments).ok()?;
-    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
-    Hint::parse(fields.get("_cleared")?.as_str()?)
+/// Whether arguments were cleared. Their hints show no preview, and are not much longer in any spelling of the JSON.
+fn is_cleared(session: &Session, policy: &Policy, arguments: &str) -> bool {
+    let value: Option<Value> = serde_json::from_str(arguments).ok();
+    let hint = value.as_ref().and_then(|value| value.get("_cleared")?.as_str()).unwrap_or_default();
+    let is_short = arguments.len() <= cleared_arguments(hint).len() * 2;
+    let hints = session.own_hints(policy, hint).filter(|_| is_short).unwrap_or_default();
+    matches!(&hints[..], [own] if own.hint.kind == Kind::Cleared && own.hint.preview.is_empty())
 }

@@ -49,6 +49,7 @@ pub mod format;
 pub mod handler;
 pub mod hint;
 mod middleware;
+mod ours;
 pub mod preview;
 mod read_back;
 mod reduction;

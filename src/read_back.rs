@@ -30,7 +30,7 @@ const MAX_ENDS: usize = 256;
 /// write a text that looks like a hint.
 pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     match shown.kind {
-        Kind::Truncated => is_preview(shown, content, said),
+        Kind::Truncated => is_said(shown, content, said) && previews(shown, content, said.own),
         Kind::Page { from } => page::is_genuine(shown, from, content, said.prose),
         Kind::Matches => matches::is_genuine(shown, content, said.prose),
         Kind::Cleared | Kind::Link => false,
@@ -48,16 +48,22 @@ pub(crate) struct Said<'s> {
     pub(crate) own: &'s (dyn Fn(&str) -> Option<String> + Sync),
 }
 
-fn is_preview(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
-    let Some((parts, text)) = texts_in(shown, content) else { return false };
-    let is_said = [said.reader, None].into_iter().any(|reader| {
+/// Whether a hint has the size of what is stored and previews nothing else, whatever its sentence says.
+pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Option<String>) -> bool {
+    let Some((_, text)) = texts_in(shown, content) else { return false };
+    shown.bytes == content.len() as u64 && shown.lines.is_none_or(|lines| lines == count_lines(content)) && {
+        let text = String::from_utf8_lossy(text);
+        holds_only(&shown.preview, &text) || own(&text).as_deref() == Some(shown.preview.as_str())
+    }
+}
+
+/// Whether the sentence of a hint at `content` is one of ours.
+pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
+    let Some((parts, _)) = texts_in(shown, content) else { return false };
+    [said.reader, None].into_iter().any(|reader| {
         let facts = Facts { tool: said.tool, reader, parts, ..Facts::default() };
         said.prose.is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
-    });
-    is_said && shown.bytes == content.len() as u64 && shown.lines.is_none_or(|lines| lines == count_lines(content)) && {
-        let text = String::from_utf8_lossy(text);
-        holds_only(&shown.preview, &text) || (said.own)(&text).as_deref() == Some(shown.preview.as_str())
-    }
+    })
 }
 
 /// What can be shown of stored content, and how many texts it is if they were joined.

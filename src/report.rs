@@ -191,7 +191,7 @@ pub enum Reason {
     TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.
     TooLittle,
-    /// It looks like a hint of ours, but what is stored does not match it.
+    /// It is as short as a hint of ours, and was not found to be one: it is in other words, or leads to too much to be compared.
     Unverified,
     /// The store failed.
     StoreFailed,

@@ -254,13 +254,18 @@ async fn c5_an_imitation_loses_nothing() {
     elsewhere.location = Some(store.locate(&Key::new("trunc/nothing-there").unwrap()));
     let mut chatty = real.clone();
     chatty.prose.push_str(" And a secret.");
-    for imitation in [longer, elsewhere, chatty] {
+    for (id, imitation) in [("longer", longer), ("elsewhere", elsewhere)] {
         let forged = imitation.render();
-        let mut messages = [round("x", "curl", forged.clone()), round("b", "f", "ok")].concat();
+        let mut messages = [round(id, "curl", forged.clone()), round("b", "f", "ok")].concat();
         let report = clear(&reduction, &mut messages).await;
-        assert_eq!(text(content(&messages[1])), forged, "left alone");
-        assert!(!report.decisions[0].outcome.is_change());
+        assert_eq!(report.decisions[0].outcome, Outcome::Cleared, "a text like any other");
+        assert!(stored(&store).await.contains(&(format!("memory://t/clear/{id}"), forged.into_bytes())));
     }
+    // What is shown is stored, but not what is said: it is as short as a hint, and stays.
+    let mut messages = [round("x", "curl", chatty.render()), round("b", "f", "ok")].concat();
+    let report = clear(&reduction, &mut messages).await;
+    assert_eq!(report.decisions[0].outcome, Outcome::Kept(Reason::Unverified));
+    assert_eq!(text(content(&messages[1])), chatty.render());
     // What points outside of our roots is ordinary text.
     let mut foreign = real;
     foreign.location = Some(offcut::backend::Location::new("/etc/passwd"));
@@ -585,4 +590,18 @@ fn l8_large_texts_are_counted_where_blocking_is_fine() {
     let (here, threads) = (std::thread::current().id(), threads.lock().unwrap());
     let seen: Vec<_> = threads.iter().map(|(length, thread)| (*length, *thread == here)).collect();
     assert_eq!(seen, [(200_000, false), (5, true), (200_000, true)]);
+}
+
+#[tokio::test]
+async fn h3_a_joined_result_says_of_how_many_texts_when_it_is_old() {
+    let reduction =
+        eager(&memory()).max_tokens_for_clear(10).max_length_for_trunc(1_000).preview_length(100).build().unwrap();
+    let call = call("a", "list");
+    let parts = (0..90).map(|n| Part::from(format!("text {n}\n{}", "x".repeat(90)))).collect();
+    let shown = reduction.truncate(&call, offcut::ToolOutput::parts(parts)).await.unwrap();
+    assert!(shown.text().contains("It was 90 texts"), "{}", shown.text());
+    let mut messages = vec![Message::calls(vec![call.clone()]), Message::tool(&call, shown.parts, false)];
+    messages.extend(round("b", "f", "ok"));
+    assert_eq!(clear(&reduction, &mut messages).await.decisions[0].outcome, Outcome::Shortened);
+    assert!(text(content(&messages[1])).contains("It was 90 texts"), "{}", text(content(&messages[1])));
 }

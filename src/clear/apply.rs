@@ -26,7 +26,7 @@ impl Committed {
 
     /// The same, and nobody is shown the report.
     pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
-        let Self { session, ledger, ready, unverified, anchor, mut report } = self;
+        let Self { session, ledger, ready, settled, anchor, mut report } = self;
         let mut ledger = lock(&ledger);
         let has_changed =
             |ready: &&Ready| fingerprint_at(session.meter(), conversation, ready.place) != Some(ready.original.print);
@@ -49,9 +49,7 @@ impl Committed {
                 ledger.record(&original, replaced, replacement);
             }
         }
-        for original in unverified {
-            ledger.record_unverified(original.print);
-        }
+        ledger.settle(settled);
         let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
         let saved = saved(new.filter_map(|decision| decision.tokens));
         if let Some(anchor) = anchor {

@@ -9,11 +9,13 @@ use futures_util::{StreamExt, stream};
 use super::choice::{self, Choice};
 use super::compare::compare_lines;
 use super::ledger::{Origin, Put};
+use super::lines::join;
 use super::outages::{NotDone, Outages};
 use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToStore, cleared_arguments};
 use crate::backend::Location;
 use crate::content::Part;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Sum};
 use crate::session::Session;
 
@@ -38,7 +40,7 @@ impl Plan {
         let mut ready = Vec::new();
         let edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)).collect();
         let mut selection =
-            Selection { session: &session, outages, edits, waiting: VecDeque::new(), unverified: vec![] };
+            Selection { session: &session, outages, edits, waiting: VecDeque::new(), settled: Vec::new() };
         let mut taken = selection.take(&mut choice, &mut report).await;
         if choice.is_too_little() {
             for (edit, _) in taken.drain(..) {
@@ -63,8 +65,8 @@ impl Plan {
             done.drain(..).for_each(|ready: Ready| report.decisions[ready.decision].keep(Reason::TooLittle));
         }
         ready.extend(done);
-        let unverified = selection.leave(&mut report);
-        Ok(Committed { session, ledger, ready, unverified, anchor, report })
+        let settled = selection.leave(&mut report);
+        Ok(Committed { session, ledger, ready, settled, anchor, report })
     }
 
     /// What was decided before is repeated, and nothing else is done.
@@ -74,7 +76,7 @@ impl Plan {
         for edit in edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)) {
             edit.keep(&mut report, reason);
         }
-        Committed { session, ledger, ready, unverified: Vec::new(), anchor, report }
+        Committed { session, ledger, ready, settled: Vec::new(), anchor, report }
     }
 }
 
@@ -85,8 +87,8 @@ struct Selection<'s> {
     edits: VecDeque<NewEdit>,
     /// What was compared, and is not needed yet.
     waiting: VecDeque<(NewEdit, Sum)>,
-    /// What looks like a hint of ours and is not.
-    unverified: Vec<Origin>,
+    /// What was compared, and stays for good.
+    settled: Vec<(Fingerprint, Reason)>,
 }
 
 impl Selection<'_> {
@@ -110,8 +112,12 @@ impl Selection<'_> {
             for outcome in join_all(compared).await {
                 match outcome {
                     Compared::Kept(index, decision, original) => {
-                        if decision.outcome == Outcome::Kept(Reason::Unverified) {
-                            self.unverified.push(original);
+                        let is_for_good =
+                            |reason| matches!(reason, Reason::Unverified | Reason::AlreadyHint | Reason::NoGain);
+                        if let Outcome::Kept(reason) = decision.outcome
+                            && is_for_good(reason)
+                        {
+                            self.settled.push((original.settles_as(self.session.meter(), &decision.tool), reason));
                         }
                         report.decisions[index] = decision;
                     }
@@ -121,12 +127,12 @@ impl Selection<'_> {
         }
     }
 
-    /// The target was reached without the rest. Gives what turned out to be no hint of ours.
-    fn leave(self, report: &mut Report) -> Vec<Origin> {
+    /// The target was reached without the rest. Gives what was compared and stays for good.
+    fn leave(self, report: &mut Report) -> Vec<(Fingerprint, Reason)> {
         for edit in self.waiting.into_iter().map(|(edit, _)| edit).chain(self.edits) {
             edit.keep(report, Reason::TargetReached);
         }
-        self.unverified
+        self.settled
     }
 }
 
@@ -278,15 +284,18 @@ async fn store_lines(
 ) -> Result<Put, NotDone> {
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
-        let (text, location) = match line {
-            Line::Ready(text, location) => (text, location),
-            Line::Store(store) => save(session, outages, *store, decision).await?,
+        let (text, locations) = match line {
+            Line::Ready(text, locations) => (text, locations),
+            Line::Store(store) => {
+                let (text, location) = save(session, outages, *store, decision).await?;
+                (text, location.into_iter().collect())
+            }
             Line::Shorten(_) => return Err(NotDone::Kept(Reason::Unverified)),
         };
         texts.push(text);
-        decision.locations.extend(location);
+        decision.locations.extend(locations);
     }
-    let replacement = replacement(place, texts.join("\n"));
+    let replacement = replacement(place, join(texts.into_iter()));
     // A text that says "not saved" was not reckoned with before.
     let (bytes, tokens) = size(session, &replacement, decision).map_err(NotDone::Kept)?;
     decision.bytes.after = bytes;

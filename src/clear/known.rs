@@ -62,14 +62,6 @@ impl Known {
         Self { original: walk.next(print.finish()), bytes, tokens }
     }
 
-    /// What a decision about it is known by that holds for good: it depends on the content, the id and the tool.
-    pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
-        let mut record = meter.record();
-        record.known(b's', self.original.print);
-        record.field(b't', tool.as_bytes());
-        record.finish()
-    }
-
     fn of_call(call: &CallSite<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
         let (print, tokens) = texts.next(Text::of_arguments(call.is.arguments));
         let original = walk.next(print_of_call(texts.meter, call.is, print));

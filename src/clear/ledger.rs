@@ -1,6 +1,6 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::content::Part;
@@ -83,8 +83,6 @@ pub(crate) struct Ledger {
     replacements: HashMap<Fingerprint, HashMap<usize, Arc<Put>>, AsItIs>,
     /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
-    /// What looks like a hint of ours and is not: it need not be compared again.
-    unverified: HashSet<Fingerprint, AsItIs>,
     /// What was decided for good: deciding again costs more than knowing it.
     settled: HashMap<Fingerprint, Reason, AsItIs>,
     /// What previews of whole results gain, in tokens: making one again costs more than knowing it.
@@ -125,14 +123,6 @@ impl Ledger {
     /// Whether `print` is of what took the place of something.
     pub(super) fn has_put(&self, print: Fingerprint) -> bool {
         self.originals.get(&print).is_some_and(|original| *original != print)
-    }
-
-    pub(super) fn record_unverified(&mut self, print: Fingerprint) {
-        self.unverified.insert(print);
-    }
-
-    pub(super) fn is_unverified(&self, print: Fingerprint) -> bool {
-        self.unverified.contains(&print)
     }
 
     pub(super) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
@@ -195,6 +185,16 @@ pub(super) struct Walk<'l> {
     seen: HashMap<Fingerprint, usize, AsItIs>,
 }
 
+impl Origin {
+    /// What a decision about it is known by that holds for good: it depends on the content, the id and the tool.
+    pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
+        let mut record = meter.record();
+        record.known(b's', self.print);
+        record.field(b't', tool.as_bytes());
+        record.finish()
+    }
+}
+
 impl Walk<'_> {
     /// The origin of the next slot.
     pub(super) fn next(&mut self, print: Fingerprint) -> Origin {
@@ -209,6 +209,8 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::tokens::Estimate;
 

@@ -7,18 +7,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::{Draft, Line, ToShorten, ToStore};
+use super::{Draft, Line, Shown, ToShorten, ToStore};
 use crate::backend::{Location, digest};
 use crate::config::Policy;
 use crate::format::{Data, PartRef};
 use crate::hint::{Hint, Kind, Placement, count_lines};
+use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
-use crate::store::Stored;
 use crate::store::{Id, Name, Phase, Target};
-
-/// A longer link is stored like any other content.
-const MAX_LINK: usize = 2048;
 
 /// Makes the lines of one pass, and gives each content a name that no other content of the pass has.
 pub(super) struct Liner<'a> {
@@ -26,6 +23,8 @@ pub(super) struct Liner<'a> {
     /// The ids of the results so far. A later result of the same id is named with its digest, whichever pass clears it.
     ids: HashSet<&'a str>,
     is_repeated_id: bool,
+    /// How many bytes of the result's hints may still lead nowhere into a store.
+    room: usize,
     /// The names that are used in this pass, and the digest of what is stored under them.
     names: HashMap<String, String>,
 }
@@ -41,26 +40,13 @@ pub(super) struct Source<'s> {
 
 impl<'a> Liner<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
-        Self { session, ids: HashSet::new(), is_repeated_id: false, names: HashMap::new() }
+        Self { session, ids: HashSet::new(), is_repeated_id: false, room: SEVERAL, names: HashMap::new() }
     }
 
     /// Goes on to the next result of the conversation.
     pub(super) fn begin(&mut self, id: &'a str) {
         self.is_repeated_id = !self.ids.insert(id);
-    }
-
-    /// Whether a hint is one of ours that says the last word: there is nothing shorter to put in its place.
-    pub(super) fn is_final(&self, hint: &Hint) -> bool {
-        match hint.kind {
-            Kind::Cleared => self.is_ours(hint),
-            Kind::Link => true,
-            // What an unsaved preview shows is all that is left of the original.
-            Kind::Truncated | Kind::Page { .. } | Kind::Matches => hint.location.is_none(),
-        }
-    }
-
-    pub(super) fn is_ours(&self, hint: &Hint) -> bool {
-        hint.location.as_ref().is_none_or(|location| self.session.resolve(location.as_str()).is_some())
+        self.room = SEVERAL;
     }
 
     /// What a part becomes. `number` counts the result's parts from 1.
@@ -68,15 +54,10 @@ impl<'a> Liner<'a> {
         let preview = |text: &str| of.previewer.show(text, of.policy.stub_length.of(text.len() as u64)).0;
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
-                let hint = Hint::parse(text);
-                // Behind its preview, a hint can't be one line of several.
-                let is_line = |hint: &Hint| hint.placement == Placement::First && self.is_final(hint);
-                if hint.as_ref().is_some_and(is_line) {
-                    return Line::Ready(text.to_owned(), None);
-                }
-                let stored = hint.as_ref().and_then(|hint| self.session.resolve(hint.location.as_ref()?.as_str()));
-                if let (Some(hint), Some(stored)) = (hint, stored) {
-                    return self.shorten(of, text, hint, stored, number);
+                if let Some(line) =
+                    self.session.own_hints(of.policy, text).and_then(|own| self.hints(of, text, own, number))
+                {
+                    return line;
                 }
                 (Bytes::copy_from_slice(text.as_bytes()), None, preview(text))
             }
@@ -90,9 +71,10 @@ impl<'a> Liner<'a> {
                 // Base64 that is none is stored as the text that it is.
                 None => (raw(data), Some("text/plain"), String::new()),
             },
-            PartRef::Link { url, .. } if url.len() <= MAX_LINK => {
-                let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(of.tool, None, &[], String::new()) };
-                return Line::Ready(draft.render(self.session, Some(Location::new(url))), None);
+            PartRef::Link { url, .. }
+                if url.len() <= MAX_LINK && self.has_room_for(&link(of.tool, url, self.session)) =>
+            {
+                return Line::Ready(link(of.tool, url, self.session), Vec::new());
             }
             PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
             PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
@@ -119,23 +101,38 @@ impl<'a> Liner<'a> {
         self.store(of, &name, content, draft)
     }
 
-    /// What a hint becomes that is longer than it needs to be.
-    fn shorten(&mut self, of: Source<'_>, text: &str, shown: Hint, stored: Stored, number: usize) -> Line {
-        // No more than is shown now: what was not worth its place then is not worth it when it is old.
-        let preview = (of.previewer.clone(), of.policy.stub_length.of(shown.bytes).min(shown.preview.len()));
-        // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
-        let mut short = draft(of.tool, None, &[], preview.0.show(&shown.preview, preview.1).0);
-        short.hint.bytes = shown.bytes;
-        short.hint.lines = shown.lines;
-        short.hint.notes = shown.notes;
-        let otherwise = matches!(shown.kind, Kind::Page { .. } | Kind::Matches).then(|| {
-            let content = Bytes::copy_from_slice(text.as_bytes());
-            let name = of.id.name_of(&content).part(number);
-            let draft = draft(of.tool, None, &content, preview.0.show(text, preview.1).0);
-            Box::new(self.store(of, &name, content, draft))
-        });
-        let was_previewed_in = of.policy.preview_length.of(shown.bytes);
-        Line::Shorten(Box::new(ToShorten { shown, stored, draft: short, preview, was_previewed_in, otherwise }))
+    /// What a text becomes that may be hints of ours; `None` if it is certain that it is a text like any other.
+    fn hints(&mut self, of: Source<'_>, text: &str, own: Vec<OwnHint>, number: usize) -> Option<Line> {
+        let leads_nowhere = |own: &&OwnHint| own.stored.is_none();
+        let mut locations = HashSet::new();
+        let mut is_new = |own: &OwnHint| own.stored.as_ref().is_none_or(|stored| locations.insert(stored.key.clone()));
+        if text.len() > SEVERAL && !own.iter().all(&mut is_new) {
+            return None;
+        }
+        // Behind its preview, a hint can't be one line of several.
+        let is_last = |own: &OwnHint| own.stored.is_none() && own.hint.placement == Placement::Last;
+        let nowhere: usize = own.iter().filter(leads_nowhere).map(|own| own.hint.render().len() + 1).sum();
+        if own.iter().any(is_last) || nowhere > self.room {
+            return None;
+        }
+        self.room -= nowhere;
+        if own.iter().all(|own| own.stored.is_none()) {
+            return Some(Line::Ready(text.to_owned(), Vec::new()));
+        }
+        let hints = own.into_iter().map(|own| shown(of, own)).collect();
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        let name = of.id.name_of(&content).part(number);
+        let budget = of.policy.stub_length.of(content.len() as u64);
+        let draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
+        let otherwise = Box::new(self.store(of, &name, content, draft));
+        Some(Line::Shorten(Box::new(ToShorten { hints, otherwise })))
+    }
+
+    /// Whether a line that leads nowhere into a store finds a place among those of its result.
+    fn has_room_for(&mut self, line: &str) -> bool {
+        let left = self.room.checked_sub(line.len() + 1);
+        self.room = left.unwrap_or(self.room);
+        left.is_some()
     }
 
     /// Where `content` is going to be stored: under a name that no other content has in this pass.
@@ -149,7 +146,11 @@ impl<'a> Liner<'a> {
 
     /// A hint at stored content; without a backend one that says the content is gone.
     fn store(&mut self, of: Source<'_>, name: &Name, content: Bytes, draft: Draft) -> Line {
-        let Some(backend) = of.policy.backend() else { return Line::Ready(draft.render(self.session, None), None) };
+        let Some(backend) = of.policy.backend() else {
+            let line = draft.render(self.session, None);
+            // What is said of the first ones goes for all.
+            return Line::Ready(if self.has_room_for(&line) { line } else { String::new() }, Vec::new());
+        };
         let target = self.target(of.id, name, &content);
         Line::Store(Box::new(ToStore { backend: Arc::clone(backend), target, content, draft }))
     }
@@ -161,27 +162,61 @@ fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Dra
     let mime = mime.filter(|mime| *mime != "application/json");
     hint.lines = mime.is_none().then(|| count_lines(content));
     hint.preview = preview;
-    Draft { hint, tool: tool.to_owned(), mime: mime.map(str::to_owned), is_arguments: false }
+    Draft { hint, tool: tool.to_owned(), mime: mime.map(str::to_owned), is_arguments: false, parts: 0, words: None }
+}
+
+/// A hint at a link.
+fn link(tool: &str, url: &str, session: &Session) -> String {
+    let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(tool, None, &[], String::new()) };
+    draft.render(session, Some(Location::new(url)))
+}
+
+/// A hint that is shown, and what it becomes if it is one of ours.
+fn shown(of: Source<'_>, own: OwnHint) -> Shown {
+    let OwnHint { hint, stored } = own;
+    // No more than is shown now: what was not worth its place then is not worth it when it is old.
+    let preview = (of.previewer.clone(), of.policy.stub_length.of(hint.bytes).min(hint.preview.len()));
+    // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
+    let mut draft = draft(of.tool, None, &[], preview.0.show(&hint.preview, preview.1).0);
+    draft.hint.bytes = hint.bytes;
+    draft.hint.lines = hint.lines;
+    draft.hint.notes = hint.notes;
+    // What was cleared keeps its words: they may say what nothing else does.
+    draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
+    let was_previewed_in = of.policy.preview_length.of(hint.bytes);
+    Shown { hint, stored, draft, preview, was_previewed_in }
 }
 
 impl Line {
     /// The text of `lines`, with the first or the second location that each may get.
     pub(super) fn render_all(lines: &[Self], session: &Session, choice: usize) -> String {
-        let texts: Vec<String> = lines.iter().map(|line| line.render(session, choice)).collect();
-        texts.join("\n")
+        join(lines.iter().map(|line| line.render(session, choice)))
     }
 
     fn render(&self, session: &Session, choice: usize) -> String {
         match self {
             Self::Ready(text, _) => text.clone(),
             Self::Store(store) => store.draft.render(session, Some(store.location(choice))),
-            Self::Shorten(shorten) => match &shorten.otherwise {
-                // The longer of the two that it may become.
-                Some(otherwise) if choice == 1 => otherwise.render(session, choice),
-                _ => shorten.draft.render(session, Some(shorten.stored.location.clone())),
-            },
+            // One that is no hint of ours is the second of the two that it may become.
+            Self::Shorten(shorten) if choice == 1 => shorten.otherwise.render(session, choice),
+            Self::Shorten(shorten) => join(shorten.hints.iter().map(|shown| shown.render(session))),
         }
     }
+}
+
+impl Shown {
+    fn render(&self, session: &Session) -> String {
+        match &self.stored {
+            Some(stored) => self.draft.render(session, Some(stored.location.clone())),
+            None => self.hint.render(),
+        }
+    }
+}
+
+/// Lines as one text. Those that say nothing are left out.
+pub(super) fn join(lines: impl Iterator<Item = String>) -> String {
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 impl ToStore {

@@ -12,7 +12,6 @@ use super::{Line, Place, Request};
 use crate::config::CostAware;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
-use crate::hint::Hint;
 use crate::report::{Outcome, Outlook, Reason};
 use crate::rounds::last_turn;
 use crate::session::Session;
@@ -137,12 +136,12 @@ impl<'a> Planner<'a> {
             && !Self::is_short_error(slot, policy, known)
             && !slot.head.is_fixed
             && !self.repeated.contains(&Place::Result { message: slot.message, slot: slot.slot });
-        may.then(|| (text, known.settles_as(self.session.meter(), tool)))
+        may.then(|| (text, known.original.settles_as(self.session.meter(), tool)))
     }
 
-    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text is a hint or looks like one.
+    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text may be a hint of ours.
     fn gain_of_preview(&self, liner: &mut Liner<'a>, all: &All<'a>, at: usize, text: &str) -> u64 {
-        if Hint::parse_all(text).is_some() {
+        if self.session.own_hints(self.session.policy(all.outline.tool(&all.outline.slots[at])), text).is_some() {
             return 0;
         }
         let (line, _) = preview(self.session, liner, all, at, text);

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::decisions::{call_decision, call_of, result_decision};
-use super::known::{All, Known, part_bytes};
-use super::ledger::{Ledger, Put, lock};
+use super::known::{All, Known};
+use super::ledger::{Ledger, lock};
 use super::lines::{Liner, Source};
 use super::pays::Previews;
 use super::survey::{Found, Survey};
-use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, hint_in_arguments};
+use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, is_cleared};
 use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, PartRef};
-use crate::hint::Hint;
+use crate::ours::SEVERAL;
 use crate::report::{Certainty, Change, Decision, Outcome, Reason, Report, Sum, TokenCount};
 use crate::rounds::{Age, Outline, Slot};
 use crate::session::Session;
@@ -122,7 +122,7 @@ pub(super) struct Planner<'a> {
     pub(super) ledger: &'a Ledger,
     /// What is decided, by place in the conversation.
     pub(super) report: Report,
-    edits: Vec<Edit>,
+    pub(super) edits: Vec<Edit>,
     /// What is repeated, and not decided anew.
     pub(super) repeated: HashSet<Place>,
     pub(super) candidates: Vec<Candidate>,
@@ -161,52 +161,6 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
-    fn repeat(&mut self, all: &All<'_>) {
-        for (slot, known) in all.outline.slots.iter().zip(&all.results) {
-            if let Some(replacement) = known.original.replacement.clone()
-                && all.outline.age(slot, 0) != Age::Unanswered
-                && !slot.head.is_fixed
-            {
-                let place = Place::Result { message: slot.message, slot: slot.slot };
-                self.push_repeat(result_decision(&all.outline, slot, known), place, known, replacement);
-            }
-        }
-        // Ids come again, and a call with them that was just made.
-        let slots = all.outline.slots.iter().filter(|slot| all.outline.age(slot, 0) != Age::Unanswered);
-        let mut answered = vec![false; all.calls.len()];
-        slots.filter_map(|slot| slot.call).for_each(|call| answered[call] = true);
-        for (at, (call, known)) in all.outline.calls.iter().zip(&all.calls).enumerate() {
-            if let Some(replacement) = known.original.replacement.clone()
-                && answered[at]
-                && !call.is.is_signed
-                && !call.is.is_fixed
-            {
-                let place = Place::Arguments { message: call.message, call: call.call };
-                self.push_repeat(call_decision(call, known), place, known, replacement);
-            }
-        }
-    }
-
-    fn push_repeat(&mut self, mut decision: Decision, place: Place, known: &Known, replacement: Arc<Put>) {
-        let meter = self.session.meter();
-        let (bytes, tokens) = match &*replacement {
-            Put::Parts(parts) => {
-                let sizes = parts.iter().map(PartRef::from).map(|part| (part_bytes(part), meter.part(part)));
-                sizes.fold((0, 0), |(bytes, tokens): (u64, u64), part| (bytes + part.0, tokens.saturating_add(part.1)))
-            }
-            Put::Arguments(arguments) => (arguments.len() as u64, meter.text(arguments)),
-        };
-        decision.outcome = Outcome::Repeated;
-        decision.bytes.after = bytes;
-        decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
-        let index = self.report.decisions.len();
-        self.report.decisions.push(decision);
-        self.repeated.insert(place);
-        let original = known.original.clone();
-        self.edits.push(Edit { decision: index, place, original, action: Action::Repeat(replacement) });
-    }
-
     /// Decides about every result, oldest first, until the target is reached.
     fn decide(&mut self, all: &All<'a>, mut choice: Choice) {
         let settings = self.session.settings();
@@ -243,14 +197,13 @@ impl<'a> Planner<'a> {
         }
         let mut decision = result_decision(outline, slot, known);
         let policy = self.session.policy(&decision.tool);
-        let key = known.settles_as(self.session.meter(), &decision.tool);
+        let key = known.original.settles_as(self.session.meter(), &decision.tool);
         let reason = self
             .reason_of_age(outline, slot)
             .or((!policy.clears).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.ledger.settled(key))
-            .or_else(|| self.reason_to_keep(slot, policy, known, key))
-            .or(self.ledger.is_unverified(known.original.print).then_some(Reason::Unverified));
+            .or_else(|| self.reason_to_keep(slot, policy, known, key));
         if let Some(reason) = reason {
             decision.keep(reason);
             self.report.decisions.push(decision);
@@ -288,7 +241,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let mut decision = call_decision(call, known);
-        if let Some(reason) = self.ledger.settled(known.settles_as(self.session.meter(), &decision.tool)) {
+        if let Some(reason) = self.ledger.settled(known.original.settles_as(self.session.meter(), &decision.tool)) {
             decision.keep(reason);
             self.report.decisions.push(decision);
             return;
@@ -298,7 +251,7 @@ impl<'a> Planner<'a> {
             () if text.len() <= self.session.settings().clear_tool_inputs_above => Some(Reason::WithinLimit),
             () if call.is.is_signed => Some(Reason::Signed),
             () if call.is.is_fixed => Some(Reason::Ambiguous),
-            () if hint_in_arguments(&text).is_some_and(|hint| self.liner.is_ours(&hint)) => Some(Reason::AlreadyHint),
+            () if is_cleared(self.session, policy, &text) => Some(Reason::AlreadyHint),
             () => None,
         };
         if let Some(reason) = reason {
@@ -329,27 +282,43 @@ impl<'a> Planner<'a> {
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let before = decision.tokens.map_or(0, |change| change.before);
         let bytes = texts.each_ref().map(|text| text.len() as u64);
-        // Most of what gains nothing is short in bytes already, and its hints need not be counted.
-        let is_shorter = bytes.iter().all(|bytes| *bytes < decision.bytes.before);
-        // No text has more tokens than bytes, so the second one need not be counted where it can't be too long.
+        // Most of what gains nothing is short in bytes already, and its hints need not be counted. Nor need the second one be where
+        // no text has more tokens than bytes and it can't be too long.
+        let is_shorter = bytes.each_ref().map(|bytes| *bytes < decision.bytes.before);
         let fits = || meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before;
-        let after = is_shorter.then(|| meter.text(&texts[0]));
-        let Some(after) = after.filter(|after| *after <= before && fits()) else {
+        let after = is_shorter[0].then(|| meter.text(&texts[0])).filter(|after| *after <= before);
+        // What has to be compared becomes the one or the other. All else becomes the one, under the one name or the other.
+        let is_compared = lines.iter().any(|line| matches!(line, Line::Shorten(_)));
+        let is_gain = match after {
+            Some(_) => is_compared || is_shorter[1] && fits(),
+            None => is_compared && is_shorter[1] && fits(),
+        };
+        if !is_gain {
             if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
-                self.settled.push((known.settles_as(meter, &decision.tool), Reason::NoGain));
+                self.settled.push((known.original.settles_as(meter, &decision.tool), Reason::NoGain));
             }
             decision.keep(Reason::NoGain);
             self.report.decisions.push(decision);
+            return;
+        }
+        let index = self.report.decisions.len();
+        let original = known.original.clone();
+        let Some(after) = after else {
+            // It stays if it is what it looks like. Only what is stored can tell.
+            let mut expected = decision.clone();
+            expected.keep(Reason::AlreadyHint);
+            self.report.decisions.push(expected);
+            decision.outcome = outcome;
+            let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
+            self.candidates.push(Candidate { edit, tokens: Sum::default() });
             return;
         };
         decision.outcome = outcome;
         decision.bytes.after = texts[0].len() as u64;
         let tokens = Change { before, after };
         decision.tokens = Some(tokens);
-        let index = self.report.decisions.len();
         self.report.decisions.push(decision.clone());
-        let original = known.original.clone();
         let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
         self.candidates.push(Candidate { edit, tokens: tokens.into() });
     }
@@ -363,15 +332,26 @@ impl<'a> Planner<'a> {
     }
 
     fn reason_to_keep(&mut self, slot: &Slot<'_>, policy: &Policy, known: &Known, key: Fingerprint) -> Option<Reason> {
-        let is_hint = |part: &PartRef<'_>| {
-            let PartRef::Text(text) = part else { return false };
-            Hint::parse_all(text).is_some_and(|hints| hints.iter().all(|hint| self.liner.is_final(hint)))
-        };
-        if !slot.parts.is_empty() && slot.parts.iter().all(is_hint) {
+        if self.is_final(slot, policy) {
             self.settled.push((key, Reason::AlreadyHint));
             return Some(Reason::AlreadyHint);
         }
         Self::is_short_error(slot, policy, known).then_some(Reason::ShortError)
+    }
+
+    /// Whether a result is hints that say no more than they have to. One is believed, and several where they are few.
+    fn is_final(&self, slot: &Slot<'_>, policy: &Policy) -> bool {
+        let (mut hints, mut bytes) = (0, 0);
+        for part in &slot.parts {
+            let PartRef::Text(text) = part else { return false };
+            let Some(own) = self.session.own_hints(policy, text) else { return false };
+            if !own.iter().all(|own| own.is_short(policy)) {
+                return false;
+            }
+            hints += own.len();
+            bytes += text.len();
+        }
+        hints == 1 || hints > 1 && bytes <= SEVERAL
     }
 
     pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, known: &Known) -> bool {

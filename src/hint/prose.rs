@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Hint, Kind, Language, Position, Sentence};
+use super::{Hint, Kind, Language, Notes, Position, Sentence};
+use crate::backend::Location;
 use crate::template::Template;
 
 /// Every sentence of one language, as it is or as somebody wants it.
@@ -108,6 +109,37 @@ impl Prose {
         text
     }
 
+    /// No sentence of a hint is longer, in bytes, whatever it says and in whatever language; and how often, at most, it says where its
+    /// original is: the length of that comes on top so many times.
+    pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
+        let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
+        (nowhere, somewhere - nowhere)
+    }
+
+    fn longest_at(&self, location: &str, reader: Option<&str>) -> usize {
+        let name = "x".repeat(MAX_NAME);
+        let reader = reader.filter(|reader| reader.len() > MAX_NAME).unwrap_or(&name);
+        let facts = Facts { tool: &name, reader: Some(reader), parts: usize::MAX, ..Facts::default() };
+        let notes = Notes { local: true, interrupted: true, not_utf8: true, joined: true };
+        let far = Position { line: u64::MAX, byte: u64::MAX };
+        let all = Language::ALL.map(Self::of);
+        let lengths = all.iter().chain([self]).flat_map(|prose| {
+            let hints = [Kind::Truncated, Kind::Cleared, Kind::Link].into_iter().flat_map(|kind| {
+                [Some(Location::new(location)), None].map(|location| Hint {
+                    location,
+                    notes,
+                    ..Hint::new(kind, u64::MAX)
+                })
+            });
+            let all_facts = [facts, Facts { mime: Some(&name), ..facts }, Facts { is_arguments: true, ..facts }];
+            let said = hints.flat_map(move |hint| all_facts.map(|facts| prose.of_hint(&hint, facts).len()));
+            let pages = [(u64::MAX - 1, false), (u64::MAX, false), (u64::MAX, true)]
+                .map(|(last, is_empty)| prose.of_page(far, last, Some(far), is_empty).len());
+            said.chain(pages).chain([prose.of_matches(u64::MAX, Some(far)).len()]).collect::<Vec<_>>()
+        });
+        lengths.max().unwrap_or_default()
+    }
+
     /// The sentences for a page from `from` to the place before `next`. `last` is the last line that it shows some of.
     pub(crate) fn of_page(&self, from: Position, last: u64, next: Option<Position>, is_empty: bool) -> String {
         let first = from.line.to_string();
@@ -181,8 +213,6 @@ fn fill(template: &Template, values: &Values<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Location;
-    use crate::hint::{Language, Notes};
 
     /// Everything that a hint can say, in one language.
     fn all_that_is_said(language: Language) -> String {

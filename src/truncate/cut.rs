@@ -155,15 +155,10 @@ impl Planner<'_> {
         let long = longest.iter().take_while(|candidate| candidate.text.length() > above as u64);
         let count = long.count().min(MAX_CUTS);
         // What is a hint already says no more than it should.
-        let is_ours = |candidate: &Candidate<'_>| candidate.text.shown().is_some_and(|text| self.is_ours(&text));
+        let is_ours = |candidate: &Candidate<'_>| {
+            candidate.text.shown().is_some_and(|text| self.session.own_hints(self.policy, &text).is_some())
+        };
         if longest[..count].iter().any(is_ours) { 0 } else { count }
-    }
-
-    fn is_ours(&self, text: &str) -> bool {
-        Hint::parse_all(text).is_some_and(|hints| {
-            let is_known = |location: &Location| self.session.resolve(location.as_str()).is_some();
-            hints.iter().all(|hint| hint.location.as_ref().is_none_or(is_known))
-        })
     }
 
     /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of them does.

@@ -10,7 +10,7 @@ use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Body, Chunk, Part, Parts, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::handler::{Detail, Handled, HandlerError, Replacement, TruncHandler, guard_future};
-use crate::hint::{Hint, Kind};
+use crate::hint::Kind;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::store::{Phase, Target};
@@ -35,7 +35,7 @@ pub(super) async fn truncate(
 ) -> Result<Truncated, Error> {
     let whole = Whole::collect(output).await;
     // A page must be shown as it is: a handler that cuts it makes the model read for ever.
-    if is_own_page(session, &whole.parts) {
+    if is_own_page(session, session.policy(&call.name), &whole.parts) {
         return treat(session, call, whole.into_output(), None).await;
     }
     let detail = Detail { call: call.clone(), parts: whole.parts.clone(), is_error: whole.is_error };
@@ -182,12 +182,10 @@ impl Whole {
     }
 }
 
-fn is_own_page(session: &Session, parts: &[Part]) -> bool {
+fn is_own_page(session: &Session, policy: &Policy, parts: &[Part]) -> bool {
     let [Part::Text(text)] = parts else { return false };
-    Hint::parse(text).is_some_and(|hint| {
-        let location = hint.location.filter(|_| matches!(hint.kind, Kind::Page { .. } | Kind::Matches));
-        location.is_some_and(|location| session.resolve(location.as_str()).is_some())
-    })
+    let hints = session.own_hints(policy, text).unwrap_or_default();
+    matches!(&hints[..], [own] if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
 }
 
 /// What the default treatment of a result says of a handler that failed.

@@ -69,8 +69,12 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
     block_on(async {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
-        reduction.truncate(&call("real", "grep"), lines(2_000)).await.unwrap();
-        let parts = vec![lines(400).into(), forged("memory://m/trunc/real", 300).into()];
+        let shown = reduction.truncate(&call("real", "grep"), lines(2_000)).await.unwrap().parts;
+        let [Part::Text(shown)] = &shown[..] else { panic!("{shown:?}") };
+        // It shows nothing but what is stored, and says something else.
+        let mut other = Hint::parse(shown).unwrap();
+        other.prose.push_str(" So it is.");
+        let parts = vec![lines(400).into(), other.render().into()];
         let mut messages = conversation(vec![(call("a", "grep"), parts, false)]);
         let before = (messages.clone(), store.writes());
         reduction.clear(&Plain, &mut messages).await.unwrap();
@@ -87,7 +91,7 @@ fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
             (call("b", "grep"), vec![lines(900).into()], false),
         ]);
         let report = reduction.clear(&Plain, &mut messages).await.expect("no store failed");
-        assert_eq!(report.cleared_tool_uses(), 1);
+        assert_eq!(report.cleared_tool_uses(), 2, "it is a text like any other");
         assert!(report.decisions.iter().all(|decision| decision.error.is_none()), "{report:?}");
     });
 }

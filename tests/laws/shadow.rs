@@ -240,8 +240,17 @@ impl Shadow {
 
     fn was_said(&self, content: &[u8]) -> bool {
         let is_said = |bytes: &[u8]| bytes.is_empty() || self.said.contains(bytes);
-        is_said(content) || split_manifest(content).is_some_and(|texts| texts.iter().all(|text| is_said(text)))
+        // What could not be stored leads nowhere: what is left of it is a text like any other.
+        is_said(content)
+            || notice_of_loss(content).is_some()
+            || split_manifest(content).is_some_and(|texts| texts.iter().all(|text| is_said(text)))
     }
+}
+
+/// A text that says that what it shows is all that is left of a result.
+fn notice_of_loss(text: &[u8]) -> Option<Hint> {
+    let hint = std::str::from_utf8(text).ok().and_then(Hint::parse)?;
+    (hint.kind == Kind::Truncated && hint.location.is_none()).then_some(hint)
 }
 
 fn hints_in(bit: &Bit) -> Vec<Hint> {
@@ -297,7 +306,11 @@ impl Fit<'_> {
             return true;
         }
         let hints = hints_in(part);
-        !hints.is_empty() && self.hints(&hints, rest, at, joined)
+        if !hints.is_empty() && self.hints(&hints, rest, at, joined) {
+            return true;
+        }
+        let behind: Vec<Hint> = hints.into_iter().map(|hint| self.behind(hint)).collect();
+        self.lossy && !behind.is_empty() && self.hints(&behind, rest, at, joined)
     }
 
     fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: &Joined) -> bool {
@@ -317,6 +330,11 @@ impl Fit<'_> {
     fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
         let is_lost = |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
         self.originals.get(at).is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
+    }
+
+    /// What could not be stored leads nowhere: what is left of it is cleared like any other text.
+    fn behind(&self, hint: Hint) -> Hint {
+        self.content(&hint).and_then(|content| notice_of_loss(content)).unwrap_or(hint)
     }
 
     fn content(&self, hint: &Hint) -> Option<&Bytes> {

@@ -1,0 +1,59 @@
+//! Which texts are hints of this library: decided here and nowhere else.
+//!
+//! Anybody can write a text that looks like a hint. What this says of a text costs no I/O, so it is only what a text may be. Such a
+//! text is believed where that costs no more than a hint does; where it is longer, it is first compared with what is stored.
+
+use crate::config::Policy;
+use crate::hint::{Hint, Kind};
+use crate::session::Session;
+use crate::store::Stored;
+
+/// A longer link, in bytes, is stored like any other content.
+pub(crate) const MAX_LINK: usize = 2048;
+/// So many bytes of several hints are believed without a comparison, and so many that lead nowhere into a store in any case.
+pub(crate) const SEVERAL: usize = 4096;
+
+/// What may be a hint of ours.
+#[derive(Debug)]
+pub(crate) struct OwnHint {
+    pub(crate) hint: Hint,
+    /// What it leads to; `None` for a link, and for content that is gone.
+    pub(crate) stored: Option<Stored>,
+}
+
+impl Session {
+    /// The hints that a text is, if each of them may be one of ours: no sentence is longer than any that we write, and each leads to
+    /// where this session stores, or is a link or says that content is gone, in as few bytes as we do. A longer preview that could
+    /// not be saved leads nowhere: it is a text like any other.
+    pub(crate) fn own_hints(&self, policy: &Policy, text: &str) -> Option<Vec<OwnHint>> {
+        let hints = Hint::parse_all(text)?;
+        let longest = self.prose().longest(self.reader());
+        let own = hints.into_iter().map(|hint| self.own_hint(hint, longest));
+        own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy))).collect()
+    }
+
+    fn own_hint(&self, hint: Hint, (longest, per_byte): (usize, usize)) -> Option<OwnHint> {
+        let location = hint.location.as_ref().map_or("", |location| location.as_str());
+        if hint.prose.len() > longest.saturating_add(location.len().saturating_mul(per_byte)) {
+            return None;
+        }
+        let stored = match (hint.kind, &hint.location) {
+            (Kind::Link, Some(_)) => {
+                let is_ours = hint.bytes == 0 && hint.preview.is_empty() && location.len() <= MAX_LINK;
+                is_ours.then_some(None)?
+            }
+            (Kind::Cleared | Kind::Truncated, None) => None,
+            (_, None) => return None,
+            (_, Some(_)) => Some(self.resolve(location)?),
+        };
+        Some(OwnHint { hint, stored })
+    }
+}
+
+impl OwnHint {
+    /// Whether there is nothing shorter to put in its place.
+    pub(crate) fn is_short(&self, policy: &Policy) -> bool {
+        let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
+        (is_cleared || self.stored.is_none()) && self.hint.preview.len() <= policy.stub_length.of(self.hint.bytes)
+    }
+}

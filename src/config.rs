@@ -1,6 +1,7 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
 mod cost_aware;
+mod distinct;
 mod error;
 mod file;
 mod policy;
@@ -101,8 +102,10 @@ pub struct Settings {
     /// The language of the sentences in hints.
     pub language: Language,
     /// What hints say in place of their own sentences, by language. The header and the preview of a hint are not part of them.
+    #[serde(deserialize_with = "distinct::map_of_maps")]
     pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
     /// What is different for single tools, by name.
+    #[serde(deserialize_with = "distinct::map")]
     pub tool_config: BTreeMap<String, ToolPolicy>,
 }
 

@@ -295,3 +295,21 @@ async fn the_examples_in_the_docs_are_settings() {
     let shown = reduction.truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001)).await.unwrap();
     assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://greps/data/agent/trunc/c");
 }
+
+#[test]
+fn o4_no_key_stands_twice_in_any_spelling() {
+    let json = |text: &str| Settings::from_json(text).unwrap_err().to_string();
+    let tool = json(r#"{"tool_config": {"grep": {"skip_clear": true}, "gr\u0065p": {"skip_truncation": true}}}"#);
+    let language = json(r#"{"templates": {"en": {"reader": "Call {reader}."}, "english": {"reader": "{reader}"}}}"#);
+    let sentence = json(r#"{"templates": {"en": {"reader": "Call {reader}.", "reader": "{reader}"}}}"#);
+    for error in [&tool, &language, &sentence] {
+        assert!(error.contains("a key stands twice"), "{error}");
+        assert!(error.starts_with("line 1, `t"), "{error}");
+    }
+    #[cfg(feature = "toml")]
+    {
+        let error =
+            Settings::from_toml("[templates.en]\nreader = \"{reader}\"\n[templates.english]\nreader = \"{reader}!\"");
+        assert!(error.unwrap_err().to_string().contains("a key stands twice"));
+    }
+}

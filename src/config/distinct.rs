@@ -1,0 +1,53 @@
+//! Maps in which no key stands twice, in any of its spellings: the last would count, and nobody would hear of the others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+pub(super) fn map<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, V: Deserialize<'de>>(
+    from: D,
+) -> Result<BTreeMap<K, V>, D::Error> {
+    Distinct::deserialize(from).map(|distinct| distinct.0)
+}
+
+pub(super) fn map_of_maps<'de, D, K, L, V>(from: D) -> Result<BTreeMap<K, BTreeMap<L, V>>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord,
+    L: Deserialize<'de> + Ord,
+    V: Deserialize<'de>,
+{
+    let outer: BTreeMap<K, Distinct<L, V>> = map(from)?;
+    Ok(outer.into_iter().map(|(key, inner)| (key, inner.0)).collect())
+}
+
+struct Distinct<K, V>(BTreeMap<K, V>);
+
+impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Deserialize<'de> for Distinct<K, V> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(DistinctVisitor(PhantomData))
+    }
+}
+
+struct DistinctVisitor<K, V>(PhantomData<(K, V)>);
+
+impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for DistinctVisitor<K, V> {
+    type Value = Distinct<K, V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut map = BTreeMap::new();
+        while let Some((key, value)) = fields.next_entry()? {
+            if map.insert(key, value).is_some() {
+                return Err(A::Error::custom("a key stands twice in it: leave one of them"));
+            }
+        }
+        Ok(Distinct(map))
+    }
+}

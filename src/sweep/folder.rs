@@ -67,21 +67,11 @@ impl Folder {
     fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) = (vec![path.to_owned()], BTreeMap::new(), false);
         while let Some(at) = todo.pop() {
-            let mut looked = self.look(&at, live, &mut folders);
-            for _ in 0..WALKS {
-                match &looked {
-                    // Moved away, and back.
-                    Err(Problem::Io(error)) if is_not_found(error) && is_file(&at) => {
-                        looked = self.look(&at, live, &mut folders);
-                    }
-                    _ => break,
-                }
-            }
-            match looked {
+            match self.look_again(&at, live, &mut folders) {
                 Ok(Looked::Read { has_changed: file_has }) => has_changed |= file_has,
                 Ok(Looked::Folder(entries)) => todo.extend(entries),
-                // It was in the folder, and is not any more.
-                Err(Problem::Io(_)) if at != path && is_gone(&at) => has_changed = true,
+                Ok(Looked::Gone(_)) if at != path => has_changed = true,
+                Ok(Looked::Gone(error)) => return Err(LiveError { path: at, problem: Problem::Io(error) }),
                 Err(problem) => return Err(LiveError { path: at, problem }),
             }
         }
@@ -90,6 +80,29 @@ impl Folder {
             before.is_settled(*looked_at) && now.is_ok_and(|now| now == *before)
         };
         Ok(has_changed || !folders.iter().all(is_as_it_was))
+    }
+
+    /// Looks until it is one of the two: there, or gone.
+    fn look_again(
+        &mut self,
+        at: &Path,
+        live: &mut Live,
+        folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
+    ) -> Result<Looked, Problem> {
+        let mut last = io::ErrorKind::NotFound.into();
+        for _ in 0..WALKS {
+            let error = match self.look(at, live, folders) {
+                Err(Problem::Io(error)) => error,
+                looked => return looked,
+            };
+            match at.symlink_metadata() {
+                Err(gone) if is_not_found(&gone) => return Ok(Looked::Gone(error)),
+                // Moved away, and back. A link that leads nowhere is not.
+                Ok(there) if is_not_found(&error) && !there.is_symlink() => last = error,
+                _ => return Err(Problem::Io(error)),
+            }
+        }
+        Err(Problem::Io(last))
     }
 
     fn look(
@@ -104,12 +117,16 @@ impl Folder {
         let before = Version::of(&metadata);
         if metadata.is_dir() {
             // Each once, for links may lead round in a circle.
-            if folders.insert(at.canonicalize().map_err(Problem::Io)?, (before, now)).is_some() {
+            let real = at.canonicalize().map_err(Problem::Io)?;
+            if folders.contains_key(&real) {
                 return Ok(Looked::Folder(Vec::new()));
             }
             let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
             let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>();
-            return paths.map(Looked::Folder).map_err(Problem::Io);
+            let paths = paths.map_err(Problem::Io)?;
+            // Only once that is known: it may be looked at again.
+            folders.insert(real, (before, now));
+            return Ok(Looked::Folder(paths));
         }
         if !metadata.is_file() {
             return Err(Problem::NoFile);
@@ -131,16 +148,8 @@ enum Looked {
     Read { has_changed: bool },
     /// What is in a folder.
     Folder(Vec<PathBuf>),
-}
-
-/// Whether nothing has this name; a link that leads nowhere has it.
-fn is_gone(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| is_not_found(&error))
-}
-
-/// Whether something other than a link has this name.
-fn is_file(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|there| !there.is_symlink())
+    /// Nothing has this name any more.
+    Gone(io::Error),
 }
 
 fn is_not_found(error: &io::Error) -> bool {

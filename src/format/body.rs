@@ -103,7 +103,7 @@ impl RequestBody {
         &self.messages
     }
 
-    /// The messages, to be changed through [`Spelled`]. Their number stays, so that there is a place for each.
+    /// The messages, to be changed through [`Spelled`](super::Spelled). Their number stays, so that there is a place for each.
     #[must_use]
     pub fn messages_mut(&mut self) -> &mut [JsonText] {
         &mut self.messages

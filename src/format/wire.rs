@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::json::{Kind, View};
 use super::validate::{self, InvalidMessage};
 
-/// One of the formats of wire JSON. It is a [`Format`] itself.
+/// One of the formats of wire JSON. It is a [`Format`](super::Format) itself.
 ///
 /// ```
 /// use offcut::format::WireFormat;
@@ -23,13 +23,13 @@ use super::validate::{self, InvalidMessage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WireFormat {
-    /// [`OpenAiChat`]; its name is `openai-chat`.
+    /// [`OpenAiChat`](super::OpenAiChat); its name is `openai-chat`.
     OpenAiChat,
-    /// [`Responses`]; its name is `openai-responses`.
+    /// [`Responses`](super::Responses); its name is `openai-responses`.
     Responses,
-    /// [`Anthropic`]; its name is `anthropic`.
+    /// [`Anthropic`](super::Anthropic); its name is `anthropic`.
     Anthropic,
-    /// [`Gemini`]; its name is `gemini`.
+    /// [`Gemini`](super::Gemini); its name is `gemini`.
     Gemini,
 }
 

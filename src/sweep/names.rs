@@ -109,9 +109,19 @@ impl Scanner {
             }
             look_at(from, piece, found);
             if layer == LAYERS || !read_layer(from, to) {
-                return;
+                break;
             }
             std::mem::swap(from, to);
+        }
+        // All kinds are read at once. Where an outer one spells half of an inner one's escape, the other half was read too early,
+        // and a backslash is left over.
+        if from.contains(&b'\\') {
+            #[cfg(test)]
+            {
+                self.looked_at += from.len();
+            }
+            from.retain(|byte| *byte != b'\\');
+            look_at(from, piece, found);
         }
     }
 }
@@ -267,6 +277,8 @@ mod tests {
             r"\\s1/trunc/call_1%",
             "%&s1/trunc/call_1&#x2",
             "a%%2fs1/trunc/call_1",
+            // JSON in JSON in a URL in HTML, which spells a digit of one `%5C` and not of the next.
+            "s1/trunc/%5&#67;%5Cu0063all_%5&#67;%5Cu0031",
         ] {
             assert!(names_it(text, &key("s1/trunc/call_1")), "{text}");
         }
@@ -335,7 +347,7 @@ mod tests {
                 let (mut scanner, mut found) = (Scanner::default(), 0);
                 scanner.push(text.as_bytes(), &mut |piece| found += piece.len());
                 scanner.look(&mut |piece| found += piece.len());
-                let most = text.len() * (LAYERS + 1) * LONGEST_STRETCH / (LONGEST_STRETCH - OVERLAP) + LONGEST_STRETCH;
+                let most = text.len() * (LAYERS + 2) * LONGEST_STRETCH / (LONGEST_STRETCH - OVERLAP) + LONGEST_STRETCH;
                 assert!(scanner.looked_at <= most, "{part}: {} bytes of {}", scanner.looked_at, text.len());
                 assert!(found <= 2 * most, "{part}: {found} bytes of names in {}", text.len());
             }

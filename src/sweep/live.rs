@@ -154,7 +154,9 @@ pub struct LiveError {
 
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "what is live is not known, so nothing should be swept: {} {}", self.path.display(), self.problem)
+        // File names may hold line feeds and escapes, which must not pass for lines of ours.
+        let path = self.path.to_string_lossy();
+        write!(f, "what is live is not known, so nothing should be swept: {} {}", path.escape_debug(), self.problem)
     }
 }
 
@@ -246,6 +248,13 @@ mod tests {
             assert!(error.to_string().contains("is no text in UTF-8") && error.path().ends_with("b/three"), "{error}");
         }
         assert!(Live::new().folder(home.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn h3_a_file_name_adds_no_line_to_an_error() {
+        let missing = Path::new("/nowhere/a\nerror: all is well\u{1b}[2K");
+        let said = Live::new().folder(missing).unwrap_err().to_string();
+        assert!(!said.contains(char::is_control) && said.contains(r"a\nerror"), "{said}");
     }
 
     #[test]

@@ -142,8 +142,8 @@ pub enum SweepError {
     },
     /// Another sweep of the store is under way.
     #[error(
-        "another sweep is under way in this store: {by}, for {} s; wait for its end. If it has died, this one can begin {} s after \
-         it did, or once you have removed {lease}", running_for.as_secs(), grace.as_secs()
+        "another sweep is under way in this store: {}, for {} s; wait for its end. If it has died, this one can begin {} s after \
+         it did, or once you have removed {lease}", by.escape_debug(), running_for.as_secs(), grace.as_secs()
     )]
     Held {
         /// Where it says so.

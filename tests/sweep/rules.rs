@@ -261,11 +261,12 @@ async fn a_session_or_a_root_is_swept_by_itself() {
 async fn one_sweep_at_a_time() {
     let store = store();
     offload(&quick(store.clone()), "call_1", 500).await;
-    store.put(&key("swept/lease-1"), r#"{"by":"process 7","since":4000000000}"#.into()).await.unwrap();
+    store.put(&key("swept/lease-1"), r#"{"by":"process 7\nerror: x","since":4000000000}"#.into()).await.unwrap();
     store.clock.turn(2 * DAY);
     let (reduction, policy) = (quick(store.clone()), SweepPolicy::new().unreferenced());
     let error = reduction.sweep(&Live::new(), &policy.clone().apply(), store.clock.now()).await.unwrap_err();
-    assert!(matches!(&error, SweepError::Held { by, .. } if by == "process 7"), "{error}");
+    assert!(matches!(&error, SweepError::Held { by, .. } if by == "process 7\nerror: x"), "{error}");
+    assert!(!error.to_string().contains('\n'), "who wrote it adds no line to ours: {error}");
     assert_eq!(keys(&store).await.len(), 2, "nothing was done");
     let would = reduction.sweep(&Live::new(), &policy, store.clock.now()).await.unwrap();
     assert_eq!(would.moved.count, 1, "a dry run needs no lease");

@@ -99,7 +99,11 @@ impl Stage {
             }
             put = link(&self.store, &self.path, &mut self.file, key);
         }
-        self.file.seek(SeekFrom::End(0))?;
+        let back = self.file.seek(SeekFrom::End(0));
+        // Only for another key the file has to be at its end: what is stored is stored.
+        if let Ok(Put::Taken) = put {
+            back?;
+        }
         put
     }
 

@@ -83,7 +83,7 @@ impl Run {
             self.passes_by(&chunk);
             return Ok(vec![chunk]);
         }
-        // What was shown of it before does not wait for this.
+        // The pieces shown before do not wait for this.
         self.compare().await;
         let step = self.splitter.push(chunk);
         self.read_on(step.spill.as_ref());
@@ -286,7 +286,7 @@ impl Run {
                     Some((location, is_local))
                 }
                 Err(error) => {
-                    // What is lost already was said to be, by the store that failed.
+                    // A text that was lost earlier has been reported with the error of that time.
                     if !self.is_lost(&cut) {
                         self.failed(error)?;
                     }

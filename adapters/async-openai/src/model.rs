@@ -112,7 +112,7 @@ impl<C: Config> OpenAiChatModel<C> {
         body.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
         let mut chunks = self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(error::from_client)?;
         let mut answer = Answer::default();
-        // Where it panics the answer still comes to its end.
+        // A panic in it does not end the answer.
         let on_text = |text: &str| {
             let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));
         };

@@ -313,7 +313,7 @@ impl Backend for Objects {
         // The time-out is for each wait, of which a long list has many. After an error there is nothing more.
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
-            // Where a list is not found, it is the bucket that is missing.
+            // A list that is not found means that the bucket is missing.
             let next = async { objects.next().await.transpose().map_err(|error| missing_bucket(error.into())) };
             match self.within(next).await {
                 Ok(meta) => Some((self.entry(&meta?), Some(objects))),

@@ -1,4 +1,4 @@
-//! What a store is opened with is shown by nothing: no error, no log of this crate or of those under it, no location, no `Debug` (O4).
+//! Nothing shows a store's credentials: no error, no log of this crate or of those under it, no location, no `Debug` (O4).
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -84,7 +84,7 @@ fn holds_no_secret(what: &str, text: &str) {
     assert!(!text.is_empty(), "{what} says nothing");
 }
 
-/// How a server answers whatever it is asked.
+/// A server's answer to every request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     /// With this status and all that it was sent, in its body and in a header.

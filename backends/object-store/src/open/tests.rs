@@ -162,7 +162,7 @@ fn o4_a_url_means_the_place_that_it_says() {
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
 
-    /// What is taken for plain comes out of the parser as it went in.
+    /// A path that counts as plain comes out of the parser as it went in.
     #[test]
     fn o4_a_plain_path_is_what_the_parser_makes_of_it(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
         for scheme in ["s3://bucket/m/", "memory:/m/", "file:///m/"] {

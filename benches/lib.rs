@@ -14,9 +14,16 @@ use std::time::{Duration, Instant};
 /// Not on Linux.
 pub fn memory_kib(name: &str) -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, format!("no {name} in /proc/self/status")))
+    number.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("no {name} in /proc/self/status"),
+        )
+    })
 }
 
 /// Runs this program again with `arguments`, and reads the JSON that it writes.
@@ -25,9 +32,15 @@ pub fn memory_kib(name: &str) -> io::Result<u64> {
 ///
 /// It can't be run, fails, or writes something else.
 pub fn in_a_child(arguments: &[String]) -> io::Result<serde_json::Value> {
-    let output = Command::new(std::env::current_exe()?).args(arguments).stderr(Stdio::inherit()).output()?;
+    let output = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()?;
     if !output.status.success() {
-        return Err(io::Error::other(format!("{arguments:?} failed: {}", output.status)));
+        return Err(io::Error::other(format!(
+            "{arguments:?} failed: {}",
+            output.status
+        )));
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }
@@ -51,6 +64,9 @@ pub fn is_bench() -> bool {
 
 /// Whether a part of a bench is wanted: all of them are, unless some are named.
 pub fn is_wanted(part: &str) -> bool {
-    let mut named = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    let mut named = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .peekable();
     named.peek().is_none() || named.any(|name| name == part)
 }

@@ -54,13 +54,20 @@ fn main() -> Result<()> {
         }
     }
     // `cargo test` runs it without an argument: that it works.
-    let (most, each, soak) = if is_bench { (10_000, 10, 600) } else { (40, 10, 1) };
+    let (most, each, soak) = if is_bench {
+        (10_000, 10, 600)
+    } else {
+        (40, 10, 1)
+    };
     let options = Options {
         conversations: conversations.unwrap_or(most),
         results: results.unwrap_or(each),
         soak: Duration::from_secs(seconds.unwrap_or(soak)),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(measure(&options))
 }
 
@@ -73,7 +80,11 @@ struct Conversation {
 
 impl Conversation {
     fn begin(whole: &ToolReduction, number: usize) -> Self {
-        Self { number, reduction: whole.session(&name(number)), messages: Vec::new() }
+        Self {
+            number,
+            reduction: whole.session(&name(number)),
+            messages: Vec::new(),
+        }
     }
 
     fn results(&self) -> usize {
@@ -83,13 +94,24 @@ impl Conversation {
     /// A round, and the pass before the next call of the model.
     async fn go_on(&mut self) -> Result<()> {
         let step = self.results();
-        let call = ToolCall::new(format!("call_{step}"), "grep", format!(r#"{{"pattern":"check_{step}"}}"#));
+        let call = ToolCall::new(
+            format!("call_{step}"),
+            "grep",
+            format!(r#"{{"pattern":"check_{step}"}}"#),
+        );
         let shown = self.reduction.truncate(&call, result(step)).await?;
-        let ToolCall { id, name, arguments } = &call;
+        let ToolCall {
+            id,
+            name,
+            arguments,
+        } = &call;
         let asked = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-        self.messages.push(json!({"role": "assistant", "content": null, "tool_calls": [asked]}));
+        self.messages
+            .push(json!({"role": "assistant", "content": null, "tool_calls": [asked]}));
         self.messages.push(OpenAiChat::tool_message(&call, shown));
-        self.reduction.clear(&OpenAiChat, &mut self.messages).await?;
+        self.reduction
+            .clear(&OpenAiChat, &mut self.messages)
+            .await?;
         Ok(())
     }
 }
@@ -102,7 +124,14 @@ fn name(number: usize) -> String {
 /// Of five, two are over the limit, and one is shown as a preview.
 fn result(step: usize) -> String {
     let lines = [12, 130, 8, 25, 180][step % 5];
-    (0..lines).map(|n| format!("src/module_{}.rs:{n}: let check_{step} = seen({n});\n", n % 17)).collect()
+    (0..lines)
+        .map(|n| {
+            format!(
+                "src/module_{}.rs:{n}: let check_{step} = seen({n});\n",
+                n % 17
+            )
+        })
+        .collect()
 }
 
 /// What this process holds.
@@ -114,16 +143,25 @@ struct Memory {
 
 impl Memory {
     fn now() -> Result<Self> {
-        Ok(Self { allocated: ALLOCATED.current_usage() as f64, resident: memory_kib("VmRSS")? as f64 * 1024.0 })
+        Ok(Self {
+            allocated: ALLOCATED.current_usage() as f64,
+            resident: memory_kib("VmRSS")? as f64 * 1024.0,
+        })
     }
 
     fn since(self, before: Self) -> Self {
-        Self { allocated: self.allocated - before.allocated, resident: self.resident - before.resident }
+        Self {
+            allocated: self.allocated - before.allocated,
+            resident: self.resident - before.resident,
+        }
     }
 
     fn most(of: &[Self]) -> Self {
         let most = |field: fn(&Self) -> f64| of.iter().map(field).fold(0.0, f64::max);
-        Self { allocated: most(|memory| memory.allocated), resident: most(|memory| memory.resident) }
+        Self {
+            allocated: most(|memory| memory.allocated),
+            resident: most(|memory| memory.resident),
+        }
     }
 
     fn of_each(self, count: usize) -> Value {
@@ -138,9 +176,15 @@ impl Memory {
 }
 
 async fn measure(options: &Options) -> Result<()> {
-    let Options { conversations: count, results, soak } = *options;
+    let Options {
+        conversations: count,
+        results,
+        soak,
+    } = *options;
     let home = tempfile::tempdir()?;
-    let whole = ToolReduction::recommended(Fs::open(home.path())?).max_tokens_for_clear(1_000).build()?;
+    let whole = ToolReduction::recommended(Fs::open(home.path())?)
+        .max_tokens_for_clear(1_000)
+        .build()?;
     // What is made once for all: the tokenizer's tables, the threads, the directory's descriptors.
     let mut first = [Conversation::begin(&whole, 9_999_999_999)];
     for _ in 0..results {
@@ -158,12 +202,19 @@ async fn measure(options: &Options) -> Result<()> {
     }
     let rate = (count * results) as f64 / start.elapsed().as_secs_f64();
     let idle = Memory::now()?.since(before).of_each(count);
-    say(&format!("an idle conversation after {results} results: {idle}, {rate:.0} results a second"))?;
-    let messages: Vec<Vec<Value>> = all.iter_mut().map(|chat| std::mem::take(&mut chat.messages)).collect();
+    say(&format!(
+        "an idle conversation after {results} results: {idle}, {rate:.0} results a second"
+    ))?;
+    let messages: Vec<Vec<Value>> = all
+        .iter_mut()
+        .map(|chat| std::mem::take(&mut chat.messages))
+        .collect();
     let held = Memory::now()?;
     drop(messages);
     let messages = held.since(Memory::now()?).of_each(count);
-    say(&format!("of that, its messages, which are the loop's: {messages}"))?;
+    say(&format!(
+        "of that, its messages, which are the loop's: {messages}"
+    ))?;
     drop(all);
 
     let soaked = soaked(&whole, home.path(), options).await?;
@@ -186,10 +237,22 @@ async fn measure(options: &Options) -> Result<()> {
 
 /// Goes on for as long as is asked. All ages are there from the start, so that as much is alive after each round.
 async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Result<Value> {
-    let Options { conversations: count, results, soak } = *options;
-    let mut all: Vec<_> = (count..2 * count).map(|n| Conversation::begin(whole, n)).collect();
+    let Options {
+        conversations: count,
+        results,
+        soak,
+    } = *options;
+    let mut all: Vec<_> = (count..2 * count)
+        .map(|n| Conversation::begin(whole, n))
+        .collect();
     for age in 1..results {
-        go_on(all.iter_mut().enumerate().filter(|(n, _)| n % results >= age).map(|(_, chat)| chat)).await?;
+        go_on(
+            all.iter_mut()
+                .enumerate()
+                .filter(|(n, _)| n % results >= age)
+                .map(|(_, chat)| chat),
+        )
+        .await?;
     }
     let (start, mut seen) = (Instant::now(), Vec::new());
     // The first rounds fill what is made once, such as the pools of threads and the allocator's own.
@@ -223,7 +286,10 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
 
 /// A round of each.
 async fn go_on(all: impl Iterator<Item = &mut Conversation>) -> Result<()> {
-    stream::iter(all.map(Conversation::go_on)).buffer_unordered(AT_ONCE).try_collect::<()>().await
+    stream::iter(all.map(Conversation::go_on))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await
 }
 
 fn say(line: &str) -> Result<()> {

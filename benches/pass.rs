@@ -32,7 +32,11 @@ const ISSUE: usize = 160;
 
 /// Messages that call a tool and answer it with `result`.
 fn round(id: usize, result: String) -> [Value; 2] {
-    let call = ToolCall::new(format!("call_{id}"), "grep", format!(r#"{{"pattern":"fn {id}","path":"src"}}"#));
+    let call = ToolCall::new(
+        format!("call_{id}"),
+        "grep",
+        format!(r#"{{"pattern":"fn {id}","path":"src"}}"#),
+    );
     let function = json!({"name": call.name, "arguments": call.arguments});
     let calls = json!([{"id": call.id, "type": "function", "function": function}]);
     [
@@ -44,8 +48,10 @@ fn round(id: usize, result: String) -> [Value; 2] {
 /// So many rounds with results of 4 kB, half of them source code and half JSON.
 fn history(rounds: usize) -> Vec<Value> {
     let mut numbers = Numbers::new(rounds as u64);
-    let mut messages =
-        vec![json!({"role": "system", "content": "Be brief."}), json!({"role": "user", "content": "Go."})];
+    let mut messages = vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "Go."}),
+    ];
     for id in 0..rounds {
         let make = if id % 2 == 0 { code } else { json_text };
         let mut text = make(&mut numbers, OLD);
@@ -74,7 +80,9 @@ fn texts(messages: &mut [Value]) -> Vec<String> {
 }
 
 fn clear(runtime: &Runtime, reduction: &ToolReduction, messages: &mut [Value]) -> Report {
-    runtime.block_on(reduction.clear(&OpenAiChat, messages)).unwrap()
+    runtime
+        .block_on(reduction.clear(&OpenAiChat, messages))
+        .unwrap()
 }
 
 /// What becomes of the history in each pass.
@@ -94,7 +102,9 @@ impl Case {
         let builder = match self {
             // Fewer tokens than that, but more bytes: they have to be counted.
             Self::NotTriggered => builder.max_tokens_for_clear(tokens * 2),
-            Self::Triggered => builder.max_tokens_for_clear(1).tool("grep", ToolPolicy::new().skip_clear(true)),
+            Self::Triggered => builder
+                .max_tokens_for_clear(1)
+                .tool("grep", ToolPolicy::new().skip_clear(true)),
             Self::Repeated => builder.max_tokens_for_clear(1),
         };
         builder.build().unwrap()
@@ -125,7 +135,9 @@ fn recount(counter: &Tiktoken, texts: &[String]) -> Duration {
     let part = &texts[..texts.len().min(1_000)];
     let times = if is_bench() { 5 } else { 1 };
     let count = |text: &String| {
-        let times: Vec<_> = (0..times).map(|_| time(|| counter.count(black_box(text))).0).collect();
+        let times: Vec<_> = (0..times)
+            .map(|_| time(|| counter.count(black_box(text))).0)
+            .collect();
         fastest(&times)
     };
     let counted: Duration = part.iter().map(count).sum();
@@ -162,9 +174,21 @@ fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
         passes.push(pass);
         // Others of the same kind: those of the pass are not new to the processor any more.
         let texts = texts(&mut new(turn));
-        news.push(time(|| texts.iter().map(|text| counter.count(black_box(text))).sum::<u64>()).0);
+        news.push(
+            time(|| {
+                texts
+                    .iter()
+                    .map(|text| counter.count(black_box(text)))
+                    .sum::<u64>()
+            })
+            .0,
+        );
     }
-    Cost { rounds, recount: recount(&counter, &all), old: fastest(&passes).saturating_sub(fastest(&news)) }
+    Cost {
+        rounds,
+        recount: recount(&counter, &all),
+        old: fastest(&passes).saturating_sub(fastest(&news)),
+    }
 }
 
 /// Allocations of a pass that changes nothing and has seen everything before.
@@ -184,15 +208,23 @@ fn allocations(runtime: &Runtime, rounds: usize) -> usize {
 }
 
 fn transcripts() -> Vec<Vec<Value>> {
-    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else { return Vec::new() };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else {
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();
     if !is_bench() {
         files.truncate(3);
     }
     let read = |file| serde_json::from_slice::<Value>(&std::fs::read(file).unwrap()).unwrap();
-    files.into_iter().map(|file| read(file)["messages"].as_array().unwrap().clone()).collect()
+    files
+        .into_iter()
+        .map(|file| read(file)["messages"].as_array().unwrap().clone())
+        .collect()
 }
 
 /// All passes of all transcripts.
@@ -222,12 +254,23 @@ enum Results {
     Truncated,
 }
 
-fn replay(runtime: &Runtime, transcripts: &[Vec<Value>], reduction: &ToolReduction, results: Results) -> Replay {
+fn replay(
+    runtime: &Runtime,
+    transcripts: &[Vec<Value>],
+    reduction: &ToolReduction,
+    results: Results,
+) -> Replay {
     let counter = Tiktoken::o200k_base();
     let mut all = Replay::default();
     let count = |messages: &mut [Value]| {
         let texts = texts(messages);
-        time(|| texts.iter().map(|text| counter.count(black_box(text))).sum::<u64>()).0
+        time(|| {
+            texts
+                .iter()
+                .map(|text| counter.count(black_box(text)))
+                .sum::<u64>()
+        })
+        .0
     };
     for (number, transcript) in transcripts.iter().enumerate() {
         let reduction = reduction.session(&number.to_string());
@@ -236,8 +279,14 @@ fn replay(runtime: &Runtime, transcripts: &[Vec<Value>], reduction: &ToolReducti
             if message["role"] == "assistant" {
                 let (pass, report) = time(|| clear(runtime, &reduction, &mut messages));
                 all.passes.push(pass);
-                for decision in report.decisions.iter().filter(|decision| decision.outcome == Outcome::Cleared) {
-                    all.once += count(std::slice::from_mut(&mut messages[decision.message.unwrap()]));
+                for decision in report
+                    .decisions
+                    .iter()
+                    .filter(|decision| decision.outcome == Outcome::Cleared)
+                {
+                    all.once += count(std::slice::from_mut(
+                        &mut messages[decision.message.unwrap()],
+                    ));
                 }
                 all.every_time += so_far;
             }
@@ -247,7 +296,9 @@ fn replay(runtime: &Runtime, transcripts: &[Vec<Value>], reduction: &ToolReducti
             all.once += once;
             if results == Results::Truncated && message["role"] == "tool" {
                 let call = ToolCall::new(message["tool_call_id"].as_str().unwrap(), "", "");
-                let shown = runtime.block_on(reduction.truncate(&call, message["content"].as_str().unwrap())).unwrap();
+                let shown = runtime
+                    .block_on(reduction.truncate(&call, message["content"].as_str().unwrap()))
+                    .unwrap();
                 message["content"] = shown.text().into();
             }
             messages.push(message);
@@ -279,9 +330,15 @@ fn round_to(number: f64, digits: i32) -> f64 {
 }
 
 fn measure_passes(runtime: &Runtime, sizes: &[usize], lines: &mut Map<String, Value>) {
-    for (case, name) in [(Case::NotTriggered, ""), (Case::Triggered, "_triggered"), (Case::Repeated, "_repeated")] {
+    for (case, name) in [
+        (Case::NotTriggered, ""),
+        (Case::Triggered, "_triggered"),
+        (Case::Repeated, "_repeated"),
+    ] {
         let mut per_message = Map::new();
-        println!("{case:?}: a new message of {NEW} bytes behind so many rounds with {OLD} bytes each");
+        println!(
+            "{case:?}: a new message of {NEW} bytes behind so many rounds with {OLD} bytes each"
+        );
         for rounds in sizes {
             let cost = measure(runtime, case, *rounds);
             println!(
@@ -301,9 +358,15 @@ fn measure_passes(runtime: &Runtime, sizes: &[usize], lines: &mut Map<String, Va
 }
 
 fn measure_allocations(runtime: &Runtime, sizes: &[usize], lines: &mut Map<String, Value>) {
-    let counts: Vec<usize> = sizes.iter().map(|rounds| allocations(runtime, *rounds)).collect();
+    let counts: Vec<usize> = sizes
+        .iter()
+        .map(|rounds| allocations(runtime, *rounds))
+        .collect();
     println!("allocations of a pass that is not triggered, over {sizes:?} rounds: {counts:?}");
-    lines.insert("allocations_untriggered".into(), counts.iter().max().copied().into());
+    lines.insert(
+        "allocations_untriggered".into(),
+        counts.iter().max().copied().into(),
+    );
 }
 
 fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
@@ -314,9 +377,14 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
     }
     let counter = Tiktoken::o200k_base();
     // A closure about which nothing is known, so that everything is counted.
-    let everything = ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
+    let everything =
+        ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
     let cases = [
-        ("everything counted, nothing cleared", Results::Whole, everything.max_tokens_for_clear(u64::MAX)),
+        (
+            "everything counted, nothing cleared",
+            Results::Whole,
+            everything.max_tokens_for_clear(u64::MAX),
+        ),
         (
             "recommended",
             Results::Truncated,
@@ -327,19 +395,32 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
             Results::Whole,
             ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open),
         ),
-        ("default, results whole", Results::Whole, ToolReduction::builder()),
+        (
+            "default, results whole",
+            Results::Whole,
+            ToolReduction::builder(),
+        ),
     ];
     let replays = cases.map(|(name, results, builder)| {
         let reduction = builder.backend(Memory::new()).build().unwrap();
-        (name.to_owned(), report_replay(name, &replay(runtime, &transcripts, &reduction, results)))
+        (
+            name.to_owned(),
+            report_replay(name, &replay(runtime, &transcripts, &reduction, results)),
+        )
     });
     lines.insert("traces".into(), Map::from_iter(replays).into());
 }
 
 fn main() {
     Tiktoken::o200k_base().prepare();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let sizes: &[usize] = if is_bench() { &[10, 100, ISSUE, 1_000, 10_000] } else { &[10, 100] };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let sizes: &[usize] = if is_bench() {
+        &[10, 100, ISSUE, 1_000, 10_000]
+    } else {
+        &[10, 100]
+    };
     let mut lines = Map::new();
     if is_wanted("passes") {
         measure_passes(&runtime, sizes, &mut lines);

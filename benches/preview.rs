@@ -16,22 +16,36 @@ use offcut::preview::Preview;
 use serde_json::{Map, Value, json};
 
 const KB: usize = 1_000;
-const STRATEGIES: [(&str, Preview); 4] =
-    [("head_tail", Preview::HeadTail), ("lines", Preview::Lines), ("index", Preview::Index), ("mixed", Preview::Mixed)];
+const STRATEGIES: [(&str, Preview); 4] = [
+    ("head_tail", Preview::HeadTail),
+    ("lines", Preview::Lines),
+    ("index", Preview::Index),
+    ("mixed", Preview::Mixed),
+];
 /// What the recommended settings show of the longest texts.
 const BUDGET: usize = 6_000;
 
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let sizes: &[usize] = if is_bench { &[64 * KB, 1_000 * KB, 64_000 * KB] } else { &[64 * KB] };
+    let sizes: &[usize] = if is_bench {
+        &[64 * KB, 1_000 * KB, 64_000 * KB]
+    } else {
+        &[64 * KB]
+    };
     let mut all = Map::new();
     println!("MB/s, in {} kB, {} kB, {} kB", 64, 1_000, 64_000);
     for (kind, line) in KINDS {
         for (name, preview) in STRATEGIES {
-            let speeds: Vec<f64> = sizes.iter().map(|size| speed(preview, &text(line, *size))).collect();
+            let speeds: Vec<f64> = sizes
+                .iter()
+                .map(|size| speed(preview, &text(line, *size)))
+                .collect();
             println!(
                 "{kind:<14} {name:<10} {}",
-                speeds.iter().map(|speed| format!("{speed:>8.0}")).collect::<String>()
+                speeds
+                    .iter()
+                    .map(|speed| format!("{speed:>8.0}"))
+                    .collect::<String>()
             );
             all.insert(format!("{kind}/{name}"), json!(speeds));
         }
@@ -63,10 +77,19 @@ const KINDS: [(&str, Line); 7] = [
         );
     }),
     ("log", |out, n| {
-        let _ = writeln!(out, "2026-11-21T14:{:02}:07Z INFO worker-{} took {n} ms for /api/items/{n}", n % 60, n % 8);
+        let _ = writeln!(
+            out,
+            "2026-11-21T14:{:02}:07Z INFO worker-{} took {n} ms for /api/items/{n}",
+            n % 60,
+            n % 8
+        );
     }),
     ("json in a line", |out, n| {
-        let _ = write!(out, "{{\"id\":{n},\"user_name\":\"jane_{}\",\"tags\":[\"a\",\"b\"],\"score\":0.5}},", n % 513);
+        let _ = write!(
+            out,
+            "{{\"id\":{n},\"user_name\":\"jane_{}\",\"tags\":[\"a\",\"b\"],\"score\":0.5}},",
+            n % 513
+        );
     }),
     ("names only", |out, n| {
         let _ = writeln!(out, "name_{n} src/part_{n}.rs");
@@ -74,8 +97,12 @@ const KINDS: [(&str, Line); 7] = [
     ("names in a line", |out, n| {
         let _ = write!(out, "n_{n:x}.aa");
     }),
-    ("equal lines", |out, _| out.push_str("the_same line, again_and again\n")),
-    ("no names", |out, _| out.push_str("没有名字的一行文字，只有句子。\n")),
+    ("equal lines", |out, _| {
+        out.push_str("the_same line, again_and again\n")
+    }),
+    ("no names", |out, _| {
+        out.push_str("没有名字的一行文字，只有句子。\n")
+    }),
 ];
 
 fn text(line: Line, bytes: usize) -> String {

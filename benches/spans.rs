@@ -3,7 +3,11 @@
 //! A body of 1 MB in chat-completions JSON: rounds of a call and a result of 4 kB of source code, with the escapes that line feeds and
 //! quotes need. Each finds the fields of each message; what they do beside differs, and the table in docs/performance.md says how.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where its input is wrong")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a bench prints, and ends where its input is wrong"
+)]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,10 +26,12 @@ fn body(bytes: usize) -> String {
     let mut messages = vec![json!({"role": "user", "content": "find what is slow, and mend it"})];
     let mut length = 0;
     while length < bytes {
-        let (id, result) = (format!("call_{}", messages.len()), code(&mut numbers, 4_000));
+        let (id, result) = (
+            format!("call_{}", messages.len()),
+            code(&mut numbers, 4_000),
+        );
         length += result.len() + 300;
-        let function =
-            json!({"name": "read_file", "arguments": json!({"path": "src/session.rs", "offset": length}).to_string()});
+        let function = json!({"name": "read_file", "arguments": json!({"path": "src/session.rs", "offset": length}).to_string()});
         messages.push(json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": function}]}));
         messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
     }
@@ -40,7 +46,11 @@ struct Raw<'b> {
 
 fn serde_json_raw(text: &str) -> usize {
     let raw: Raw<'_> = serde_json::from_str(text).expect("a body");
-    raw.messages.iter().flat_map(BTreeMap::values).map(|value| value.get().len()).sum()
+    raw.messages
+        .iter()
+        .flat_map(BTreeMap::values)
+        .map(|value| value.get().len())
+        .sum()
 }
 
 fn sonic_lazy(text: &str) -> usize {
@@ -102,29 +112,50 @@ fn measure<I, T>(runs: usize, input: impl Fn() -> I, run: impl Fn(I) -> T) -> Du
 }
 
 fn main() {
-    let (bytes, runs) = if is_bench() { (1_000_000, 200) } else { (20_000, 1) };
+    let (bytes, runs) = if is_bench() {
+        (1_000_000, 200)
+    } else {
+        (20_000, 1)
+    };
     let text = body(bytes);
     let own = || text.clone();
     let rows = [
-        ("JsonText::parse", measure(runs, own, |text| JsonText::parse(text).expect("JSON"))),
+        (
+            "JsonText::parse",
+            measure(runs, own, |text| JsonText::parse(text).expect("JSON")),
+        ),
         (
             "RequestBody::parse, which splits and copies",
             measure(runs, own, |text| RequestBody::parse(text).expect("a body")),
         ),
         ("sonic-rs, lazy", measure(runs, || &*text, sonic_lazy)),
         ("sonic-rs, tree", measure(runs, || &*text, sonic_tree)),
-        ("simd-json, tape", measure(runs, || text.clone().into_bytes(), simd_tape)),
+        (
+            "simd-json, tape",
+            measure(runs, || text.clone().into_bytes(), simd_tape),
+        ),
         ("jiter, skip", measure(runs, || &*text, jiter_skip)),
-        ("serde_json, RawValue", measure(runs, || &*text, serde_json_raw)),
+        (
+            "serde_json, RawValue",
+            measure(runs, || &*text, serde_json_raw),
+        ),
     ];
     let ours = rows[0].1;
     let mut line = serde_json::Map::new();
-    println!("{:<40} {:>8} {:>8}", format!("{} bytes", text.len()), "GB/s", "÷ ours");
+    println!(
+        "{:<40} {:>8} {:>8}",
+        format!("{} bytes", text.len()),
+        "GB/s",
+        "÷ ours"
+    );
     for (name, took) in rows {
         let speed = text.len() as f64 / took.as_nanos().max(1) as f64;
         let ratio = took.as_secs_f64() / ours.as_secs_f64().max(f64::MIN_POSITIVE);
         println!("{name:<40} {speed:>8.2} {ratio:>8.2}");
-        line.insert(name.into(), json!({"gb_per_s": speed, "time_to_ours": ratio}));
+        line.insert(
+            name.into(),
+            json!({"gb_per_s": speed, "time_to_ours": ratio}),
+        );
     }
     println!("{}", serde_json::Value::from(line));
 }

@@ -16,7 +16,9 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use offcut::state::{AddMessages, Append, BoundedAppend, Field, KeyedList, MessageUpdate, Reducer, by};
+use offcut::state::{
+    AddMessages, Append, BoundedAppend, Field, KeyedList, MessageUpdate, Reducer, by,
+};
 use serde_json::{Map, Value, json};
 
 /// What a list holds: an id and where the item came from.
@@ -26,10 +28,17 @@ type Note = (String, u64);
 
 fn main() {
     // Without `--bench` this is a test run of `cargo test --benches`: does it work?
-    let is_quick = std::env::args().any(|arg| arg == "--quick") || !std::env::args().any(|arg| arg == "--bench");
+    let is_quick = std::env::args().any(|arg| arg == "--quick")
+        || !std::env::args().any(|arg| arg == "--bench");
     let items = if is_quick { 10_000 } else { 1_000_000 };
-    let mut table = Table { runs: if is_quick { 3 } else { 7 }, ratios: Map::new() };
-    println!("{items} items; a ratio is ours / the baseline, the best of {} runs each\n", table.runs);
+    let mut table = Table {
+        runs: if is_quick { 3 } else { 7 },
+        ratios: Map::new(),
+    };
+    println!(
+        "{items} items; a ratio is ours / the baseline, the best of {} runs each\n",
+        table.runs
+    );
 
     // As many items as there are, half of them known; and a thousandth of that, for the cost of a small update.
     for (kind, update) in [("large", items), ("small", (items / 1_000).max(1))] {
@@ -38,14 +47,21 @@ fn main() {
     messages(&mut table, items / 10);
     growth(&mut table, items);
 
-    println!("\n{}", json!({"bench": "state", "items": items, "runs": table.runs, "ratios": table.ratios}));
+    println!(
+        "\n{}",
+        json!({"bench": "state", "items": items, "runs": table.runs, "ratios": table.ratios})
+    );
 }
 
 /// `n` items with the ids from `from` on, in an order that is not theirs.
 fn list(n: u64, from: u64, source: u64) -> Vec<Item> {
     // Odd, so it meets every id of a power of two once.
     let mask = n.next_power_of_two() - 1;
-    (0..=mask).map(|i| i.wrapping_mul(0x9E37_79B9) & mask).filter(|id| *id < n).map(|id| (from + id, source)).collect()
+    (0..=mask)
+        .map(|i| i.wrapping_mul(0x9E37_79B9) & mask)
+        .filter(|id| *id < n)
+        .map(|id| (from + id, source))
+        .collect()
 }
 
 fn lists(table: &mut Table, kind: &str, items: u64, updates: u64) {
@@ -79,9 +95,17 @@ fn lists(table: &mut Table, kind: &str, items: u64, updates: u64) {
         &format!("dedupe_append {kind}"),
         "a HashMap index",
         input,
-        |(list, update)| KeyedList::dedupe_append(by(|(id, _): &Item| *id)).reduce(list, update).unwrap(),
+        |(list, update)| {
+            KeyedList::dedupe_append(by(|(id, _): &Item| *id))
+                .reduce(list, update)
+                .unwrap()
+        },
         |(mut list, update)| {
-            let mut index: HashMap<u64, usize> = list.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+            let mut index: HashMap<u64, usize> = list
+                .iter()
+                .enumerate()
+                .map(|(at, (id, _))| (*id, at))
+                .collect();
             for item in update {
                 index.entry(item.0).or_insert_with(|| {
                     list.push(item);
@@ -95,13 +119,21 @@ fn lists(table: &mut Table, kind: &str, items: u64, updates: u64) {
         &format!("merge_by_key {kind}"),
         "a HashMap index",
         input,
-        |(list, update)| KeyedList::merge_by_key(by(|(id, _): &Item| *id)).reduce(list, update).unwrap(),
+        |(list, update)| {
+            KeyedList::merge_by_key(by(|(id, _): &Item| *id))
+                .reduce(list, update)
+                .unwrap()
+        },
         merge_with_index,
     );
 }
 
 fn merge_with_index((mut list, update): (Vec<Item>, Vec<Item>)) -> Vec<Item> {
-    let mut index: HashMap<u64, usize> = list.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+    let mut index: HashMap<u64, usize> = list
+        .iter()
+        .enumerate()
+        .map(|(at, (id, _))| (*id, at))
+        .collect();
     for item in update {
         match index.get(&item.0) {
             Some(at) => list[*at] = item,
@@ -120,7 +152,11 @@ fn messages(table: &mut Table, items: u64) {
     let existing: Vec<_> = list(items, 0, 0).iter().map(text).collect();
     let update: Vec<_> = list(items, items / 2, 1).iter().map(text).collect();
     let with_index = |(mut list, update): (Vec<Note>, Vec<Note>)| {
-        let mut index: HashMap<String, usize> = list.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
+        let mut index: HashMap<String, usize> = list
+            .iter()
+            .enumerate()
+            .map(|(at, (id, _))| (id.clone(), at))
+            .collect();
         for item in update {
             match index.get(&item.0) {
                 Some(at) => list[*at] = item,
@@ -137,7 +173,10 @@ fn messages(table: &mut Table, items: u64) {
         "add_messages, a tenth",
         "a HashMap index",
         || (existing.clone(), update.clone()),
-        |(list, update)| add.reduce(list, update.into_iter().map(MessageUpdate::Put).collect()).unwrap(),
+        |(list, update)| {
+            add.reduce(list, update.into_iter().map(MessageUpdate::Put).collect())
+                .unwrap()
+        },
         with_index,
     );
 
@@ -152,8 +191,14 @@ fn messages(table: &mut Table, items: u64) {
         || (existing.clone(), update.clone()),
         |(list, update)| merge.reduce(list, update).unwrap(),
         |(mut list, update)| {
-            let (Value::Array(items), Value::Array(update)) = (&mut list, update) else { return list };
-            let mut index: HashMap<String, usize> = items.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
+            let (Value::Array(items), Value::Array(update)) = (&mut list, update) else {
+                return list;
+            };
+            let mut index: HashMap<String, usize> = items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| (id(item), at))
+                .collect();
             for item in update {
                 match index.get(&id(&item)) {
                     Some(at) => items[*at] = item,
@@ -173,8 +218,16 @@ fn messages(table: &mut Table, items: u64) {
 fn growth(table: &mut Table, items: u64) {
     println!();
     let of = |n: u64| move || (list(n, 0, 0), list(n, n / 2, 1));
-    let merge = |(list, update)| KeyedList::merge_by_key(by(|(id, _): &Item| *id)).reduce(list, update).unwrap();
-    let dedupe = |(list, update)| KeyedList::dedupe_append(by(|(id, _): &Item| *id)).reduce(list, update).unwrap();
+    let merge = |(list, update)| {
+        KeyedList::merge_by_key(by(|(id, _): &Item| *id))
+            .reduce(list, update)
+            .unwrap()
+    };
+    let dedupe = |(list, update)| {
+        KeyedList::dedupe_append(by(|(id, _): &Item| *id))
+            .reduce(list, update)
+            .unwrap()
+    };
     let append = |(list, update)| Append.reduce(list, update).unwrap();
     let max = NonZeroUsize::new(usize::try_from(items).unwrap()).unwrap();
     let bounded = |(list, update)| BoundedAppend::new(max).reduce(list, update).unwrap();
@@ -182,7 +235,12 @@ fn growth(table: &mut Table, items: u64) {
     table.growth("bounded_append", of(items), of(items / 4), bounded);
     table.growth("dedupe_append", of(items), of(items / 4), dedupe);
     table.growth("merge_by_key", of(items), of(items / 4), merge);
-    table.growth("a HashMap index", of(items), of(items / 4), merge_with_index);
+    table.growth(
+        "a HashMap index",
+        of(items),
+        of(items / 4),
+        merge_with_index,
+    );
 }
 
 struct Table {
@@ -200,26 +258,47 @@ impl Table {
         ours: impl Fn(I) -> O,
         baseline: impl Fn(I) -> O,
     ) {
-        assert!(ours(input()) == baseline(input()), "{name}: not the same result");
+        assert!(
+            ours(input()) == baseline(input()),
+            "{name}: not the same result"
+        );
         let (mut best_ours, mut best_baseline) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..self.runs {
             best_ours = best_ours.min(time(&input, &ours));
             best_baseline = best_baseline.min(time(&input, &baseline));
         }
         let (ours, baseline) = (best_ours, best_baseline);
-        println!("{name:<30} {:>9.3} ms   {:>6.2} × {against}", ours * 1e3, ours / baseline);
+        println!(
+            "{name:<30} {:>9.3} ms   {:>6.2} × {against}",
+            ours * 1e3,
+            ours / baseline
+        );
         self.add(name, ours / baseline);
     }
 
-    fn growth<I, O>(&mut self, name: &str, all: impl Fn() -> I, quarter: impl Fn() -> I, ours: impl Fn(I) -> O) {
-        let best = |input: &dyn Fn() -> I| (0..self.runs).map(|_| time(input, &ours)).fold(f64::INFINITY, f64::min);
+    fn growth<I, O>(
+        &mut self,
+        name: &str,
+        all: impl Fn() -> I,
+        quarter: impl Fn() -> I,
+        ours: impl Fn(I) -> O,
+    ) {
+        let best = |input: &dyn Fn() -> I| {
+            (0..self.runs)
+                .map(|_| time(input, &ours))
+                .fold(f64::INFINITY, f64::min)
+        };
         let (all, quarter) = (best(&all), best(&quarter));
-        println!("{name:<30} {:>6.2} × the time of a quarter of the items", all / quarter);
+        println!(
+            "{name:<30} {:>6.2} × the time of a quarter of the items",
+            all / quarter
+        );
         self.add(&format!("{name} growth"), all / quarter);
     }
 
     fn add(&mut self, name: &str, ratio: f64) {
-        self.ratios.insert(name.to_owned(), json!((ratio * 100.0).round() / 100.0));
+        self.ratios
+            .insert(name.to_owned(), json!((ratio * 100.0).round() / 100.0));
     }
 }
 

@@ -67,7 +67,11 @@ struct Best {
 
 impl Best {
     fn of_none() -> Self {
-        Self { seconds: f64::MAX, peak: 0.0, first: f64::MAX }
+        Self {
+            seconds: f64::MAX,
+            peak: 0.0,
+            first: f64::MAX,
+        }
     }
 
     fn add(&mut self, measured: &Value) {
@@ -92,8 +96,12 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
         for run in 0..runs {
             let directory = home.path().join(run.to_string());
             std::fs::create_dir(&directory)?;
-            let path = directory.to_str().ok_or("the temporary directory is not UTF-8")?;
-            let in_child = |what: &str, place: &str| in_a_child(&[what.into(), size.to_string(), place.into()]);
+            let path = directory
+                .to_str()
+                .ok_or("the temporary directory is not UTF-8")?;
+            let in_child = |what: &str, place: &str| {
+                in_a_child(&[what.into(), size.to_string(), place.into()])
+            };
             best_copy = best_copy.min(number(&in_child("copy", path)?, "seconds"));
             for (backend, best) in &mut backends {
                 #[cfg(feature = "s3")]
@@ -108,7 +116,11 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
             std::fs::remove_dir_all(&directory)?;
         }
         for (backend, best) in &backends {
-            let Best { seconds, peak, first } = best;
+            let Best {
+                seconds,
+                peak,
+                first,
+            } = best;
             let ratio = best_copy / seconds;
             let rate = *size as f64 / seconds;
             writeln!(
@@ -124,7 +136,8 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
             }
         }
     }
-    let all = json!({"peak_over_idle_mib": peaks, "throughput_ratio": ratios, "first_byte_ms": firsts});
+    let all =
+        json!({"peak_over_idle_mib": peaks, "throughput_ratio": ratios, "first_byte_ms": firsts});
     Ok(writeln!(out, "{all}")?)
 }
 
@@ -139,8 +152,18 @@ fn repeats(mib: u64) -> u64 {
 
 /// A mebibyte of lines of a build log.
 fn text() -> Bytes {
-    let lines = (0..).map(|n| format!("[{n:>6}] Compiling crate-{} v0.{}.{} (registry)\n", n % 977, n % 13, n % 7));
-    let mut text: Vec<u8> = lines.flat_map(String::into_bytes).take(MIB as usize).collect();
+    let lines = (0..).map(|n| {
+        format!(
+            "[{n:>6}] Compiling crate-{} v0.{}.{} (registry)\n",
+            n % 977,
+            n % 13,
+            n % 7
+        )
+    });
+    let mut text: Vec<u8> = lines
+        .flat_map(String::into_bytes)
+        .take(MIB as usize)
+        .collect();
     text[MIB as usize - 1] = b'\n';
     text.into()
 }
@@ -155,7 +178,10 @@ fn chunks(text: &Bytes, mib: u64) -> impl Iterator<Item = Bytes> + Send + 'stati
 }
 
 fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Value> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let store = Arc::new(open()?);
         // What begins to speak at once.
@@ -186,7 +212,10 @@ async fn one_stream(
 ) -> Result<(f64, f64)> {
     let start = Instant::now();
     let source = stream::iter(chunks.map(|bytes| Ok::<_, ToolError>(Chunk::Bytes(bytes))));
-    let mut shown = reduction.truncate_stream(&ToolCall::new(id, "build", "{}"), ToolOutput::stream(source));
+    let mut shown = reduction.truncate_stream(
+        &ToolCall::new(id, "build", "{}"),
+        ToolOutput::stream(source),
+    );
     let mut first = None;
     while let Some(chunk) = shown.next().await {
         chunk?;
@@ -195,7 +224,9 @@ async fn one_stream(
     let seconds = start.elapsed().as_secs_f64();
     let report = shown.report().ok_or("the stream has no report")?;
     let location = &report.decisions[0].locations[0];
-    let key = store.resolve(location.as_str()).ok_or("the location is not the store's")?;
+    let key = store
+        .resolve(location.as_str())
+        .ok_or("the location is not the store's")?;
     if store.read(&key, 0..1).await?.total != report.decisions[0].bytes.before {
         return Err(format!("{location} does not hold what was streamed").into());
     }

@@ -30,8 +30,16 @@ const KINDS: [(&str, &str, &str); 13] = [
         "",
         r#"{"role":"tool","content":"total 12\n-rw-r--r-- 1 me me 1204 src/main.rs\n","id":"call_{}"}"#,
     ),
-    ("source code", "", "    let value_{} = store.read_range(from..to)?; // the rest of it\n"),
-    ("names, one each", "", r#""[offcut/1 truncated 20000B/1000L 9+0 \"/store/s1/trunc/call_{}\"]" "#),
+    (
+        "source code",
+        "",
+        "    let value_{} = store.read_range(from..to)?; // the rest of it\n",
+    ),
+    (
+        "names, one each",
+        "",
+        r#""[offcut/1 truncated 20000B/1000L 9+0 \"/store/s1/trunc/call_{}\"]" "#,
+    ),
     ("one name", "", "/store/s1/trunc/call_1 "),
     ("a path of names", "", "/s1/trunc/abc"),
     ("dashes", "/s/trunc/a", "-"),
@@ -45,18 +53,28 @@ const KINDS: [(&str, &str, &str); 13] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let sizes: &[usize] = if is_bench() { &[MB, 10 * MB, 100 * MB] } else { &[MB / 10] };
+    let sizes: &[usize] = if is_bench() {
+        &[MB, 10 * MB, 100 * MB]
+    } else {
+        &[MB / 10]
+    };
     let home = tempfile::tempdir()?;
     let path = home.path().join("chat.jsonl");
     let mut all = Map::new();
-    println!("ms per MB, and peak bytes per MB, of {:?} MB", sizes.iter().map(|size| size / MB).collect::<Vec<_>>());
+    println!(
+        "ms per MB, and peak bytes per MB, of {:?} MB",
+        sizes.iter().map(|size| size / MB).collect::<Vec<_>>()
+    );
     for (kind, begin, part) in KINDS {
         let mut figures = Vec::new();
         for size in sizes {
             write_text(&path, begin, part, *size)?;
             figures.push(gather(&path, *size)?);
         }
-        let line: String = figures.iter().map(|(ms, bytes)| format!("{ms:>10.2}{bytes:>10.0}")).collect();
+        let line: String = figures
+            .iter()
+            .map(|(ms, bytes)| format!("{ms:>10.2}{bytes:>10.0}"))
+            .collect();
         println!("{kind:<18}{line}");
         if let [(first_ms, first_bytes), .., (last_ms, last_bytes)] = figures[..] {
             all.insert(
@@ -93,7 +111,10 @@ fn gather(path: &Path, size: usize) -> Result<(f64, f64), Box<dyn std::error::Er
     }
     let megabytes = size as f64 / MB as f64;
     let bytes = MEMORY.peak_usage().saturating_sub(before) as f64;
-    Ok((fastest(&times).as_secs_f64() * 1e3 / megabytes, bytes / megabytes))
+    Ok((
+        fastest(&times).as_secs_f64() * 1e3 / megabytes,
+        bytes / megabytes,
+    ))
 }
 
 fn round(number: f64) -> f64 {

@@ -52,8 +52,16 @@ const NAMES: [&str; 24] = [
     "policy",
     "threshold",
 ];
-const TYPES: [&str; 8] =
-    ["usize", "String", "Vec<u8>", "Option<&str>", "Result<(), Error>", "Arc<Mutex<State>>", "bool", "u64"];
+const TYPES: [&str; 8] = [
+    "usize",
+    "String",
+    "Vec<u8>",
+    "Option<&str>",
+    "Result<(), Error>",
+    "Arc<Mutex<State>>",
+    "bool",
+    "u64",
+];
 const HAN: [&str; 16] = [
     "结果",
     "已经",
@@ -82,9 +90,18 @@ pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
         let number = numbers.below(1000);
         let _ = match numbers.below(5) {
             0 => writeln!(text, "    pub fn {a}(&self, {b}: {kind}) -> {other} {{"),
-            1 => writeln!(text, "        let {a} = self.{b}.{c}({number}).unwrap_or_default();"),
-            2 => writeln!(text, "        if {a} > {number} && !{b}.is_empty() {{ return Err(Error::{c}); }}"),
-            3 => writeln!(text, "        // The {a} of a {b} is what the {c} was before it was replaced."),
+            1 => writeln!(
+                text,
+                "        let {a} = self.{b}.{c}({number}).unwrap_or_default();"
+            ),
+            2 => writeln!(
+                text,
+                "        if {a} > {number} && !{b}.is_empty() {{ return Err(Error::{c}); }}"
+            ),
+            3 => writeln!(
+                text,
+                "        // The {a} of a {b} is what the {c} was before it was replaced."
+            ),
             _ => writeln!(text, "    }}\n"),
         };
     }
@@ -97,7 +114,10 @@ pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
     while text.len() < bytes {
         let [a, b] = [0; 2].map(|_| numbers.pick(&NAMES));
         let (id, size) = (numbers.below(1_000_000), numbers.below(100_000));
-        let _ = write!(text, r#"{{"id":{id},"name":"{a}_{b}","size":{size},"tags":["{b}","v{size}"],"ok":true}},"#);
+        let _ = write!(
+            text,
+            r#"{{"id":{id},"name":"{a}_{b}","size":{size},"tags":["{b}","v{size}"],"ok":true}},"#
+        );
     }
     text.push_str("null]");
     text
@@ -115,5 +135,7 @@ pub fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
 /// Base64 without a line break.
 pub fn base64(numbers: &mut Numbers, bytes: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    (0..bytes).map(|_| char::from(DIGITS[numbers.below(64)])).collect()
+    (0..bytes)
+        .map(|_| char::from(DIGITS[numbers.below(64)]))
+        .collect()
 }

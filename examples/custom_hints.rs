@@ -17,11 +17,23 @@ use offcut::{Builder, Language, Settings, ToolCall, ToolReduction, backend};
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
     writeln!(out, "as it is\n    {}", first_line(small()?).await?)?;
-    writeln!(out, "in Chinese\n    {}", first_line(small()?.language(Language::Chinese)).await?)?;
+    writeln!(
+        out,
+        "in Chinese\n    {}",
+        first_line(small()?.language(Language::Chinese)).await?
+    )?;
 
     let own = small()?
-        .template(Language::English, Sentence::Truncated, "{tool} said {bytes} bytes; you see the ends of it.")
-        .template(Language::English, Sentence::Reader, "Before you guess, call {reader}.");
+        .template(
+            Language::English,
+            Sentence::Truncated,
+            "{tool} said {bytes} bytes; you see the ends of it.",
+        )
+        .template(
+            Language::English,
+            Sentence::Reader,
+            "Before you guess, call {reader}.",
+        );
     writeln!(out, "in other words\n    {}", first_line(own).await?)?;
 
     // The same from a file; French has no table of its own, so it takes the place of the English one.
@@ -35,7 +47,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         reader = "À lire avec {reader}."
         "#,
     )?;
-    let french = ToolReduction::builder().settings(french, backend::open).backend(Memory::named("demo")?);
+    let french = ToolReduction::builder()
+        .settings(french, backend::open)
+        .backend(Memory::named("demo")?);
     writeln!(out, "in French\n    {}", first_line(french).await?)?;
 
     // What is wrong with a template is said when it is built in.
@@ -47,11 +61,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn small() -> Result<Builder, Box<dyn Error>> {
-    Ok(ToolReduction::recommended(Memory::named("demo")?).max_length_for_trunc(4_000).preview_length(200))
+    Ok(ToolReduction::recommended(Memory::named("demo")?)
+        .max_length_for_trunc(4_000)
+        .preview_length(200))
 }
 
 async fn first_line(builder: Builder) -> Result<String, Box<dyn Error>> {
     let call = ToolCall::new("call_1", "search", "{}");
-    let shown = builder.build()?.truncate(&call, "a line of the result\n".repeat(1_000)).await?;
+    let shown = builder
+        .build()?
+        .truncate(&call, "a line of the result\n".repeat(1_000))
+        .await?;
     Ok(shown.text().lines().next().unwrap_or_default().to_owned())
 }

@@ -16,7 +16,12 @@ use offcut::{ToolCall, ToolPolicy, ToolReduction};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let reduction = ToolReduction::recommended(Fs::temporary()?.shown_as("results"))
-        .tool("grep", ToolPolicy::new().backend(Fs::temporary()?.shown_as("greps")).max_length_for_trunc(20_000))
+        .tool(
+            "grep",
+            ToolPolicy::new()
+                .backend(Fs::temporary()?.shown_as("greps"))
+                .max_length_for_trunc(20_000),
+        )
         .tool("read", ToolPolicy::new().skip_clear(true))
         .tool("query", ToolPolicy::new().trunc_handler(ten_rows))
         .max_tokens_for_clear(5_000)
@@ -25,9 +30,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
     let mut messages = vec![Message::user("Why are some orders shipped twice?")];
     for (id, tool, result) in [
-        ("call_1", "grep", "src/ship.rs:88: ship(order)\n".repeat(600)),
+        (
+            "call_1",
+            "grep",
+            "src/ship.rs:88: ship(order)\n".repeat(600),
+        ),
         ("call_2", "list", "src/ship.rs\n".repeat(900)),
-        ("call_3", "read", "    ship(order); // retried on a time-out\n".repeat(150)),
+        (
+            "call_3",
+            "read",
+            "    ship(order); // retried on a time-out\n".repeat(150),
+        ),
         ("call_4", "query", rows(5_000)),
         ("call_5", "list", "src/retry.rs\n".repeat(10)),
     ] {
@@ -36,17 +49,32 @@ async fn main() -> Result<(), Box<dyn Error>> {
         messages.push(Message::calls(vec![call.clone()]));
         for decision in &shown.report.decisions {
             let (before, after) = (decision.bytes.before, decision.bytes.after);
-            let places: Vec<_> = decision.locations.iter().map(offcut::backend::Location::as_str).collect();
-            writeln!(out, "{tool:6} {before:6} bytes, shown {after:6}  {:?} {}", decision.outcome, places.join(" "))?;
+            let places: Vec<_> = decision
+                .locations
+                .iter()
+                .map(offcut::backend::Location::as_str)
+                .collect();
+            writeln!(
+                out,
+                "{tool:6} {before:6} bytes, shown {after:6}  {:?} {}",
+                decision.outcome,
+                places.join(" ")
+            )?;
         }
         messages.push(Message::tool(&call, shown.parts, shown.is_error));
     }
-    messages.push(Message::assistant("The retry ships again. I am going to mend it."));
+    messages.push(Message::assistant(
+        "The retry ships again. I am going to mend it.",
+    ));
 
     let report = reduction.clear(&Plain, &mut messages).await?;
     writeln!(out, "\nbefore the next model call, above 5 000 tokens:")?;
     for decision in &report.decisions {
-        writeln!(out, "{:6} {} {:?}", decision.tool, decision.call_id, decision.outcome)?;
+        writeln!(
+            out,
+            "{:6} {} {:?}",
+            decision.tool, decision.call_id, decision.outcome
+        )?;
     }
     Ok(())
 }
@@ -58,13 +86,22 @@ async fn ten_rows(detail: Detail) -> Result<Handled, HandlerError> {
     if rows <= 20 {
         return Ok(Handled::Keep);
     }
-    let first: String = text.lines().take(10).map(|row| format!("{row}\n")).collect();
-    Ok(Handled::Replace(Replacement::storing(text, move |location| match location {
-        Some(location) => format!("{first}… {rows} rows; read_file {location} has all of them"),
-        None => format!("{first}… {rows} rows; the others could not be stored"),
-    })))
+    let first: String = text
+        .lines()
+        .take(10)
+        .map(|row| format!("{row}\n"))
+        .collect();
+    Ok(Handled::Replace(Replacement::storing(
+        text,
+        move |location| match location {
+            Some(location) => format!("{first}… {rows} rows; read_file {location} has all of them"),
+            None => format!("{first}… {rows} rows; the others could not be stored"),
+        },
+    )))
 }
 
 fn rows(n: usize) -> String {
-    (1..=n).map(|n| format!("{n}\tshipped\t2026-11-{:02}\n", n % 28 + 1)).collect()
+    (1..=n)
+        .map(|n| format!("{n}\tshipped\t2026-11-{:02}\n", n % 28 + 1))
+        .collect()
 }

@@ -10,8 +10,12 @@ use std::error::Error;
 
 use offcut::preview::Preview;
 
-const STRATEGIES: [(&str, Preview); 4] =
-    [("head_tail", Preview::HeadTail), ("lines", Preview::Lines), ("index", Preview::Index), ("mixed", Preview::Mixed)];
+const STRATEGIES: [(&str, Preview); 4] = [
+    ("head_tail", Preview::HeadTail),
+    ("lines", Preview::Lines),
+    ("index", Preview::Index),
+    ("mixed", Preview::Mixed),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,7 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn show(what: &str, text: &str, budget: usize) {
-    println!("# {what}: {} bytes, {} lines, in {budget} bytes\n", text.len(), text.lines().count());
+    println!(
+        "# {what}: {} bytes, {} lines, in {budget} bytes\n",
+        text.len(),
+        text.lines().count()
+    );
     for (name, preview) in STRATEGIES {
         println!("## {name}\n\n{}\n", preview.show(text, budget));
     }
@@ -70,7 +78,14 @@ fn source() -> String {
 fn json() -> String {
     let order = |n| {
         let state = if n == 41 { "payment_failed" } else { "shipped" };
-        format!(r#"{{"id":"ord_{:04}","state":"{state}","note":"left at the door","cents":{}}}"#, 7 * n, 1_000 + 37 * n)
+        format!(
+            r#"{{"id":"ord_{:04}","state":"{state}","note":"left at the door","cents":{}}}"#,
+            7 * n,
+            1_000 + 37 * n
+        )
     };
-    format!("{{\"orders\":[{}]}}", (0..60).map(order).collect::<Vec<_>>().join(","))
+    format!(
+        "{{\"orders\":[{}]}}",
+        (0..60).map(order).collect::<Vec<_>>().join(",")
+    )
 }

@@ -23,7 +23,11 @@ struct Reply {
 
 impl Model {
     /// Asks for one search, then is done.
-    async fn complete(&self, messages: &[Value], _tools: &[Box<dyn Tool>]) -> Result<Reply, ToolError> {
+    async fn complete(
+        &self,
+        messages: &[Value],
+        _tools: &[Box<dyn Tool>],
+    ) -> Result<Reply, ToolError> {
         let call = json!({"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}});
         let message = match messages.len() {
             1 => json!({"role": "assistant", "content": null, "tool_calls": [call]}),
@@ -36,7 +40,9 @@ impl Model {
 
 /// Yours: the tools.
 async fn run(_call: &ToolCall) -> Result<String, ToolError> {
-    Ok((1..=400).map(|n| format!("src/orders/ship_{n}.rs:{n}:    fn retry_{n}(&self) -> Order {{\n")).collect())
+    Ok((1..=400)
+        .map(|n| format!("src/orders/ship_{n}.rs:{n}:    fn retry_{n}(&self) -> Order {{\n"))
+        .collect())
 }
 
 async fn converse(
@@ -69,7 +75,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
     for message in &messages {
         let said = message["content"].as_str().unwrap_or("(calls grep)");
-        writeln!(out, "{}: {said}\n", message["role"].as_str().unwrap_or_default())?;
+        writeln!(
+            out,
+            "{}: {said}\n",
+            message["role"].as_str().unwrap_or_default()
+        )?;
     }
     Ok(())
 }
@@ -81,6 +91,9 @@ mod tests {
         let (code, readme) = (include_str!("quick_start.rs"), include_str!("../README.md"));
         let from = code.find("async fn converse(").unwrap();
         let to = from + code[from..].find("\n}\n").unwrap() + 3;
-        assert!(readme.contains(&code[from..to]), "the README's quick start is not the example's loop");
+        assert!(
+            readme.contains(&code[from..to]),
+            "the README's quick start is not the example's loop"
+        );
     }
 }

@@ -7,7 +7,11 @@
 //!
 //! Without a command it needs no network: its model lists what the two files define.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that talks to a person"
+)]
 
 use std::error::Error;
 use std::process::{ExitCode, Stdio};
@@ -24,8 +28,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 /// What the two tools have read: files of this repository.
-const FILES: [(&str, &str); 2] =
-    [("src/agent.rs", include_str!("../src/agent.rs")), ("src/middleware.rs", include_str!("../src/middleware.rs"))];
+const FILES: [(&str, &str); 2] = [
+    ("src/agent.rs", include_str!("../src/agent.rs")),
+    ("src/middleware.rs", include_str!("../src/middleware.rs")),
+];
 
 /// Condenses the two results in `messages`, and reads the originals back.
 async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<dyn Error>> {
@@ -39,14 +45,23 @@ async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<
     .backend(store.clone())
     .build()?;
 
-    let mut results = ToolResults::new(&Plain, messages).with("first", "call_1")?.with("second", "call_2")?;
+    let mut results = ToolResults::new(&Plain, messages)
+        .with("first", "call_1")?
+        .with("second", "call_2")?;
     let reduced = node.run(&mut results).await?;
 
     // What was dropped is where the output says, for the agent's reader too.
-    let reader = ToolReduction::builder().backend(store).build()?.read_file_tool();
+    let reader = ToolReduction::builder()
+        .backend(store)
+        .build()?
+        .read_file_tool();
     for ((_, location), (path, content)) in reduced.stored.iter().zip(FILES) {
         let arguments = json!({"path": location.as_str(), "limit": 1}).to_string();
-        let (page, _) = reader.call(&ToolCall::new("", "read_file", arguments)).await?.into_parts().await;
+        let (page, _) = reader
+            .call(&ToolCall::new("", "read_file", arguments))
+            .await?
+            .into_parts()
+            .await;
         let first = content.lines().next().unwrap_or_default();
         if !text(&page).contains(first) {
             return Err(format!("{path} can't be read back from {location}").into());
@@ -63,10 +78,18 @@ fn conversation() -> Vec<Message> {
         .zip(FILES)
         .map(|(id, (path, _))| ToolCall::new(*id, "read", json!({"path": path}).to_string()))
         .collect();
-    let mut messages = vec![Message::user("How do middlewares get into the loop?"), Message::calls(calls.clone())];
-    let results = calls.iter().zip(FILES).map(|(call, (_, content))| Message::tool(call, vec![content.into()], false));
+    let mut messages = vec![
+        Message::user("How do middlewares get into the loop?"),
+        Message::calls(calls.clone()),
+    ];
+    let results = calls
+        .iter()
+        .zip(FILES)
+        .map(|(call, (_, content))| Message::tool(call, vec![content.into()], false));
     messages.extend(results);
-    messages.push(Message::assistant("Agent::builder takes them; Next calls one after the other."));
+    messages.push(Message::assistant(
+        "Agent::builder takes them; Next calls one after the other.",
+    ));
     messages
 }
 
@@ -78,19 +101,32 @@ struct Model {
 #[async_trait]
 impl ChatModel for Model {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let said: Vec<_> = request.messages.iter().map(|message| text(content(message))).collect();
+        let said: Vec<_> = request
+            .messages
+            .iter()
+            .map(|message| text(content(message)))
+            .collect();
         let answer = match self.command.split_first() {
             Some((program, arguments)) => ask(program, arguments, &said.join("\n\n")).await?,
             None => list_definitions(&said.join("\n")),
         };
-        Ok(ModelReply { message: Message::assistant(answer), input_tokens: None })
+        Ok(ModelReply {
+            message: Message::assistant(answer),
+            input_tokens: None,
+        })
     }
 }
 
 async fn ask(program: &str, arguments: &[String], prompt: &str) -> Result<String, ModelError> {
-    let failed = |error: std::io::Error| ModelError::new(format!("`{program}` could not be run")).with_source(error);
-    let mut child =
-        Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let failed = |error: std::io::Error| {
+        ModelError::new(format!("`{program}` could not be run")).with_source(error)
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
     let stdin = child.stdin.take();
     let write = async {
         match stdin {
@@ -102,7 +138,10 @@ async fn ask(program: &str, arguments: &[String], prompt: &str) -> Result<String
     let (written, output) = tokio::join!(write, child.wait_with_output());
     let output = written.and(output).map_err(failed)?;
     if !output.status.success() {
-        return Err(ModelError::new(format!("`{program}` ended with {}", output.status)));
+        return Err(ModelError::new(format!(
+            "`{program}` ended with {}",
+            output.status
+        )));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -111,11 +150,16 @@ async fn ask(program: &str, arguments: &[String], prompt: &str) -> Result<String
 fn list_definitions(prompt: &str) -> String {
     let mut lines = Vec::new();
     for file in prompt.split("\n--- ").skip(1) {
-        let purpose = file.lines().find_map(|line| line.strip_prefix("//! ")).unwrap_or("A file.");
+        let purpose = file
+            .lines()
+            .find_map(|line| line.strip_prefix("//! "))
+            .unwrap_or("A file.");
         let names: Vec<_> = file
             .lines()
             .filter_map(|line| {
-                ["pub struct ", "pub trait ", "pub enum "].iter().find_map(|kind| line.strip_prefix(kind))
+                ["pub struct ", "pub trait ", "pub enum "]
+                    .iter()
+                    .find_map(|kind| line.strip_prefix(kind))
             })
             .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next())
             .collect();
@@ -132,26 +176,48 @@ fn content(message: &Message) -> &[Part] {
 }
 
 fn text(parts: &[Part]) -> String {
-    parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect()
+    parts
+        .iter()
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(&**text)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 fn bytes(messages: &[Message]) -> usize {
-    messages.iter().map(|message| text(content(message)).len()).sum()
+    messages
+        .iter()
+        .map(|message| text(content(message)).len())
+        .sum()
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
     let mut messages = conversation();
     let before = bytes(&messages);
-    let model = Model { command: std::env::args().skip(1).collect() };
+    let model = Model {
+        command: std::env::args().skip(1).collect(),
+    };
     condense(model, &mut messages).await?;
-    println!("{before} bytes of conversation are now {}:", bytes(&messages));
+    println!(
+        "{before} bytes of conversation are now {}:",
+        bytes(&messages)
+    );
     for message in &messages {
         let (role, said) = match message {
             Message::System { .. } => ("system", text(content(message))),
             Message::User { .. } => ("user", text(content(message))),
-            Message::Assistant { calls, .. } if calls.is_empty() => ("assistant", text(content(message))),
+            Message::Assistant { calls, .. } if calls.is_empty() => {
+                ("assistant", text(content(message)))
+            }
             Message::Assistant { calls, .. } => {
-                let calls: Vec<_> = calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
+                let calls: Vec<_> = calls
+                    .iter()
+                    .map(|call| format!("{}({})", call.name, call.arguments))
+                    .collect();
                 ("assistant", calls.join(" "))
             }
             Message::Tool { call_id, .. } => (&**call_id, text(content(message))),
@@ -185,8 +251,18 @@ mod tests {
     async fn two_results_become_one_and_are_not_lost() {
         let mut messages = conversation();
         let before = bytes(&messages);
-        let output = condense(Model { command: Vec::new() }, &mut messages).await.unwrap();
-        assert!(output.contains("ChatModel") && output.contains("Middleware"), "{output}");
+        let output = condense(
+            Model {
+                command: Vec::new(),
+            },
+            &mut messages,
+        )
+        .await
+        .unwrap();
+        assert!(
+            output.contains("ChatModel") && output.contains("Middleware"),
+            "{output}"
+        );
         assert!(bytes(&messages) * 10 < before);
         assert_eq!(text(content(&messages[2])), output);
     }

@@ -31,7 +31,9 @@ fn story() -> Vec<Step> {
             "tokens": 900,
         })),
         // The answer streams in: the same message, longer each time.
-        Step::One(json!({"messages": [{"id": "m2", "role": "assistant", "content": "Looking into pool.rs"}]})),
+        Step::One(
+            json!({"messages": [{"id": "m2", "role": "assistant", "content": "Looking into pool.rs"}]}),
+        ),
         // Two nodes have run at the same time.
         Step::Parallel(vec![
             json!({"findings": [{"file": "pool.rs", "says": "a lock is held across an await"}], "tokens": 400}),
@@ -41,8 +43,13 @@ fn story() -> Vec<Step> {
         // All of an update applies, or none of it: the key is missing, so the tokens are not counted either.
         Step::One(json!({"findings": [{"says": "of no file"}], "tokens": 1_000_000})),
         // Two values for a field that keeps one: which would be the last?
-        Step::Parallel(vec![json!({"question": "Why?"}), json!({"question": "How?"})]),
-        Step::One(json!({"messages": [{"role": "remove", "id": "m1"}, {"role": "user", "content": "Thanks!"}]})),
+        Step::Parallel(vec![
+            json!({"question": "Why?"}),
+            json!({"question": "How?"}),
+        ]),
+        Step::One(
+            json!({"messages": [{"role": "remove", "id": "m1"}, {"role": "user", "content": "Thanks!"}]}),
+        ),
     ]
 }
 
@@ -55,9 +62,14 @@ enum Step {
 fn reducers() -> Reducers {
     Reducers::new().with(
         "sum",
-        custom("sum", |so_far: &Value, more: Value| match (so_far.as_i64(), more.as_i64()) {
-            (Some(so_far), Some(more)) => so_far.checked_add(more).map(Value::from).ok_or("the sum is too large"),
-            _ => Err("only integers can be added"),
+        custom("sum", |so_far: &Value, more: Value| {
+            match (so_far.as_i64(), more.as_i64()) {
+                (Some(so_far), Some(more)) => so_far
+                    .checked_add(more)
+                    .map(Value::from)
+                    .ok_or("the sum is too large"),
+                _ => Err("only integers can be added"),
+            }
         }),
     )
 }
@@ -78,16 +90,25 @@ fn play(declared: &str, steps: Vec<Step>, out: &mut impl Write) -> Result<State,
             }
             Step::Parallel(updates) => {
                 for update in &updates {
-                    writeln!(out, "{}at the same time {update}", if *update == updates[0] { "\n" } else { "" })?;
+                    writeln!(
+                        out,
+                        "{}at the same time {update}",
+                        if *update == updates[0] { "\n" } else { "" }
+                    )?;
                 }
                 state.apply_parallel(updates)
             }
         };
         if let Err(error) = applied {
             writeln!(out, "  {error}")?;
-            error.source().map_or(Ok(()), |cause| writeln!(out, "  because {cause}"))?;
+            error
+                .source()
+                .map_or(Ok(()), |cause| writeln!(out, "  because {cause}"))?;
         }
-        for name in schema.names().filter(|name| state.get(name) != before.get(name)) {
+        for name in schema
+            .names()
+            .filter(|name| state.get(name) != before.get(name))
+        {
             writeln!(out, "  {name}: {}", state.get(name).unwrap_or(&Value::Null))?;
         }
     }
@@ -107,7 +128,11 @@ fn run() -> Result<(), Box<dyn Error>> {
     let declared = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let mut out = io::stdout().lock();
     let state = play(&declared, steps, &mut out)?;
-    writeln!(out, "\nin the end\n{}", serde_json::to_string_pretty(&state)?)?;
+    writeln!(
+        out,
+        "\nin the end\n{}",
+        serde_json::to_string_pretty(&state)?
+    )?;
     Ok(())
 }
 
@@ -139,7 +164,10 @@ mod tests {
         assert_eq!(get("tokens"), &json!(1_720));
         assert_eq!(get("sources"), &json!(["pool.log", "pool.rs", "client.rs"]));
         assert_eq!(get("findings")[0]["says"], "a lock is held across an await");
-        assert_eq!(get("recent_errors"), &json!(["timed out", "refused", "timed out"]));
+        assert_eq!(
+            get("recent_errors"),
+            &json!(["timed out", "refused", "timed out"])
+        );
         assert_eq!(get("messages").as_array().unwrap().len(), 2);
         let told = String::from_utf8(out).unwrap();
         assert_eq!(told.matches("the state is as it was").count(), 2, "{told}");

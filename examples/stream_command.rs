@@ -23,10 +23,16 @@ use tokio::process::{Child, Command};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (store, command) = arguments()?;
-    let reduction =
-        ToolReduction::recommended(Fs::open(store)?).preview(Preview::HeadTail).preview_length(2_000).build()?;
+    let reduction = ToolReduction::recommended(Fs::open(store)?)
+        .preview(Preview::HeadTail)
+        .preview_length(2_000)
+        .build()?;
     // A name of its own for each run: what is stored is never overwritten.
-    let call = ToolCall::new(format!("run-{}", std::process::id()), "run", serde_json::to_string(&command)?);
+    let call = ToolCall::new(
+        format!("run-{}", std::process::id()),
+        "run",
+        serde_json::to_string(&command)?,
+    );
 
     let mut shown = reduction.truncate_stream(&call, ToolOutput::stream(run(&command)?));
     let mut out = std::io::stdout();
@@ -40,7 +46,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for decision in shown.report().iter().flat_map(|report| &report.decisions) {
         let (bytes, after) = (decision.bytes.before, decision.bytes.after);
         match decision.locations.first() {
-            Some(location) => writeln!(notes, "\n{bytes} bytes, {after} of them shown; all of it is in {location}")?,
+            Some(location) => writeln!(
+                notes,
+                "\n{bytes} bytes, {after} of them shown; all of it is in {location}"
+            )?,
             None => writeln!(notes, "\n{bytes} bytes, all of them shown")?,
         }
     }
@@ -84,8 +93,10 @@ fn run(
     let pipe = child.stdout.take().ok_or("the command has no output")?;
     let output = stream::try_unfold((pipe, BytesMut::new()), async |(mut pipe, mut buffer)| {
         buffer.reserve(64 * 1024);
-        let read =
-            pipe.read_buf(&mut buffer).await.map_err(|error| ToolError::new("reading failed").with_source(error))?;
+        let read = pipe
+            .read_buf(&mut buffer)
+            .await
+            .map_err(|error| ToolError::new("reading failed").with_source(error))?;
         let chunk = buffer.split().freeze();
         Ok((read > 0).then_some((Chunk::Bytes(chunk), (pipe, buffer))))
     });
@@ -93,6 +104,9 @@ fn run(
 }
 
 async fn end(mut child: Child) -> Result<Option<Chunk>, ToolError> {
-    let status = child.wait().await.map_err(|error| ToolError::new("waiting failed").with_source(error))?;
+    let status = child
+        .wait()
+        .await
+        .map_err(|error| ToolError::new("waiting failed").with_source(error))?;
     Ok((!status.success()).then(|| Chunk::Bytes(Bytes::from(format!("\n{status}\n")))))
 }

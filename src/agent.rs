@@ -73,17 +73,27 @@ pub struct ModelError {
 impl ModelError {
     /// A failure that asking again does not mend.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_rate_limit: false, source: None }
+        Self {
+            message: message.into(),
+            is_rate_limit: false,
+            source: None,
+        }
     }
 
     /// A refusal that asking again later may mend.
     pub fn rate_limited(message: impl Into<String>) -> Self {
-        Self { is_rate_limit: true, ..Self::new(message) }
+        Self {
+            is_rate_limit: true,
+            ..Self::new(message)
+        }
     }
 
     /// The same, with what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -154,7 +164,9 @@ pub enum AgentError {
         source: Error,
     },
     /// The model went on calling tools.
-    #[error("no answer after {calls} model calls: raise `max_model_calls`, or see in the messages what it is stuck at")]
+    #[error(
+        "no answer after {calls} model calls: raise `max_model_calls`, or see in the messages what it is stuck at"
+    )]
     TooManyModelCalls {
         /// How many.
         calls: usize,
@@ -186,28 +198,53 @@ impl AgentBuilder {
     ///
     /// [`AgentError::SameName`] or [`AgentError::MissingTool`].
     pub fn build(self) -> Result<Agent, AgentError> {
-        let Self { model, tools, middlewares, max_model_calls } = self;
+        let Self {
+            model,
+            tools,
+            middlewares,
+            max_model_calls,
+        } = self;
         let definitions: Vec<ToolDefinition> = tools.iter().map(Tool::definition).collect();
         let mut names = HashSet::new();
         for definition in &definitions {
             if !names.insert(definition.name.as_str()) {
-                return Err(AgentError::SameName { name: definition.name.clone() });
+                return Err(AgentError::SameName {
+                    name: definition.name.clone(),
+                });
             }
         }
         let required = middlewares.iter().flat_map(Middleware::required_tools);
-        if let Some(name) = required.into_iter().find(|name| !names.contains(name.as_str())) {
+        if let Some(name) = required
+            .into_iter()
+            .find(|name| !names.contains(name.as_str()))
+        {
             return Err(AgentError::MissingTool { name });
         }
         let schemas = definitions.iter().map(ToolDefinition::to_openai).collect();
-        let names = definitions.into_iter().map(|definition| definition.name).collect();
-        Ok(Agent { model, tools, names, schemas, middlewares, max_model_calls })
+        let names = definitions
+            .into_iter()
+            .map(|definition| definition.name)
+            .collect();
+        Ok(Agent {
+            model,
+            tools,
+            names,
+            schemas,
+            middlewares,
+            max_model_calls,
+        })
     }
 }
 
 impl Agent {
     /// An agent around `model`.
     pub fn builder(model: impl ChatModel + 'static) -> AgentBuilder {
-        AgentBuilder { model: Arc::new(model), tools: Vec::new(), middlewares: Vec::new(), max_model_calls: 100 }
+        AgentBuilder {
+            model: Arc::new(model),
+            tools: Vec::new(),
+            middlewares: Vec::new(),
+            max_model_calls: 100,
+        }
     }
 
     /// Calls the model until it answers without a tool call. Everything that is said is added to `messages`; the answer is the
@@ -221,11 +258,21 @@ impl Agent {
         for _ in 0..self.max_model_calls {
             for middleware in &self.middlewares {
                 let mut conversation = Messages::new(&Plain, messages);
-                let mut turn = BeforeModel { tools: &self.schemas, last_usage, ..BeforeModel::new(&mut conversation) };
+                let mut turn = BeforeModel {
+                    tools: &self.schemas,
+                    last_usage,
+                    ..BeforeModel::new(&mut conversation)
+                };
                 middleware.before_model(&mut turn).await?;
             }
-            let reply =
-                self.model.complete(ModelRequest { messages, tools: &self.schemas, generation_config: None }).await?;
+            let reply = self
+                .model
+                .complete(ModelRequest {
+                    messages,
+                    tools: &self.schemas,
+                    generation_config: None,
+                })
+                .await?;
             last_usage = reply.input_tokens;
             let calls = match &reply.message {
                 Message::Assistant { calls, .. } => calls.clone(),
@@ -237,26 +284,34 @@ impl Agent {
             }
             messages.extend(join_all(calls.iter().map(|call| self.answer(call))).await);
         }
-        Err(AgentError::TooManyModelCalls { calls: self.max_model_calls })
+        Err(AgentError::TooManyModelCalls {
+            calls: self.max_model_calls,
+        })
     }
 
     /// The result of one call, as the model is shown it. A tool that panics, or a middleware around it, fails its own call: what
     /// the others returned may be stored already.
     async fn answer(&self, call: &ToolCall) -> Message {
         let answer = guard_future("the tool", async { Ok(self.run_tool(call).await) }).await;
-        answer.unwrap_or_else(|error| Message::tool(call, vec![Part::Text(error.to_string())], true))
+        answer
+            .unwrap_or_else(|error| Message::tool(call, vec![Part::Text(error.to_string())], true))
     }
 
     async fn run_tool(&self, call: &ToolCall) -> Message {
         let output = match Next::new(&self.middlewares, self).run(call).await {
             Ok(output) => output,
-            Err(error) => self.show_failure(call, ToolOutput::error(error.to_string())).await,
+            Err(error) => {
+                self.show_failure(call, ToolOutput::error(error.to_string()))
+                    .await
+            }
         };
         let is_error = output.is_error;
         let (mut parts, interrupted) = output.into_parts().await;
         let is_error = is_error || interrupted.is_some();
         if let Some(error) = interrupted {
-            let shown = self.show_failure(call, ToolOutput::error(error.to_string())).await;
+            let shown = self
+                .show_failure(call, ToolOutput::error(error.to_string()))
+                .await;
             parts.extend(shown.into_parts().await.0);
         }
         Message::tool(call, parts, is_error)
@@ -276,7 +331,10 @@ impl Agent {
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
         match self.names.iter().position(|name| *name == call.name) {
             Some(at) => self.tools[at].call(&call).await,
-            None => Err(ToolError::new(format!("there is no such tool; there are: {}", self.names.join(", ")))),
+            None => Err(ToolError::new(format!(
+                "there is no such tool; there are: {}",
+                self.names.join(", ")
+            ))),
         }
     }
 }

@@ -104,7 +104,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`ErrorKind::Unsupported`] where nothing can be removed, as with this default; or the store failed, and nobody knows
     /// whether it is gone. Removing again is safe.
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        let why = format!("`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept");
+        let why = format!(
+            "`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept"
+        );
         Err(BackendError::new(ErrorKind::Unsupported, why))
     }
 
@@ -124,7 +126,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
             at += page.bytes.len() as u64;
             let is_broken = page.bytes.is_empty() && at < page.total;
             if is_broken {
-                let why = format!("`{from}` ended after {at} of {} bytes: the store is broken", page.total);
+                let why = format!(
+                    "`{from}` ended after {at} of {} bytes: the store is broken",
+                    page.total
+                );
                 return Err(BackendError::new(ErrorKind::Other, why));
             }
             writer.write(page.bytes).await?;
@@ -188,7 +193,10 @@ pub trait Writer: fmt::Debug + Send {
     ///
     /// There is no spool, as with stores that are local themselves and with this default, or it failed too.
     async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
-        Err(BackendError::new(ErrorKind::Other, format!("`{key}` can't be kept: the store has no spool")))
+        Err(BackendError::new(
+            ErrorKind::Other,
+            format!("`{key}` can't be kept: the store has no spool"),
+        ))
     }
 }
 
@@ -224,7 +232,9 @@ pub struct Entry {
 }
 
 /// The name of stored content, as a hint shows it: a path, a URL.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Location(String);
 
@@ -278,12 +288,19 @@ pub enum ErrorKind {
 impl BackendError {
     /// A failure of `kind`. The message says what failed and what to do about it.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// The same, with what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }

@@ -89,7 +89,10 @@ pub struct Committed {
 /// Content is not shown.
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("edits", &self.edits.len()).field("report", &self.report).finish_non_exhaustive()
+        f.debug_struct("Plan")
+            .field("edits", &self.edits.len())
+            .field("report", &self.report)
+            .finish_non_exhaustive()
     }
 }
 
@@ -244,8 +247,14 @@ fn cleared_arguments(hint: &str) -> String {
 /// Whether arguments were cleared. Their hints show no preview, and are not much longer in any spelling of the JSON.
 fn is_cleared(session: &Session, policy: &Policy, arguments: &str) -> bool {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
-    let hint = value.as_ref().and_then(|value| value.get("_cleared")?.as_str()).unwrap_or_default();
+    let hint = value
+        .as_ref()
+        .and_then(|value| value.get("_cleared")?.as_str())
+        .unwrap_or_default();
     let is_short = arguments.len() <= cleared_arguments(hint).len() * 2;
-    let hints = session.own_hints(policy, hint).filter(|_| is_short).unwrap_or_default();
+    let hints = session
+        .own_hints(policy, hint)
+        .filter(|_| is_short)
+        .unwrap_or_default();
     matches!(&hints[..], [own] if own.hint.kind == Kind::Cleared && own.hint.preview.is_empty())
 }

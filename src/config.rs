@@ -147,7 +147,10 @@ impl Settings {
     /// Eino's documented defaults: the same as [`Settings::default`], but for its token estimate.
     #[must_use]
     pub fn eino() -> Self {
-        Self { token_counter: TokenCounter::Estimate, ..Self::default() }
+        Self {
+            token_counter: TokenCounter::Estimate,
+            ..Self::default()
+        }
     }
 
     /// Anthropic's documented defaults for clearing tool uses, as near as rounds allow: above 100 000 tokens all results go but

@@ -69,7 +69,10 @@ mod base64_bytes {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
         let text = String::deserialize(from)?;
-        STANDARD.decode(text).map(Bytes::from).map_err(D::Error::custom)
+        STANDARD
+            .decode(text)
+            .map(Bytes::from)
+            .map_err(D::Error::custom)
     }
 }
 
@@ -88,8 +91,16 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// A call of the tool `name`, with `arguments` as JSON text.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }
     }
 }
 
@@ -139,12 +150,18 @@ impl ToolOutput {
     /// A result of several parts.
     #[must_use]
     pub fn parts(parts: Vec<Part>) -> Self {
-        Self { body: Body::Parts(parts), is_error: false }
+        Self {
+            body: Body::Parts(parts),
+            is_error: false,
+        }
     }
 
     /// A result that says what went wrong.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { body: Body::Parts(vec![Part::Text(text.into())]), is_error: true }
+        Self {
+            body: Body::Parts(vec![Part::Text(text.into())]),
+            is_error: true,
+        }
     }
 
     /// Text as a program wrote it, perhaps not UTF-8.
@@ -160,8 +177,13 @@ impl ToolOutput {
     }
 
     /// A result that comes piece by piece.
-    pub fn stream(chunks: impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + 'static) -> Self {
-        Self { body: Body::Stream(chunks.boxed()), is_error: false }
+    pub fn stream(
+        chunks: impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            body: Body::Stream(chunks.boxed()),
+            is_error: false,
+        }
     }
 
     /// The whole content, and the error that ended its stream early, if one did.
@@ -257,12 +279,18 @@ pub struct ToolError {
 impl ToolError {
     /// An error with a text that the model can act on.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self {
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// The same, with what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -289,7 +317,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_came_before_an_error_is_kept() {
-        let chunks = [Ok(Chunk::Bytes("ab".into())), Err(ToolError::new("pipe broke"))];
+        let chunks = [
+            Ok(Chunk::Bytes("ab".into())),
+            Err(ToolError::new("pipe broke")),
+        ];
         let (parts, error) = ToolOutput::stream(stream::iter(chunks)).into_parts().await;
         assert_eq!(parts, [Part::Text("ab".into())]);
         assert_eq!(error.unwrap().to_string(), "pipe broke");
@@ -300,8 +331,14 @@ mod tests {
         let parts = vec![
             Part::Text("t".into()),
             Part::Json(serde_json::json!({"a": 1})),
-            Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[0, 255]) },
-            Part::Link { mime: None, url: "https://example.org/a.png".into() },
+            Part::Media {
+                mime: "image/png".into(),
+                data: Bytes::from_static(&[0, 255]),
+            },
+            Part::Link {
+                mime: None,
+                url: "https://example.org/a.png".into(),
+            },
             Part::Opaque(serde_json::json!({"x": []})),
         ];
         let json = serde_json::to_string(&parts).unwrap();

@@ -26,7 +26,9 @@ pub enum Error {
 /// What a model is shown where the store's failure ends a call.
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
-        Self::new("what the tool returned could not be stored, so it is not shown: call it again later")
-            .with_source(error)
+        Self::new(
+            "what the tool returned could not be stored, so it is not shown: call it again later",
+        )
+        .with_source(error)
     }
 }

@@ -84,7 +84,10 @@ impl Secret {
         for (index, word) in words.as_flattened_mut().iter_mut().enumerate() {
             *word = expand.hash_one(index);
         }
-        Self { words, outer: RandomState::new() }
+        Self {
+            words,
+            outer: RandomState::new(),
+        }
     }
 
     /// What `bytes` are known by.
@@ -99,12 +102,21 @@ impl Secret {
 
     /// What bytes are known by that come piece by piece. It is the same, however they are cut.
     pub(crate) fn stream(&self) -> Stream<'_> {
-        Stream { secret: self, outer: self.outer.build_hasher(), block: [0; BLOCK], filled: 0, len: 0 }
+        Stream {
+            secret: self,
+            outer: self.outer.build_hasher(),
+            block: [0; BLOCK],
+            filled: 0,
+            len: 0,
+        }
     }
 
     /// What several things are known by together.
     pub(crate) fn record(&self) -> Record {
-        Record { outer: self.outer.build_hasher(), len: 0 }
+        Record {
+            outer: self.outer.build_hasher(),
+            len: 0,
+        }
     }
 
     fn finish(&self, mut outer: DefaultHasher, tail: &[u8], len: u64) -> Fingerprint {
@@ -115,7 +127,10 @@ impl Secret {
         }
         // Which of the two a tail went through is a matter of the length alone, so nothing else has to tell them apart.
         outer.write_u64(len);
-        Fingerprint { hash: outer.finish(), len }
+        Fingerprint {
+            hash: outer.finish(),
+            len,
+        }
     }
 
     /// NH of up to a block. Zeros fill the last pair of words: only what has the same length is ever compared.
@@ -169,7 +184,8 @@ impl Stream<'_> {
     }
 
     pub(crate) fn finish(self) -> Fingerprint {
-        self.secret.finish(self.outer, &self.block[..self.filled], self.len)
+        self.secret
+            .finish(self.outer, &self.block[..self.filled], self.len)
     }
 }
 
@@ -209,7 +225,10 @@ impl Record {
     }
 
     pub(crate) fn finish(self) -> Fingerprint {
-        Fingerprint { hash: self.outer.finish(), len: self.len }
+        Fingerprint {
+            hash: self.outer.finish(),
+            len: self.len,
+        }
     }
 }
 
@@ -225,10 +244,16 @@ mod tests {
     fn naive_nh(secret: &Secret, bytes: &[u8]) -> u128 {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(16), 0);
-        let words: Vec<u64> = padded.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u64> = padded
+            .chunks(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
         let key = secret.words.as_flattened();
         (0..words.len()).step_by(2).fold(0, |sum: u128, i| {
-            let (a, b) = (words[i].wrapping_add(key[i]), words[i + 1].wrapping_add(key[i + 1]));
+            let (a, b) = (
+                words[i].wrapping_add(key[i]),
+                words[i + 1].wrapping_add(key[i + 1]),
+            );
             sum.wrapping_add(u128::from(a) * u128::from(b))
         })
     }
@@ -260,13 +285,29 @@ mod tests {
     #[test]
     fn every_byte_and_every_length_counts() {
         let secret = Secret::new();
-        for len in [0, 1, 15, 16, 17, SHORT, SHORT + 1, BLOCK - 1, BLOCK, BLOCK + 1, BLOCK + SHORT + 1, 3 * BLOCK + 7] {
+        for len in [
+            0,
+            1,
+            15,
+            16,
+            17,
+            SHORT,
+            SHORT + 1,
+            BLOCK - 1,
+            BLOCK,
+            BLOCK + 1,
+            BLOCK + SHORT + 1,
+            3 * BLOCK + 7,
+        ] {
             let bytes = vec![0; len];
             let mut seen = HashSet::from([secret.of(&bytes)]);
             for at in 0..len {
                 let mut changed = bytes.clone();
                 changed[at] = 1;
-                assert!(seen.insert(secret.of(&changed)), "byte {at} of {len} does not count");
+                assert!(
+                    seen.insert(secret.of(&changed)),
+                    "byte {at} of {len} does not count"
+                );
             }
             assert_ne!(secret.of(&bytes), secret.of(&vec![0; len + 1]));
         }
@@ -276,7 +317,10 @@ mod tests {
     fn blocks_do_not_change_places() {
         let secret = Secret::new();
         let (one, two) = (vec![1; BLOCK], vec![2; BLOCK]);
-        assert_ne!(secret.of(&[&one[..], &two].concat()), secret.of(&[&two[..], &one].concat()));
+        assert_ne!(
+            secret.of(&[&one[..], &two].concat()),
+            secret.of(&[&two[..], &one].concat())
+        );
     }
 
     #[test]

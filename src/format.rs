@@ -97,8 +97,12 @@ pub enum Arguments<'m> {
 impl<'m> Arguments<'m> {
     /// A field that holds them as text, or as JSON; empty text if there is none.
     fn of(field: Option<impl View<'m>>) -> Self {
-        let Some(field) = field else { return Self::Text("") };
-        field.as_str().map_or_else(|| Self::Json(field.json()), Self::Text)
+        let Some(field) = field else {
+            return Self::Text("");
+        };
+        field
+            .as_str()
+            .map_or_else(|| Self::Json(field.json()), Self::Text)
     }
 }
 
@@ -164,8 +168,14 @@ impl<'m> From<&'m Part> for PartRef<'m> {
         match part {
             Part::Text(text) => Self::Text(text),
             Part::Json(value) => Self::Json(value.into()),
-            Part::Media { mime, data } => Self::Media { mime, data: Data::Bytes(data) },
-            Part::Link { mime, url } => Self::Link { mime: mime.as_deref(), url },
+            Part::Media { mime, data } => Self::Media {
+                mime,
+                data: Data::Bytes(data),
+            },
+            Part::Link { mime, url } => Self::Link {
+                mime: mime.as_deref(),
+                url,
+            },
             Part::Opaque(value) => Self::Opaque(value.into()),
         }
     }
@@ -273,7 +283,11 @@ fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     format.visit(message, &mut |piece| {
         if let Piece::Call(call) = piece {
-            calls.push(ToolCall::new(call.id, call.name, call.arguments.to_string()));
+            calls.push(ToolCall::new(
+                call.id,
+                call.name,
+                call.arguments.to_string(),
+            ));
         }
     });
     calls

@@ -37,8 +37,13 @@ impl Detail {
     /// The texts, one after the other.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts =
-            self.parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None });
+        let texts = self.parts.iter().filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        });
         texts.collect()
     }
 }
@@ -81,7 +86,12 @@ impl Replacement {
     #[must_use]
     pub fn losing(parts: impl Shown) -> Self {
         let parts = parts.parts();
-        Self { show: Arc::new(move |_| parts.clone()), content: None, id: None, arguments: None }
+        Self {
+            show: Arc::new(move |_| parts.clone()),
+            content: None,
+            id: None,
+            arguments: None,
+        }
     }
 
     /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is shown instead, told where
@@ -93,7 +103,12 @@ impl Replacement {
         show: impl Fn(Option<&Location>) -> S + Send + Sync + 'static,
     ) -> Self {
         let show = Arc::new(move |location: Option<&Location>| show(location).parts());
-        Self { show, content: Some(content.into()), id: None, arguments: None }
+        Self {
+            show,
+            content: Some(content.into()),
+            id: None,
+            arguments: None,
+        }
     }
 
     /// The id under which the content is stored, in place of the call's: one segment of up to 200 ASCII letters, digits, `.`,
@@ -222,14 +237,20 @@ impl<F: Fn(Detail) -> Result<Handled, HandlerError> + Send + Sync + 'static> Cle
 }
 
 /// Runs after a pass that changed something: see [`Builder::clear_post_process`](crate::Builder::clear_post_process).
-pub(crate) type PostProcess =
-    Arc<dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>> + Send + Sync>;
+pub(crate) type PostProcess = Arc<
+    dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>>
+        + Send
+        + Sync,
+>;
 
 /// Names the id of what is stored for a call.
 pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;
 
 /// What `call` returns; its panic is an error like any other. `what` names it.
-pub(crate) fn guard<T>(what: &str, call: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, HandlerError> {
+pub(crate) fn guard<T>(
+    what: &str,
+    call: impl FnOnce() -> Result<T, HandlerError>,
+) -> Result<T, HandlerError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(format!("{what} failed: {error}").into()),
@@ -243,5 +264,7 @@ pub(crate) async fn guard_future<T>(
     call: impl Future<Output = Result<T, HandlerError>>,
 ) -> Result<T, HandlerError> {
     let outcome = AssertUnwindSafe(call).catch_unwind().await;
-    guard(what, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    guard(what, || {
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

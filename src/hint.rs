@@ -27,7 +27,19 @@ pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
 pub use sentence::Sentence;
 
 /// The language of the sentences in hints. Chosen for each instance, never for the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Language {
@@ -169,7 +181,10 @@ impl Position {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (line, byte) = match text.split_once('+') {
-            Some((line, byte)) => (envelope::number(line)?, envelope::number(byte).filter(|byte| *byte > 0)?),
+            Some((line, byte)) => (
+                envelope::number(line)?,
+                envelope::number(byte).filter(|byte| *byte > 0)?,
+            ),
             None => (envelope::number(text)?, 0),
         };
         (line > 0).then_some(Self { line, byte })
@@ -180,9 +195,15 @@ impl Position {
         match memchr::memrchr(b'\n', bytes) {
             Some(feed) => {
                 let feeds = memchr::memchr_iter(b'\n', bytes).count() as u64;
-                Self { line: self.line + feeds, byte: (bytes.len() - feed - 1) as u64 }
+                Self {
+                    line: self.line + feeds,
+                    byte: (bytes.len() - feed - 1) as u64,
+                }
             }
-            None => Self { line: self.line, byte: self.byte + bytes.len() as u64 },
+            None => Self {
+                line: self.line,
+                byte: self.byte + bytes.len() as u64,
+            },
         }
     }
 }

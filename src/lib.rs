@@ -67,8 +67,8 @@ mod tool;
 mod truncate;
 
 pub use config::{
-    BuildError, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, Settings, SettingsError,
-    TokenCounter, ToolPolicy,
+    BuildError, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, Settings,
+    SettingsError, TokenCounter, ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::Error;

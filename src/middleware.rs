@@ -20,7 +20,11 @@ pub trait Middleware: Send + Sync {
     /// # Errors
     ///
     /// The tool's error, or one of its own.
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         next.run(call).await
     }
 
@@ -39,7 +43,11 @@ pub trait Middleware: Send + Sync {
     /// # Errors
     ///
     /// One of its own.
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+    async fn wrap_failed_call(
+        &self,
+        call: &ToolCall,
+        shown: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
         let _ = call;
         Ok(shown)
     }
@@ -56,7 +64,11 @@ const _: Option<&dyn Middleware> = None; // stays object-safe
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<M: Middleware + ?Sized> Middleware for Arc<M> {
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         (**self).wrap_tool_call(call, next).await
     }
 
@@ -64,7 +76,11 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
         (**self).before_model(turn).await
     }
 
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+    async fn wrap_failed_call(
+        &self,
+        call: &ToolCall,
+        shown: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
         (**self).wrap_failed_call(call, shown).await
     }
 
@@ -89,7 +105,12 @@ pub struct BeforeModel<'a> {
 impl<'a> BeforeModel<'a> {
     /// A turn of which nothing is known but the messages.
     pub fn new(conversation: &'a mut dyn Conversation) -> Self {
-        Self { conversation, tools: &[], last_usage: None, cache_is_cold: false }
+        Self {
+            conversation,
+            tools: &[],
+            last_usage: None,
+            cache_is_cold: false,
+        }
     }
 }
 
@@ -155,7 +176,17 @@ impl<'a> Next<'a> {
     /// What the tool or a middleware on the way says.
     pub async fn run(self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         match self.middlewares.split_first() {
-            Some((first, rest)) => first.wrap_tool_call(call, Self { middlewares: rest, tool: self.tool }).await,
+            Some((first, rest)) => {
+                first
+                    .wrap_tool_call(
+                        call,
+                        Self {
+                            middlewares: rest,
+                            tool: self.tool,
+                        },
+                    )
+                    .await
+            }
             None => self.tool.handle(call.clone()).await,
         }
     }
@@ -163,6 +194,8 @@ impl<'a> Next<'a> {
 
 impl fmt::Debug for Next<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("middlewares_left", &self.middlewares.len()).finish_non_exhaustive()
+        f.debug_struct("Next")
+            .field("middlewares_left", &self.middlewares.len())
+            .finish_non_exhaustive()
     }
 }

@@ -29,17 +29,22 @@ impl Session {
         let hints = Hint::parse_all(text)?;
         let longest = self.prose().longest(self.reader());
         let own = hints.into_iter().map(|hint| self.own_hint(hint, longest));
-        own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy))).collect()
+        own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy)))
+            .collect()
     }
 
     fn own_hint(&self, hint: Hint, (longest, per_byte): (usize, usize)) -> Option<OwnHint> {
-        let location = hint.location.as_ref().map_or("", |location| location.as_str());
+        let location = hint
+            .location
+            .as_ref()
+            .map_or("", |location| location.as_str());
         if hint.prose.len() > longest.saturating_add(location.len().saturating_mul(per_byte)) {
             return None;
         }
         let stored = match (hint.kind, &hint.location) {
             (Kind::Link, Some(_)) => {
-                let is_ours = hint.bytes == 0 && hint.preview.is_empty() && location.len() <= MAX_LINK;
+                let is_ours =
+                    hint.bytes == 0 && hint.preview.is_empty() && location.len() <= MAX_LINK;
                 is_ours.then_some(None)?
             }
             (Kind::Cleared | Kind::Truncated, None) => None,
@@ -54,6 +59,7 @@ impl OwnHint {
     /// Whether there is nothing shorter to put in its place.
     pub(crate) fn is_short(&self, policy: &Policy) -> bool {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
-        (is_cleared || self.stored.is_none()) && self.hint.preview.len() <= policy.stub_length.of(self.hint.bytes)
+        (is_cleared || self.stored.is_none())
+            && self.hint.preview.len() <= policy.stub_length.of(self.hint.bytes)
     }
 }

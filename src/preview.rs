@@ -78,12 +78,17 @@ impl Preview {
 ///
 /// A text that imitates a hint must not be cut down to the hint: what it holds beside what is stored would be lost.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
-    preview.is_empty() || preview == text || head_tail::holds_only(preview, text) || excerpt::holds_only(preview, text)
+    preview.is_empty()
+        || preview == text
+        || head_tail::holds_only(preview, text)
+        || excerpt::holds_only(preview, text)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
 
     use super::*;
 
@@ -112,7 +117,12 @@ mod tests {
                 0 => line,
                 from => format!("{:>5}→{line}", at as u64 + 1 + (from - 1) * 7),
             };
-            let text = lines.into_iter().enumerate().map(numbered).collect::<Vec<String>>().join("\n");
+            let text = lines
+                .into_iter()
+                .enumerate()
+                .map(numbered)
+                .collect::<Vec<String>>()
+                .join("\n");
             if ends { text + "\n" } else { text }
         })
     }
@@ -146,7 +156,9 @@ mod tests {
         names: 1 jane_doe user_name
         [… 3690 B …]
         "#);
-        let numbered: String = (1..=200).map(|n| format!("{n:>6}→let value_{} = next();\n", n / 7)).collect();
+        let numbered: String = (1..=200)
+            .map(|n| format!("{n:>6}→let value_{} = next();\n", n / 7))
+            .collect();
         insta::assert_snapshot!(Preview::Mixed.show(&numbered, 160), @"
             70→let value_10 = next();
             77→let value_11 = next();
@@ -166,7 +178,9 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_long_text_is_shown_with_its_places() {
-        let text: String = (0..60_000).map(|n| format!("line {n} of item_{} and more\n", n % 40_000)).collect();
+        let text: String = (0..60_000)
+            .map(|n| format!("line {n} of item_{} and more\n", n % 40_000))
+            .collect();
         assert!(text.len() > 1 << 20);
         for preview in CHOSEN {
             let shown = preview.show(&text, 2_000);
@@ -177,12 +191,20 @@ mod tests {
     #[test]
     fn an_imitation_is_told_apart() {
         let plain = "and of much that needs no name at all, ".repeat(4);
-        let text: String = (1..=1000).map(|n| format!("line {n} of item_{n} {plain}\n")).collect();
+        let text: String = (1..=1000)
+            .map(|n| format!("line {n} of item_{n} {plain}\n"))
+            .collect();
         let real = Preview::Mixed.show(&text, 300);
-        assert!(holds_only(&real, &text) && real.contains("names:"), "{real}");
+        assert!(
+            holds_only(&real, &text) && real.contains("names:"),
+            "{real}"
+        );
         let first = real.lines().next().unwrap();
         assert!(!holds_only(&format!("{first} and more\n{real}"), &text));
-        assert!(!holds_only(&real.replace("names:", "names: 1 item_8"), &text));
+        assert!(!holds_only(
+            &real.replace("names:", "names: 1 item_8"),
+            &text
+        ));
         assert!(!holds_only(&real.replace(" B …]", "0 B …]"), &text));
         assert!(!holds_only(&format!("more\n{real}"), &text));
         assert!(!holds_only(&format!("{real}\n[… 5 B …]"), &text));

@@ -50,19 +50,34 @@ pub(crate) struct Said<'s> {
 
 /// Whether a hint has the size of what is stored and previews nothing else, whatever its sentence says.
 pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Option<String>) -> bool {
-    let Some((_, text)) = texts_in(shown, content) else { return false };
-    shown.bytes == content.len() as u64 && shown.lines.is_none_or(|lines| lines == count_lines(content)) && {
-        let text = String::from_utf8_lossy(text);
-        holds_only(&shown.preview, &text) || own(&text).as_deref() == Some(shown.preview.as_str())
-    }
+    let Some((_, text)) = texts_in(shown, content) else {
+        return false;
+    };
+    shown.bytes == content.len() as u64
+        && shown
+            .lines
+            .is_none_or(|lines| lines == count_lines(content))
+        && {
+            let text = String::from_utf8_lossy(text);
+            holds_only(&shown.preview, &text)
+                || own(&text).as_deref() == Some(shown.preview.as_str())
+        }
 }
 
 /// Whether the sentence of a hint at `content` is one of ours.
 pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
-    let Some((parts, _)) = texts_in(shown, content) else { return false };
+    let Some((parts, _)) = texts_in(shown, content) else {
+        return false;
+    };
     [said.reader, None].into_iter().any(|reader| {
-        let facts = Facts { tool: said.tool, reader, parts, ..Facts::default() };
-        said.prose.is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
+        let facts = Facts {
+            tool: said.tool,
+            reader,
+            parts,
+            ..Facts::default()
+        };
+        said.prose
+            .is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
     })
 }
 
@@ -73,7 +88,10 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
     }
     let feed = content.iter().position(|byte| *byte == b'\n')?;
     let manifest: serde_json::Value = serde_json::from_slice(&content[..feed]).ok()?;
-    Some((manifest.get("offcut_parts")?.as_array()?.len(), &content[feed + 1..]))
+    Some((
+        manifest.get("offcut_parts")?.as_array()?.len(),
+        &content[feed + 1..],
+    ))
 }
 
 /// A place in stored content: by lines, and its byte.
@@ -84,7 +102,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const START: Self = Self { position: Position::START, at: 0 };
+    pub(crate) const START: Self = Self {
+        position: Position::START,
+        at: 0,
+    };
 }
 
 /// Where pages of long content ended: from there, reading on needs nothing of what is before it.
@@ -103,8 +124,11 @@ impl PageEnds {
     /// The last place that is known in the content before `from`, or at it, and how long the content was.
     fn before(&self, location: &Location, from: Position) -> Option<(Place, u64)> {
         let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = ends.iter().filter(|end| end.location == *location && end.place.position <= from);
-        ends.map(|end| (end.place, end.total)).max_by_key(|(place, _)| place.at)
+        let ends = ends
+            .iter()
+            .filter(|end| end.location == *location && end.place.position <= from);
+        ends.map(|end| (end.place, end.total))
+            .max_by_key(|(place, _)| place.at)
     }
 
     fn note(&self, end: PageEnd) {
@@ -128,14 +152,20 @@ pub(crate) async fn page(
     room: usize,
 ) -> Result<String, BackendError> {
     let (prose, ends) = (session.prose(), session.page_ends());
-    let room = room.saturating_sub(overhead(&stored.location, prose)).max(MIN_PAGE);
+    let room = room
+        .saturating_sub(overhead(&stored.location, prose))
+        .max(MIN_PAGE);
     let known = match ends.before(&stored.location, from) {
         Some((place, total)) if stored.read(0..0).await?.total == total => place,
         _ => Place::START,
     };
     let (hint, next) = page_hint(stored, from, known, max_lines, room, prose).await?;
     if let Some(place) = next.filter(|_| hint.bytes > MAX_COUNTED) {
-        ends.note(PageEnd { location: stored.location.clone(), place, total: hint.bytes });
+        ends.note(PageEnd {
+            location: stored.location.clone(),
+            place,
+            total: hint.bytes,
+        });
     }
     Ok(hint.render())
 }
@@ -163,17 +193,34 @@ async fn page_hint(
 /// What of a page's text is not its content, at most.
 pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     const LARGE: u64 = 999_999_999_999;
-    let position = Position { line: LARGE, byte: LARGE };
+    let position = Position {
+        line: LARGE,
+        byte: LARGE,
+    };
     let mut hint = Hint::new(Kind::Page { from: position }, LARGE);
     hint.lines = Some(LARGE);
     hint.location = Some(location.clone());
     // Whole lines, a piece of one, one alone, and none.
-    let pages =
-        [(LARGE - 1, LARGE, 0, false), (LARGE, LARGE, 1, false), (LARGE, LARGE, 0, false), (LARGE, LARGE, 0, true)];
+    let pages = [
+        (LARGE - 1, LARGE, 0, false),
+        (LARGE, LARGE, 1, false),
+        (LARGE, LARGE, 0, false),
+        (LARGE, LARGE, 0, true),
+    ];
     let pages = pages.map(|(line, last, byte, is_empty)| {
-        prose.of_page(Position { line, byte }, last, Some(Position { line: LARGE + 1, byte: LARGE }), is_empty)
+        prose.of_page(
+            Position { line, byte },
+            last,
+            Some(Position {
+                line: LARGE + 1,
+                byte: LARGE,
+            }),
+            is_empty,
+        )
     });
-    let said = pages.into_iter().chain([prose.of_matches(LARGE, Some(position))]);
+    let said = pages
+        .into_iter()
+        .chain([prose.of_matches(LARGE, Some(position))]);
     hint.prose = said.max_by_key(String::len).unwrap_or_default();
     hint.render().len() + "+99999\n".len()
 }

@@ -50,7 +50,10 @@ pub struct ToolReduction {
 
 impl ToolReduction {
     fn over(session: Session) -> Self {
-        Self { session, ledger: Arc::default() }
+        Self {
+            session,
+            ledger: Arc::default(),
+        }
     }
 
     /// A builder with the documented defaults, see [`Settings`].
@@ -60,7 +63,9 @@ impl ToolReduction {
 
     /// A builder with what the measurements say, see [`Settings::recommended`].
     pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default().settings(Settings::recommended(), crate::backend::open).backend(backend)
+        Builder::default()
+            .settings(Settings::recommended(), crate::backend::open)
+            .backend(backend)
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
@@ -89,7 +94,11 @@ impl ToolReduction {
     /// # Errors
     ///
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`; by default the result is returned whole.
-    pub async fn truncate(&self, call: &ToolCall, output: impl Into<ToolOutput>) -> Result<Truncated, Error> {
+    pub async fn truncate(
+        &self,
+        call: &ToolCall,
+        output: impl Into<ToolOutput>,
+    ) -> Result<Truncated, Error> {
         let truncated = truncate(&self.session, call, output.into()).await?;
         self.session.observe(&truncated.report);
         Ok(truncated)
@@ -119,7 +128,11 @@ impl ToolReduction {
     /// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/trunc/call_1");
     /// # Ok(()) }
     /// ```
-    pub fn truncate_stream(&self, call: &ToolCall, output: impl Into<ToolOutput>) -> TruncatedStream {
+    pub fn truncate_stream(
+        &self,
+        call: &ToolCall,
+        output: impl Into<ToolOutput>,
+    ) -> TruncatedStream {
         truncate_stream(&self.session, call, output.into())
     }
 
@@ -128,9 +141,14 @@ impl ToolReduction {
     /// # Errors
     ///
     /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. The messages are as they were then.
-    pub async fn clear<F: Format>(&self, format: &F, messages: &mut [F::Message]) -> Result<Report, Error> {
+    pub async fn clear<F: Format>(
+        &self,
+        format: &F,
+        messages: &mut [F::Message],
+    ) -> Result<Report, Error> {
         let mut conversation = Messages::new(format, messages);
-        self.clear_turn(&mut BeforeModel::new(&mut conversation)).await
+        self.clear_turn(&mut BeforeModel::new(&mut conversation))
+            .await
     }
 
     /// The clear pass with all that a loop knows: the tools' schemas, and what the provider counted last.
@@ -139,8 +157,17 @@ impl ToolReduction {
     ///
     /// As [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
-        let BeforeModel { tools, last_usage, cache_is_cold, .. } = *turn;
-        let request = Request { tools, last_usage, cache_is_cold };
+        let BeforeModel {
+            tools,
+            last_usage,
+            cache_is_cold,
+            ..
+        } = *turn;
+        let request = Request {
+            tools,
+            last_usage,
+            cache_is_cold,
+        };
         let mut report = pass(&self.session, &self.ledger, turn.conversation, request).await?;
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };
@@ -203,7 +230,10 @@ impl ToolReduction {
     /// # Errors
     ///
     /// The store failed, or nothing is there.
-    pub async fn read_original(&self, location: &Location) -> Option<Result<bytes::Bytes, BackendError>> {
+    pub async fn read_original(
+        &self,
+        location: &Location,
+    ) -> Option<Result<bytes::Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
     }
@@ -218,7 +248,12 @@ impl ToolReduction {
     ///
     /// Nothing was swept: a grace that is too short, no store that can be swept, another sweep under way, or a store that can't
     /// say what it holds. What fails later is in the report, and leaves everything readable.
-    pub async fn sweep(&self, live: &Live, policy: &SweepPolicy, now: SystemTime) -> Result<SweepReport, SweepError> {
+    pub async fn sweep(
+        &self,
+        live: &Live,
+        policy: &SweepPolicy,
+        now: SystemTime,
+    ) -> Result<SweepReport, SweepError> {
         sweep(&self.session, live, policy, now).await
     }
 }
@@ -226,7 +261,11 @@ impl ToolReduction {
 #[async_trait]
 impl Middleware for ToolReduction {
     /// Truncates what the tool returns; what comes as a stream goes on as one. A call that fails is passed on untouched, and nothing is stored.
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let output = next.run(call).await?;
         match output.body {
             _ if !self.session.policy(&call.name).truncates => Ok(output),
@@ -236,7 +275,11 @@ impl Middleware for ToolReduction {
     }
 
     /// Truncates what the loop is going to show.
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+    async fn wrap_failed_call(
+        &self,
+        call: &ToolCall,
+        shown: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
         match self.truncate(call, shown).await {
             Ok(truncated) => Ok(truncated.into()),
             Err(error) => Err(error.into()),
@@ -249,6 +292,10 @@ impl Middleware for ToolReduction {
     }
 
     fn required_tools(&self) -> Vec<String> {
-        self.session.reader().map(str::to_owned).into_iter().collect()
+        self.session
+            .reader()
+            .map(str::to_owned)
+            .into_iter()
+            .collect()
     }
 }

@@ -114,7 +114,10 @@ pub struct Change {
 
 impl Change {
     pub(crate) fn none(size: u64) -> Self {
-        Self { before: size, after: size }
+        Self {
+            before: size,
+            after: size,
+        }
     }
 
     /// How much less it is.
@@ -215,7 +218,10 @@ impl Report {
     /// How many results were replaced.
     #[must_use]
     pub fn cleared_tool_uses(&self) -> usize {
-        self.decisions.iter().filter(|d| d.subject == Subject::Result && d.outcome.is_change()).count()
+        self.decisions
+            .iter()
+            .filter(|d| d.subject == Subject::Result && d.outcome.is_change())
+            .count()
     }
 
     /// How many tokens the conversation is shorter now; 0 if handlers made it longer.
@@ -233,7 +239,9 @@ impl Report {
     /// Whether anything was changed.
     #[must_use]
     pub fn is_change(&self) -> bool {
-        self.decisions.iter().any(|decision| decision.outcome.is_change())
+        self.decisions
+            .iter()
+            .any(|decision| decision.outcome.is_change())
     }
 
     /// One event for each decision: what was changed and what failed at `info` and `warn`, the rest at `debug`.
@@ -262,18 +270,27 @@ pub(crate) struct Sum {
 
 impl From<Change> for Sum {
     fn from(change: Change) -> Self {
-        Self { before: change.before.into(), after: change.after.into() }
+        Self {
+            before: change.before.into(),
+            after: change.after.into(),
+        }
     }
 }
 
 impl Sum {
     pub(crate) fn plus(self, other: Self) -> Self {
-        Self { before: self.before + other.before, after: self.after + other.after }
+        Self {
+            before: self.before + other.before,
+            after: self.after + other.after,
+        }
     }
 
     /// Without something that is part of it.
     pub(crate) fn minus(self, part: Self) -> Self {
-        Self { before: self.before.saturating_sub(part.before), after: self.after.saturating_sub(part.after) }
+        Self {
+            before: self.before.saturating_sub(part.before),
+            after: self.after.saturating_sub(part.after),
+        }
     }
 
     /// How much less it is.

@@ -81,7 +81,9 @@ impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result or a user item ends it. A
     /// round is a turn with calls, and the results of those calls.
     pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
-        Self::read(conversation.len(), |message, see| conversation.visit(message, see))
+        Self::read(conversation.len(), |message, see| {
+            conversation.visit(message, see)
+        })
     }
 
     /// The same for `len` messages that are no [`Conversation`], each shown by `visit`.
@@ -113,7 +115,10 @@ impl<'c> Outline<'c> {
 
 /// The messages of each round that holds one of `slots`, given as message and slot: those of its turn, and those of the results of
 /// its calls. A round that shares a message with a person or with another round is not among them.
-pub(crate) fn rounds_of(conversation: &dyn Conversation, slots: &[(usize, usize)]) -> Vec<Vec<usize>> {
+pub(crate) fn rounds_of(
+    conversation: &dyn Conversation,
+    slots: &[(usize, usize)],
+) -> Vec<Vec<usize>> {
     let outline = Outline::of(conversation);
     let wanted: BTreeSet<usize> = outline
         .slots
@@ -121,7 +126,11 @@ pub(crate) fn rounds_of(conversation: &dyn Conversation, slots: &[(usize, usize)
         .filter(|slot| slot.call.is_some() && slots.contains(&(slot.message, slot.slot)))
         .map(|slot| slot.round)
         .collect();
-    let rounds: HashMap<usize, usize> = outline.calls.iter().map(|call| (call.turn, call.round)).collect();
+    let rounds: HashMap<usize, usize> = outline
+        .calls
+        .iter()
+        .map(|call| (call.turn, call.round))
+        .collect();
     // Which rounds a message is part of; `None` is somebody else.
     let mut parts: Vec<BTreeSet<Option<usize>>> = vec![BTreeSet::new(); conversation.len()];
     for slot in &outline.slots {
@@ -150,8 +159,13 @@ pub(crate) fn rounds_of(conversation: &dyn Conversation, slots: &[(usize, usize)
         });
     }
     let members = |round: &usize| {
-        let messages: Vec<usize> = (0..parts.len()).filter(|message| parts[*message].contains(&Some(*round))).collect();
-        messages.iter().all(|message| parts[*message].len() == 1).then_some(messages)
+        let messages: Vec<usize> = (0..parts.len())
+            .filter(|message| parts[*message].contains(&Some(*round)))
+            .collect();
+        messages
+            .iter()
+            .all(|message| parts[*message].len() == 1)
+            .then_some(messages)
     };
     wanted.iter().filter_map(members).collect()
 }
@@ -206,9 +220,18 @@ impl<'c> Reader<'c> {
             self.round_turn = Some(self.turns.begun);
             self.rounds += 1;
         }
-        self.open.entry(call.id).or_default().push(self.outline.calls.len());
+        self.open
+            .entry(call.id)
+            .or_default()
+            .push(self.outline.calls.len());
         let (turn, round) = (self.turns.begun, self.rounds);
-        self.outline.calls.push(CallSite { message: self.message, call: self.calls_in_message, is: call, turn, round });
+        self.outline.calls.push(CallSite {
+            message: self.message,
+            call: self.calls_in_message,
+            is: call,
+            turn,
+            round,
+        });
         self.calls_in_message += 1;
     }
 
@@ -217,7 +240,15 @@ impl<'c> Reader<'c> {
         let call = self.pair(head);
         let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);
         let (message, slot) = (self.message, self.slots_in_message);
-        self.outline.slots.push(Slot { message, slot, head, parts: Vec::new(), call, round, is_answered: false });
+        self.outline.slots.push(Slot {
+            message,
+            slot,
+            head,
+            parts: Vec::new(),
+            call,
+            round,
+            is_answered: false,
+        });
         self.slots_in_message += 1;
     }
 
@@ -226,12 +257,19 @@ impl<'c> Reader<'c> {
     fn pair(&mut self, head: ResultHead<'c>) -> Option<usize> {
         let calls = &self.outline.calls;
         let open = self.open.get_mut(head.id)?;
-        let has_name =
-            |index: &usize| head.id.is_empty() && head.name.is_some_and(|name| calls[*index].is.name == name);
+        let has_name = |index: &usize| {
+            head.id.is_empty() && head.name.is_some_and(|name| calls[*index].is.name == name)
+        };
         let named = open.iter().any(has_name);
         let fits = |index: &usize| !named || has_name(index);
-        let turn = open.iter().rev().find(|index| fits(index)).map(|index| calls[*index].turn)?;
-        let at = open.iter().position(|index| fits(index) && calls[*index].turn == turn)?;
+        let turn = open
+            .iter()
+            .rev()
+            .find(|index| fits(index))
+            .map(|index| calls[*index].turn)?;
+        let at = open
+            .iter()
+            .position(|index| fits(index) && calls[*index].turn == turn)?;
         Some(open.remove(at))
     }
 
@@ -258,9 +296,15 @@ mod tests {
         let conversation = Messages::new(&Plain, &mut messages);
         let outline = Outline::of(&conversation);
         let place = |slot: &Slot<'_>| {
-            slot.call.map_or_else(String::new, |c| format!("{}.{}", outline.calls[c].message, outline.calls[c].call))
+            slot.call.map_or_else(String::new, |c| {
+                format!("{}.{}", outline.calls[c].message, outline.calls[c].call)
+            })
         };
-        outline.slots.iter().map(|slot| (place(slot), outline.age(slot, keep))).collect()
+        outline
+            .slots
+            .iter()
+            .map(|slot| (place(slot), outline.age(slot, keep)))
+            .collect()
     }
 
     fn result(id: &str, name: &str) -> Message {
@@ -278,9 +322,30 @@ mod tests {
             result("c", "f"),
         ];
         let at = |place: &str, age| (place.to_owned(), age);
-        assert_eq!(ages(messages.clone(), 0), [at("1.1", Age::Old), at("1.0", Age::Old), at("4.0", Age::Unanswered)]);
-        assert_eq!(ages(messages.clone(), 1), [at("1.1", Age::Old), at("1.0", Age::Old), at("4.0", Age::Unanswered)]);
-        assert_eq!(ages(messages, 2), [at("1.1", Age::Recent), at("1.0", Age::Recent), at("4.0", Age::Unanswered)]);
+        assert_eq!(
+            ages(messages.clone(), 0),
+            [
+                at("1.1", Age::Old),
+                at("1.0", Age::Old),
+                at("4.0", Age::Unanswered)
+            ]
+        );
+        assert_eq!(
+            ages(messages.clone(), 1),
+            [
+                at("1.1", Age::Old),
+                at("1.0", Age::Old),
+                at("4.0", Age::Unanswered)
+            ]
+        );
+        assert_eq!(
+            ages(messages, 2),
+            [
+                at("1.1", Age::Recent),
+                at("1.0", Age::Recent),
+                at("4.0", Age::Unanswered)
+            ]
+        );
     }
 
     #[test]
@@ -295,7 +360,10 @@ mod tests {
             result("call_0", "g"),
             Message::assistant("done"),
         ];
-        let places: Vec<_> = ages(messages, 1).into_iter().map(|(place, _)| place).collect();
+        let places: Vec<_> = ages(messages, 1)
+            .into_iter()
+            .map(|(place, _)| place)
+            .collect();
         assert_eq!(places, ["0.0", "4.0", "4.1"]);
     }
 
@@ -308,13 +376,20 @@ mod tests {
             result("", ""),
             result("", "g"),
         ];
-        let places: Vec<_> = ages(messages, 1).into_iter().map(|(place, _)| place).collect();
+        let places: Vec<_> = ages(messages, 1)
+            .into_iter()
+            .map(|(place, _)| place)
+            .collect();
         assert_eq!(places, ["0.1", "0.0", "0.2", ""]);
     }
 
     #[test]
     fn c9_plain_messages_change_no_round() {
-        let plain = [Message::user("hm"), Message::assistant("so"), Message::system("be brief")];
+        let plain = [
+            Message::user("hm"),
+            Message::assistant("so"),
+            Message::system("be brief"),
+        ];
         let rounds = vec![
             Message::calls(vec![call("a", "f")]),
             result("a", "f"),
@@ -328,7 +403,11 @@ mod tests {
                 let mut with = rounds.clone();
                 with.insert(at, message.clone());
                 let ages: Vec<_> = ages(with, 1).into_iter().map(|(_, age)| age).collect();
-                assert_eq!(ages, expected.iter().map(|(_, age)| *age).collect::<Vec<_>>(), "{message:?} at {at}");
+                assert_eq!(
+                    ages,
+                    expected.iter().map(|(_, age)| *age).collect::<Vec<_>>(),
+                    "{message:?} at {at}"
+                );
             }
         }
     }

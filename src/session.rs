@@ -52,22 +52,36 @@ impl fmt::Debug for Session {
 
 impl Session {
     pub(crate) fn new(shared: Shared, roots: Roots, meter: Meter) -> Self {
-        Self { shared: Arc::new(shared), roots, meter }
+        Self {
+            shared: Arc::new(shared),
+            roots,
+            meter,
+        }
     }
 
     /// The same configuration under a prefix of its own.
     pub(crate) fn below(&self, id: &str) -> Self {
         let roots = self.roots.session(id);
-        Self { shared: self.shared.clone(), roots, meter: self.meter.for_another() }
+        Self {
+            shared: self.shared.clone(),
+            roots,
+            meter: self.meter.for_another(),
+        }
     }
 
     /// Where in which backend `location` is, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
         let resolve = |backend: &Arc<dyn Backend>| {
-            let key = backend.resolve(location).filter(|key| self.roots.own(key))?;
+            let key = backend
+                .resolve(location)
+                .filter(|key| self.roots.own(key))?;
             let location = backend.locate(&key);
-            Some(Stored { backend: backend.clone(), key, location })
+            Some(Stored {
+                backend: backend.clone(),
+                key,
+                location,
+            })
         };
         let mut backends = policies.filter_map(|policy| policy.backend());
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
@@ -79,7 +93,9 @@ impl Session {
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
         let backends = policies.filter_map(|policy| policy.backend());
         let (mut known, mut stores) = (HashSet::new(), Vec::new());
-        for store in backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool())) {
+        for store in
+            backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool()))
+        {
             // One store may be shown in two ways.
             let identity = store.identity();
             if known.insert((identity.is_none().then(|| store.locate(&probe)), identity)) {
@@ -90,7 +106,10 @@ impl Session {
     }
 
     pub(crate) fn policy(&self, tool: &str) -> &Policy {
-        self.shared.policies.get(tool).unwrap_or(&self.shared.default)
+        self.shared
+            .policies
+            .get(tool)
+            .unwrap_or(&self.shared.default)
     }
 
     /// Whether the clear pass has anything to do at all.
@@ -99,8 +118,15 @@ impl Session {
     }
 
     /// What the call's result is stored under in `phase`, and what a callback did wrong that was to say so.
-    pub(crate) fn id_of(&self, phase: Phase, id: &str, call: impl FnOnce() -> ToolCall) -> (Id, Option<String>) {
-        let Some(generate) = &self.shared.gen_ids[phase as usize] else { return (self.id_of_call(id), None) };
+    pub(crate) fn id_of(
+        &self,
+        phase: Phase,
+        id: &str,
+        call: impl FnOnce() -> ToolCall,
+    ) -> (Id, Option<String>) {
+        let Some(generate) = &self.shared.gen_ids[phase as usize] else {
+            return (self.id_of_call(id), None);
+        };
         match guard("the callback that names ids", || generate(&call())) {
             Ok(given) => self.given_id(&given, id),
             Err(error) => (self.id_of_call(id), Some(error.to_string())),
@@ -152,7 +178,11 @@ impl Session {
     /// How many bytes a page may take that `tool` returns: always under its truncation limit.
     pub(crate) fn page_room(&self, tool: &str) -> usize {
         let policy = self.policy(tool);
-        if policy.truncates { policy.limit.safe_bytes().min(MAX_PAGE) } else { MAX_PAGE }
+        if policy.truncates {
+            policy.limit.safe_bytes().min(MAX_PAGE)
+        } else {
+            MAX_PAGE
+        }
     }
 
     /// Where pages ended that were read.

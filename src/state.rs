@@ -71,8 +71,8 @@ pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
 pub use reduce_node::{
-    Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder, ReduceNodeError, Reduced, ToolResultError,
-    ToolResults,
+    Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder, ReduceNodeError,
+    Reduced, ToolResultError, ToolResults,
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};

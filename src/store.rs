@@ -13,7 +13,9 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put,
 pub(crate) use names::{
     DIGEST_EXAMPLE, Id, Name, former_session_segment, longest_session, media_type, session_segment,
 };
-pub(crate) use swept::{By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept};
+pub(crate) use swept::{
+    By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept,
+};
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -56,7 +58,11 @@ impl Roots {
     /// Those of a configuration with a `root_dir`.
     pub(crate) fn of(root_dir: &Key) -> Self {
         let prefix = format!("{root_dir}/");
-        Self { root: prefix.len(), prefix, former: None }
+        Self {
+            root: prefix.len(),
+            prefix,
+            former: None,
+        }
     }
 
     /// Those of the session `id` in this one.
@@ -75,9 +81,17 @@ impl Roots {
     fn nested(&self, prefix: &str, segment: &str) -> String {
         let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
         let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
-        let has_room = Key::new(format!("{prefix}{}/{}", Phase::Truncate.folder(), longest.file()))
-            .is_ok_and(|longest| swept(&longest).is_some());
-        if has_room { prefix } else { format!("{}{}/", &prefix[..root], digest(&prefix.as_bytes()[root..])) }
+        let has_room = Key::new(format!(
+            "{prefix}{}/{}",
+            Phase::Truncate.folder(),
+            longest.file()
+        ))
+        .is_ok_and(|longest| swept(&longest).is_some());
+        if has_room {
+            prefix
+        } else {
+            format!("{}{}/", &prefix[..root], digest(&prefix.as_bytes()[root..]))
+        }
     }
 
     /// What the keys of the session, and of sessions made from it, begin with.
@@ -87,24 +101,41 @@ impl Roots {
 
     /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
-        [Some(&self.prefix), self.former.as_ref()].into_iter().flatten().any(|prefix| {
-            let name = key
-                .as_str()
-                .strip_prefix(prefix)
-                .and_then(|rest| FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/')));
-            name.is_some_and(|name| !name.contains('/'))
-        })
+        [Some(&self.prefix), self.former.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|prefix| {
+                let name = key.as_str().strip_prefix(prefix).and_then(|rest| {
+                    FOLDERS
+                        .iter()
+                        .find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/'))
+                });
+                name.is_some_and(|name| !name.contains('/'))
+            })
     }
 }
 
 /// As long as a key gets below `roots`.
 pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
-    key(roots, Phase::Truncate, &Name::longest(has_given_ids).with_digest(DIGEST_EXAMPLE))
+    key(
+        roots,
+        Phase::Truncate,
+        &Name::longest(has_given_ids).with_digest(DIGEST_EXAMPLE),
+    )
 }
 
-#[expect(clippy::expect_used, reason = "prefix, phase and name are all made of safe segments of bounded length")]
+#[expect(
+    clippy::expect_used,
+    reason = "prefix, phase and name are all made of safe segments of bounded length"
+)]
 pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
-    Key::new(format!("{}{}/{}", roots.prefix, phase.folder(), name.file())).expect("safe segments")
+    Key::new(format!(
+        "{}{}/{}",
+        roots.prefix,
+        phase.folder(),
+        name.file()
+    ))
+    .expect("safe segments")
 }
 
 /// The two names that content may get: its own, and one that is free even where the first is taken.
@@ -122,7 +153,10 @@ impl Target {
     /// For content of which only the digest is at hand.
     pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
         let second = key(roots, phase, &name.with_digest(digest));
-        Self { first: key(roots, phase, name), second }
+        Self {
+            first: key(roots, phase, name),
+            second,
+        }
     }
 
     /// Content whose own name is known to be taken.
@@ -132,7 +166,10 @@ impl Target {
 
     /// The same without the first name, which is known to be taken.
     pub(crate) fn second_only(self) -> Self {
-        Self { first: self.second.clone(), second: self.second }
+        Self {
+            first: self.second.clone(),
+            second: self.second,
+        }
     }
 
     /// The locations that the content may get.
@@ -146,7 +183,11 @@ impl Target {
     }
 
     /// Stores `content` and says where. What was stored before is never overwritten.
-    pub(crate) async fn save(&self, backend: &dyn Backend, content: Bytes) -> Result<Location, BackendError> {
+    pub(crate) async fn save(
+        &self,
+        backend: &dyn Backend,
+        content: Bytes,
+    ) -> Result<Location, BackendError> {
         for key in self.keys() {
             match put(backend, key, content.clone()).await? {
                 Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
@@ -166,11 +207,20 @@ impl Target {
     }
 
     /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says where it is.
-    pub(crate) async fn keep(&self, spool: &dyn Backend, writer: &mut dyn Writer) -> Result<Location, BackendError> {
+    pub(crate) async fn keep(
+        &self,
+        spool: &dyn Backend,
+        writer: &mut dyn Writer,
+    ) -> Result<Location, BackendError> {
         self.name(spool, writer, By::Keep).await
     }
 
-    async fn name(&self, store: &dyn Backend, writer: &mut dyn Writer, by: By) -> Result<Location, BackendError> {
+    async fn name(
+        &self,
+        store: &dyn Backend,
+        writer: &mut dyn Writer,
+        by: By,
+    ) -> Result<Location, BackendError> {
         for key in self.keys() {
             match name(store, writer, key, by).await? {
                 Put::Stored | Put::AlreadyThere => return Ok(store.locate(key)),
@@ -181,7 +231,10 @@ impl Target {
     }
 
     fn both_taken(&self) -> BackendError {
-        let message = format!("`{}` and `{}` hold other content: nothing was overwritten", self.first, self.second);
+        let message = format!(
+            "`{}` and `{}` hold other content: nothing was overwritten",
+            self.first, self.second
+        );
         BackendError::new(ErrorKind::Other, message)
     }
 }
@@ -201,7 +254,10 @@ impl Stored {
     }
 
     /// Gives `see` the content block by block until it has seen enough, and says how long the content is.
-    pub(crate) async fn scan(&self, see: impl FnMut(&[u8], u64) -> bool + Send) -> Result<u64, BackendError> {
+    pub(crate) async fn scan(
+        &self,
+        see: impl FnMut(&[u8], u64) -> bool + Send,
+    ) -> Result<u64, BackendError> {
         self.scan_from(0, BLOCK, see).await
     }
 
@@ -217,8 +273,10 @@ impl Stored {
             let wants_more = see(&page.bytes, page.total);
             at += page.bytes.len() as u64;
             if page.bytes.is_empty() && at < page.total {
-                let message =
-                    format!("`{}` ended after {at} of {} bytes: the store is broken", self.location, page.total);
+                let message = format!(
+                    "`{}` ended after {at} of {} bytes: the store is broken",
+                    self.location, page.total
+                );
                 return Err(BackendError::new(ErrorKind::Other, message));
             }
             if at >= page.total || !wants_more {
@@ -270,10 +328,20 @@ mod tests {
 
     #[test]
     fn the_longest_name_fits_a_key() {
-        let roots = Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
-            .session(&longest_session());
-        assert!(longest_key(&roots, false).as_str().len() > 400 + 2 * 64, "a session and an id");
-        assert!(longest_key(&roots, true).as_str().len() > 400 + 64 + 200, "a session and a given id");
-        assert!(swept(&longest_key(&roots, true)).is_some(), "it can be swept");
+        let roots =
+            Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
+                .session(&longest_session());
+        assert!(
+            longest_key(&roots, false).as_str().len() > 400 + 2 * 64,
+            "a session and an id"
+        );
+        assert!(
+            longest_key(&roots, true).as_str().len() > 400 + 64 + 200,
+            "a session and a given id"
+        );
+        assert!(
+            swept(&longest_key(&roots, true)).is_some(),
+            "it can be swept"
+        );
     }
 }

@@ -104,7 +104,10 @@ pub(crate) async fn sweep(
     now: SystemTime,
 ) -> Result<SweepReport, SweepError> {
     if policy.grace < LEAST_GRACE {
-        return Err(SweepError::Grace { grace: policy.grace, at_least: LEAST_GRACE });
+        return Err(SweepError::Grace {
+            grace: policy.grace,
+            at_least: LEAST_GRACE,
+        });
     }
     let stores = session.stores();
     let sweepable: Vec<_> = stores.iter().filter(|store| store.can_be_swept()).collect();
@@ -114,10 +117,17 @@ pub(crate) async fn sweep(
     let probe = longest_key(session.roots(), false);
     for store in sweepable {
         if !names_it(store.locate(&probe).as_str(), &probe) {
-            return Err(SweepError::Locations { store: store.locate(&probe) });
+            return Err(SweepError::Locations {
+                store: store.locate(&probe),
+            });
         }
     }
-    let sweep = Sweep { session, live, policy, now };
+    let sweep = Sweep {
+        session,
+        live,
+        policy,
+        now,
+    };
     let until = Deadline::within(policy.grace);
     let mut leases = Vec::new();
     let mut rights = Vec::new();
@@ -132,7 +142,10 @@ pub(crate) async fn sweep(
                     Right::All { until }
                 }
                 // A grace is never shorter, so by then nothing is old that is stored from now on.
-                Ok(Err(error)) => Right::Remove { error, until: Deadline::within(LEAST_GRACE) },
+                Ok(Err(error)) => Right::Remove {
+                    error,
+                    until: Deadline::within(LEAST_GRACE),
+                },
                 Err(error) => {
                     refused = Some(error);
                     break;
@@ -160,7 +173,10 @@ enum Right {
     /// Its lease is ours.
     All { until: Deadline },
     /// Its lease could not be written: remove what harms nobody where others sweep at the same time.
-    Remove { error: BackendError, until: Deadline },
+    Remove {
+        error: BackendError,
+        until: Deadline,
+    },
 }
 
 struct Sweep<'s> {
@@ -186,14 +202,32 @@ impl Sweep<'_> {
         let mut all = Vec::new();
         for (store, right) in stores {
             let holdings = self.list(&*store).await?;
-            all.push(Swept { store, right, holdings });
+            all.push(Swept {
+                store,
+                right,
+                holdings,
+            });
         }
         // Before anything is done to any store: what is live in one may be named in another.
         let index = self.live_in(&all).await?;
 
-        let mut report = SweepReport { dry_run: self.policy.dry_run, ..SweepReport::default() };
-        for Swept { store, right, holdings } in all.iter().filter(|swept| !matches!(swept.right, Right::Read)) {
-            let judge = Judge { policy: self.policy, now: self.now, prefix: self.session.roots().prefix() };
+        let mut report = SweepReport {
+            dry_run: self.policy.dry_run,
+            ..SweepReport::default()
+        };
+        for Swept {
+            store,
+            right,
+            holdings,
+        } in all
+            .iter()
+            .filter(|swept| !matches!(swept.right, Right::Read))
+        {
+            let judge = Judge {
+                policy: self.policy,
+                now: self.now,
+                prefix: self.session.roots().prefix(),
+            };
             let mut steps = judge.plan(holdings, |key| index.is_live(key), &mut report);
             let until = match right {
                 Right::Read | Right::Pretend => {
@@ -211,12 +245,18 @@ impl Sweep<'_> {
                 }
             };
             act(&**store, steps, until, &mut report).await;
-            let before = self.now.checked_sub(self.policy.grace).unwrap_or(SystemTime::UNIX_EPOCH);
+            let before = self
+                .now
+                .checked_sub(self.policy.grace)
+                .unwrap_or(SystemTime::UNIX_EPOCH);
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => {
                     let location = root_of(&**store, &longest_key(self.session.roots(), false));
-                    report.failed.push(SweepFailure { location, error: error.to_string() });
+                    report.failed.push(SweepFailure {
+                        location,
+                        error: error.to_string(),
+                    });
                 }
             }
         }
@@ -242,14 +282,21 @@ impl Sweep<'_> {
         let keys = || {
             all.iter()
                 .enumerate()
-                .flat_map(|(number, Swept { holdings, .. })| holdings.0.keys().map(move |key| (number, key)))
+                .flat_map(|(number, Swept { holdings, .. })| {
+                    holdings.0.keys().map(move |key| (number, key))
+                })
         };
         let mut index = Index::new(keys());
         self.live.name(&mut index, keys().map(|(_, key)| key));
         while let Some((number, key)) = index.take_new() {
             if may_name(key) {
-                let Swept { store, holdings, .. } = &all[number];
-                let is_swept = holdings.0.get(key).is_some_and(|holding| holding.swept.is_some());
+                let Swept {
+                    store, holdings, ..
+                } = &all[number];
+                let is_swept = holdings
+                    .0
+                    .get(key)
+                    .is_some_and(|holding| holding.swept.is_some());
                 let place = swept(key).filter(|_| is_swept);
                 name_in_turn(&**store, place.as_ref().unwrap_or(key), &mut index).await?;
             }
@@ -261,7 +308,11 @@ impl Sweep<'_> {
 /// What the store's locations begin with; `key` is any.
 fn root_of(store: &dyn Backend, key: &Key) -> Location {
     let location = store.locate(key);
-    location.as_str().strip_suffix(key.as_str()).map(Location::new).unwrap_or(location)
+    location
+        .as_str()
+        .strip_suffix(key.as_str())
+        .map(Location::new)
+        .unwrap_or(location)
 }
 
 /// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that it is. What a tool has returned
@@ -271,7 +322,11 @@ fn may_name(key: &Key) -> bool {
 }
 
 /// Takes what is named in the content of `key` for live.
-async fn name_in_turn(store: &dyn Backend, key: &Key, index: &mut Index<'_>) -> Result<(), BackendError> {
+async fn name_in_turn(
+    store: &dyn Backend,
+    key: &Key,
+    index: &mut Index<'_>,
+) -> Result<(), BackendError> {
     let (mut at, mut scanner) = (0, Scanner::default());
     loop {
         let page = match store.read(key, at..at + BLOCK).await {
@@ -286,7 +341,10 @@ async fn name_in_turn(store: &dyn Backend, key: &Key, index: &mut Index<'_>) -> 
             return Ok(());
         }
         if page.bytes.is_empty() {
-            let message = format!("`{key}` ended after {at} of {} bytes: the store is broken", page.total);
+            let message = format!(
+                "`{key}` ended after {at} of {} bytes: the store is broken",
+                page.total
+            );
             return Err(BackendError::new(ErrorKind::Other, message));
         }
     }

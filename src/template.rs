@@ -36,12 +36,18 @@ impl Template {
                 continue;
             }
             if found == "}" {
-                return wrong(at, "a closing brace without an opening one: write `}}` for a brace");
+                return wrong(
+                    at,
+                    "a closing brace without an opening one: write `}}` for a brace",
+                );
             }
             match behind.find(['{', '}']) {
                 Some(end) if behind[end..].starts_with('}') => {
                     if behind[..end].is_empty() {
-                        return wrong(at, "a placeholder without a name: write `{key}`, or `{{}}` for braces");
+                        return wrong(
+                            at,
+                            "a placeholder without a name: write `{key}`, or `{{}}` for braces",
+                        );
                     }
                     if !plain.is_empty() {
                         pieces.push(Piece::Text(std::mem::take(&mut plain)));
@@ -49,7 +55,12 @@ impl Template {
                     pieces.push(Piece::Key(behind[..end].to_owned()));
                     rest = &behind[end + 1..];
                 }
-                _ => return wrong(at, "an opening brace that nothing closes: write `{{` for a brace"),
+                _ => {
+                    return wrong(
+                        at,
+                        "an opening brace that nothing closes: write `{{` for a brace",
+                    );
+                }
             }
         }
         plain.push_str(rest);
@@ -71,7 +82,10 @@ impl Template {
     }
 
     /// The text with every value in its place, or the first key that has none.
-    pub(crate) fn render<'s>(&self, value: impl Fn(&str) -> Option<Cow<'s, str>>) -> Result<String, &str> {
+    pub(crate) fn render<'s>(
+        &self,
+        value: impl Fn(&str) -> Option<Cow<'s, str>>,
+    ) -> Result<String, &str> {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -88,24 +102,43 @@ mod tests {
     use super::*;
 
     fn render(template: &str, values: &[(&str, &str)]) -> String {
-        let value = |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| Cow::from(*value));
+        let value = |key: &str| {
+            values
+                .iter()
+                .find(|(known, _)| *known == key)
+                .map(|(_, value)| Cow::from(*value))
+        };
         Template::parse(template).unwrap().render(value).unwrap()
     }
 
     #[test]
     fn n4_braces() {
         let values = [("a", "{b} }} {{"), ("b", "1"), ("k e.y[0]", "x")];
-        assert_eq!(render("{a}|{b}|{{a}}|{{{b}}}|}}{{", &values), "{b} }} {{|1|{a}|{1}|}{");
+        assert_eq!(
+            render("{a}|{b}|{{a}}|{{{b}}}|}}{{", &values),
+            "{b} }} {{|1|{a}|{1}|}{"
+        );
         assert_eq!(render("{k e.y[0]}", &values), "x");
         assert_eq!(render("no key: ü", &values), "no key: ü");
     }
 
     #[test]
     fn n4_what_is_no_template() {
-        for (text, place) in
-            [("a {", 2), ("ü{", 2), ("}", 0), ("a }b", 2), ("{}", 0), ("{a{b}}", 0), ("{{}", 2), ("{a", 0)]
-        {
-            assert_eq!(Template::parse(text).map_err(|wrong| wrong.at), Err(place), "{text}");
+        for (text, place) in [
+            ("a {", 2),
+            ("ü{", 2),
+            ("}", 0),
+            ("a }b", 2),
+            ("{}", 0),
+            ("{a{b}}", 0),
+            ("{{}", 2),
+            ("{a", 0),
+        ] {
+            assert_eq!(
+                Template::parse(text).map_err(|wrong| wrong.at),
+                Err(place),
+                "{text}"
+            );
         }
         assert!(Template::parse("").unwrap().is_empty());
     }
@@ -113,7 +146,10 @@ mod tests {
     #[test]
     fn n1_the_first_missing_key_is_named() {
         let template = Template::parse("{a} {b} {c}").unwrap();
-        assert_eq!(template.render(|key| (key == "a").then(|| "1".into())), Err("b"));
+        assert_eq!(
+            template.render(|key| (key == "a").then(|| "1".into())),
+            Err("b")
+        );
         assert_eq!(template.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

@@ -49,7 +49,11 @@ impl ToolDefinition {
     /// The definition as chat completions take it.
     #[must_use]
     pub fn to_openai(&self) -> Value {
-        let Self { name, description, parameters } = self;
+        let Self {
+            name,
+            description,
+            parameters,
+        } = self;
         json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
     }
 }

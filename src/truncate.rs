@@ -60,7 +60,9 @@ impl Truncated {
 /// What is shown. The error that ended a stream early is the last part, as text.
 impl From<Truncated> for Vec<Part> {
     fn from(truncated: Truncated) -> Self {
-        let error = truncated.interrupted.map(|error| Part::Text(error.to_string()));
+        let error = truncated
+            .interrupted
+            .map(|error| Part::Text(error.to_string()));
         truncated.parts.into_iter().chain(error).collect()
     }
 }
@@ -68,11 +70,20 @@ impl From<Truncated> for Vec<Part> {
 /// What is shown. The error that ended a stream early ends this one too.
 impl From<Truncated> for ToolOutput {
     fn from(truncated: Truncated) -> Self {
-        let Truncated { parts, is_error, interrupted, report: _ } = truncated;
+        let Truncated {
+            parts,
+            is_error,
+            interrupted,
+            report: _,
+        } = truncated;
         let body = match interrupted {
             None => Body::Parts(parts),
             Some(error) => {
-                let chunks: Vec<_> = parts.into_iter().map(|part| Ok(Chunk::Part(part))).chain([Err(error)]).collect();
+                let chunks: Vec<_> = parts
+                    .into_iter()
+                    .map(|part| Ok(Chunk::Part(part)))
+                    .chain([Err(error)])
+                    .collect();
                 ToolOutput::stream(futures_util::stream::iter(chunks)).body
             }
         };
@@ -81,7 +92,11 @@ impl From<Truncated> for ToolOutput {
 }
 
 /// Reads the result to its end and says what is to be shown of it.
-pub(crate) async fn truncate(session: &Session, call: &ToolCall, output: ToolOutput) -> Result<Truncated, Error> {
+pub(crate) async fn truncate(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+) -> Result<Truncated, Error> {
     match handler(session, call) {
         Some(handler) => handled::truncate(session, call, &*handler, output).await,
         None => treat(session, call, output, None).await,
@@ -91,7 +106,11 @@ pub(crate) async fn truncate(session: &Session, call: &ToolCall, output: ToolOut
 /// Who decides about the tool's results, if a user does.
 fn handler(session: &Session, call: &ToolCall) -> Option<Arc<dyn TruncHandler>> {
     let policy = session.policy(&call.name);
-    policy.hooks.trunc_handler.clone().filter(|_| policy.truncates)
+    policy
+        .hooks
+        .trunc_handler
+        .clone()
+        .filter(|_| policy.truncates)
 }
 
 /// The default treatment. `problem` is why there is no other.
@@ -102,21 +121,38 @@ async fn treat(
     problem: Option<HandlerError>,
 ) -> Result<Truncated, Error> {
     let ToolOutput { body, is_error } = output;
-    let Some(mut run) = Run::new(session, call, Placement::First, matches!(body, Body::Stream(_))) else {
+    let Some(mut run) = Run::new(
+        session,
+        call,
+        Placement::First,
+        matches!(body, Body::Stream(_)),
+    ) else {
         let (parts, interrupted) = ToolOutput { body, is_error }.into_parts().await;
-        return Ok(Truncated { parts, is_error, interrupted, report: nothing_done() });
+        return Ok(Truncated {
+            parts,
+            is_error,
+            interrupted,
+            report: nothing_done(),
+        });
     };
     let (mut parts, mut interrupted) = (Parts::default(), None);
     match body {
         Body::Parts(whole) => {
             for part in whole {
-                run.feed(Chunk::Part(part)).await?.into_iter().for_each(|chunk| parts.push(chunk));
+                run.feed(Chunk::Part(part))
+                    .await?
+                    .into_iter()
+                    .for_each(|chunk| parts.push(chunk));
             }
         }
         Body::Stream(mut chunks) => {
             while let Some(chunk) = chunks.next().await {
                 match chunk {
-                    Ok(chunk) => run.feed(chunk).await?.into_iter().for_each(|chunk| parts.push(chunk)),
+                    Ok(chunk) => run
+                        .feed(chunk)
+                        .await?
+                        .into_iter()
+                        .for_each(|chunk| parts.push(chunk)),
                     Err(error) => {
                         interrupted = Some(error);
                         break;
@@ -127,9 +163,20 @@ async fn treat(
     }
     let (rest, report) = run.finish(interrupted.is_some()).await?;
     rest.into_iter().for_each(|chunk| parts.push(chunk));
-    Ok(handled::noted(Truncated { parts: parts.finish(), is_error, interrupted, report }, problem))
+    Ok(handled::noted(
+        Truncated {
+            parts: parts.finish(),
+            is_error,
+            interrupted,
+            report,
+        },
+        problem,
+    ))
 }
 
 fn nothing_done() -> Report {
-    Report { phase: report::Phase::Truncate, ..Report::default() }
+    Report {
+        phase: report::Phase::Truncate,
+        ..Report::default()
+    }
 }

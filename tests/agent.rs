@@ -11,11 +11,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use common::{builder, call, content, lines, memory, stored, text};
 use futures_util::stream;
-use offcut::agent::{Agent, AgentError, ChatModel, ModelError, ModelReply, ModelRequest, Tool, ToolDefinition};
+use offcut::agent::{
+    Agent, AgentError, ChatModel, ModelError, ModelReply, ModelRequest, Tool, ToolDefinition,
+};
 use offcut::backend::Fs;
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
-use offcut::{BeforeModel, Chunk, Error, Middleware, Next, Part, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::{
+    BeforeModel, Chunk, Error, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
+    ToolReduction,
+};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -49,8 +54,16 @@ impl Script {
 impl ChatModel for Script {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         self.seen.lock().unwrap().push(request.messages.to_vec());
-        let turn = self.turns.lock().unwrap().pop_front().ok_or_else(|| ModelError::new("the script is over"))?;
-        Ok(ModelReply { message: turn(request.messages), input_tokens: self.usage })
+        let turn = self
+            .turns
+            .lock()
+            .unwrap()
+            .pop_front()
+            .ok_or_else(|| ModelError::new("the script is over"))?;
+        Ok(ModelReply {
+            message: turn(request.messages),
+            input_tokens: self.usage,
+        })
     }
 }
 
@@ -64,7 +77,11 @@ where
     R: Future<Output = Result<ToolOutput, ToolError>> + Send,
 {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition { name: self.0.into(), description: "acts".into(), parameters: json!({"type": "object"}) }
+        ToolDefinition {
+            name: self.0.into(),
+            description: "acts".into(),
+            parameters: json!({"type": "object"}),
+        }
     }
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -73,7 +90,12 @@ where
 }
 
 fn echo(name: &'static str) -> impl Tool {
-    Act(name, |call: ToolCall| async move { Ok(ToolOutput::from(format!("{} says {}", call.name, call.arguments))) })
+    Act(name, |call: ToolCall| async move {
+        Ok(ToolOutput::from(format!(
+            "{} says {}",
+            call.name, call.arguments
+        )))
+    })
 }
 
 /// A middleware that writes down what passes it.
@@ -85,17 +107,27 @@ struct Probe {
 
 impl Probe {
     fn new(name: &'static str, log: &Arc<Mutex<Vec<String>>>) -> Self {
-        Self { name, log: log.clone() }
+        Self {
+            name,
+            log: log.clone(),
+        }
     }
 
     fn note(&self, what: impl std::fmt::Display) {
-        self.log.lock().unwrap().push(format!("{} {what}", self.name));
+        self.log
+            .lock()
+            .unwrap()
+            .push(format!("{} {what}", self.name));
     }
 }
 
 #[async_trait]
 impl Middleware for Probe {
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         self.note(format_args!("before {}", call.id));
         let output = next.run(call).await;
         self.note(format_args!("after {}", call.id));
@@ -112,7 +144,11 @@ impl Middleware for Probe {
         Ok(())
     }
 
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+    async fn wrap_failed_call(
+        &self,
+        call: &ToolCall,
+        shown: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
         self.note(format_args!("failed {}", call.id));
         Ok(shown)
     }
@@ -127,9 +163,24 @@ async fn run(agent: &Agent) -> Vec<Message> {
 /// The results of a conversation: id, content as one text, error mark.
 fn results(messages: &[Message]) -> Vec<(&str, String, bool)> {
     let result = |message| match message {
-        &Message::Tool { ref call_id, ref content, is_error, .. } => {
-            let texts = content.iter().map(|part| if let Part::Text(text) = part { text.as_str() } else { "?" });
-            Some((call_id.as_str(), texts.collect::<Vec<_>>().join("|"), is_error))
+        &Message::Tool {
+            ref call_id,
+            ref content,
+            is_error,
+            ..
+        } => {
+            let texts = content.iter().map(|part| {
+                if let Part::Text(text) = part {
+                    text.as_str()
+                } else {
+                    "?"
+                }
+            });
+            Some((
+                call_id.as_str(),
+                texts.collect::<Vec<_>>().join("|"),
+                is_error,
+            ))
         }
         _ => None,
     };
@@ -139,23 +190,45 @@ fn results(messages: &[Message]) -> Vec<(&str, String, bool)> {
 #[tokio::test]
 async fn h3_hints_must_not_name_a_reader_that_the_agent_lacks() {
     let reduction = builder(&memory()).build().unwrap();
-    let error = Agent::builder(Script::default()).middleware(reduction.clone()).build().unwrap_err();
+    let error = Agent::builder(Script::default())
+        .middleware(reduction.clone())
+        .build()
+        .unwrap_err();
     assert!(matches!(&error, AgentError::MissingTool { name, .. } if name == "read_file"));
     insta::assert_snapshot!(error, @"hints name the tool `read_file`, which the agent does not have: add it (`reduction.read_file_tool()`), or name no reader");
 
-    let with_reader = Agent::builder(Script::default()).middleware(reduction.clone()).tool(reduction.read_file_tool());
+    let with_reader = Agent::builder(Script::default())
+        .middleware(reduction.clone())
+        .tool(reduction.read_file_tool());
     assert!(with_reader.build().is_ok());
-    let renamed = builder(&memory()).read_file_tool_name("fetch").build().unwrap();
-    let other = Agent::builder(Script::default()).middleware(renamed).tool(echo("read_file")).build().unwrap_err();
+    let renamed = builder(&memory())
+        .read_file_tool_name("fetch")
+        .build()
+        .unwrap();
+    let other = Agent::builder(Script::default())
+        .middleware(renamed)
+        .tool(echo("read_file"))
+        .build()
+        .unwrap_err();
     assert!(matches!(&other, AgentError::MissingTool { name, .. } if name == "fetch"));
-    let nameless = builder(&memory()).read_file_tool_name(None).build().unwrap();
-    assert!(Agent::builder(Script::default()).middleware(nameless).build().is_ok());
+    let nameless = builder(&memory())
+        .read_file_tool_name(None)
+        .build()
+        .unwrap();
+    assert!(
+        Agent::builder(Script::default())
+            .middleware(nameless)
+            .build()
+            .is_ok()
+    );
 }
 
 #[tokio::test]
 async fn o2_two_tools_of_one_name_are_refused() {
     let reduction = builder(&memory()).build().unwrap();
-    let agent = Agent::builder(Script::default()).tool(reduction.read_file_tool()).tool(echo("read_file"));
+    let agent = Agent::builder(Script::default())
+        .tool(reduction.read_file_tool())
+        .tool(echo("read_file"));
     let error = agent.build().unwrap_err();
     assert!(matches!(&error, AgentError::SameName { name, .. } if name == "read_file"));
     insta::assert_snapshot!(error, @"two tools are named `read_file`: rename one; the reader of stored content is renamed with `read_file_tool_name`");
@@ -164,9 +237,18 @@ async fn o2_two_tools_of_one_name_are_refused() {
 #[tokio::test]
 async fn the_first_middleware_is_the_outermost() {
     let log = Arc::new(Mutex::new(Vec::new()));
-    let model = Script { usage: Some(77), ..Script::default() }.calls(vec![call("a", "echo")]).says("done");
+    let model = Script {
+        usage: Some(77),
+        ..Script::default()
+    }
+    .calls(vec![call("a", "echo")])
+    .says("done");
     let agent = Agent::builder(model).tool(echo("echo"));
-    let agent = agent.middleware(Probe::new("one", &log)).middleware(Probe::new("two", &log)).build().unwrap();
+    let agent = agent
+        .middleware(Probe::new("one", &log))
+        .middleware(Probe::new("two", &log))
+        .build()
+        .unwrap();
     run(&agent).await;
     let expected = [
         "one 1 messages, usage None, 1 tools",
@@ -186,7 +268,10 @@ async fn calls_run_at_the_same_time_and_results_keep_their_order() {
     // Each waits for the other: one after the other, neither would end.
     let barrier = Arc::new(Barrier::new(2));
     let (first_is_done, wait_for_first) = tokio::sync::oneshot::channel();
-    let (sender, receiver) = (Mutex::new(Some(first_is_done)), tokio::sync::Mutex::new(Some(wait_for_first)));
+    let (sender, receiver) = (
+        Mutex::new(Some(first_is_done)),
+        tokio::sync::Mutex::new(Some(wait_for_first)),
+    );
     let (here, there) = (barrier.clone(), barrier);
     // The first call is the last to end.
     let slow = Act("slow", move |_| {
@@ -205,16 +290,31 @@ async fn calls_run_at_the_same_time_and_results_keep_their_order() {
             Ok(ToolOutput::from("quick"))
         }
     });
-    let model = Script::default().calls(vec![call("a", "slow"), call("b", "quick")]).says("done");
-    let agent = Agent::builder(model).tool(quick).tool(slow).build().unwrap();
+    let model = Script::default()
+        .calls(vec![call("a", "slow"), call("b", "quick")])
+        .says("done");
+    let agent = Agent::builder(model)
+        .tool(quick)
+        .tool(slow)
+        .build()
+        .unwrap();
     let messages = run(&agent).await;
-    assert_eq!(results(&messages), [("a", "slow".into(), false), ("b", "quick".into(), false)]);
+    assert_eq!(
+        results(&messages),
+        [("a", "slow".into(), false), ("b", "quick".into(), false)]
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_the_model_can_act_on() {
-    let model = Script::default().calls(vec![call("a", "grepp"), call("b", "grep")]).says("done");
-    let agent = Agent::builder(model).tool(echo("grep")).tool(echo("read")).build().unwrap();
+    let model = Script::default()
+        .calls(vec![call("a", "grepp"), call("b", "grep")])
+        .says("done");
+    let agent = Agent::builder(model)
+        .tool(echo("grep"))
+        .tool(echo("read"))
+        .build()
+        .unwrap();
     let messages = run(&agent).await;
     let results = results(&messages);
     assert!(results[0].2 && !results[1].2, "only the unknown one failed");
@@ -224,16 +324,36 @@ async fn an_unknown_tool_is_an_error_the_model_can_act_on() {
 #[tokio::test]
 async fn t7_a_failed_call_is_shown_as_an_error_and_truncated_like_any_result() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let fails = Act("fails", |call: ToolCall| async move {
-        Err(ToolError::new(if call.id == "short" { "no such file".to_owned() } else { lines(400) }))
+        Err(ToolError::new(if call.id == "short" {
+            "no such file".to_owned()
+        } else {
+            lines(400)
+        }))
     });
     let says = Act("says", |_| async { Ok(ToolOutput::error(lines(300))) });
     let log = Arc::new(Mutex::new(Vec::new()));
-    let model =
-        Script::default().calls(vec![call("short", "fails"), call("long", "fails"), call("own", "says")]).says("done");
-    let agent = Agent::builder(model).tool(fails).tool(says).tool(reduction.read_file_tool());
-    let agent = agent.middleware(reduction.clone()).middleware(Probe::new("inner", &log)).build().unwrap();
+    let model = Script::default()
+        .calls(vec![
+            call("short", "fails"),
+            call("long", "fails"),
+            call("own", "says"),
+        ])
+        .says("done");
+    let agent = Agent::builder(model)
+        .tool(fails)
+        .tool(says)
+        .tool(reduction.read_file_tool());
+    let agent = agent
+        .middleware(reduction.clone())
+        .middleware(Probe::new("inner", &log))
+        .build()
+        .unwrap();
     let messages = run(&agent).await;
     let results = results(&messages);
     assert_eq!(results[0], ("short", "no such file".into(), true));
@@ -241,10 +361,23 @@ async fn t7_a_failed_call_is_shown_as_an_error_and_truncated_like_any_result() {
         assert!(result.2, "the mark stays");
         let hint = Hint::parse(&result.1).unwrap();
         assert_eq!(hint.kind, Kind::Truncated);
-        assert_eq!(reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap(), original);
+        assert_eq!(
+            reduction
+                .read_original(&hint.location.unwrap())
+                .await
+                .unwrap()
+                .unwrap(),
+            original
+        );
     }
     assert_eq!(stored(&store).await.len(), 2);
-    let failed: Vec<_> = log.lock().unwrap().iter().filter(|line| line.contains("failed")).cloned().collect();
+    let failed: Vec<_> = log
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.contains("failed"))
+        .cloned()
+        .collect();
     assert_eq!(failed, ["inner failed short", "inner failed long"]);
 }
 
@@ -254,18 +387,34 @@ async fn a_model_that_never_ends_is_stopped() {
     for _ in 0..10 {
         model = model.calls(vec![call("a", "echo")]);
     }
-    let agent = Agent::builder(model.clone()).tool(echo("echo")).max_model_calls(3).build().unwrap();
+    let agent = Agent::builder(model.clone())
+        .tool(echo("echo"))
+        .max_model_calls(3)
+        .build()
+        .unwrap();
     let mut messages = vec![Message::user("go")];
     let error = agent.run(&mut messages).await.unwrap_err();
-    assert!(matches!(error, AgentError::TooManyModelCalls { calls: 3, .. }));
+    assert!(matches!(
+        error,
+        AgentError::TooManyModelCalls { calls: 3, .. }
+    ));
     insta::assert_snapshot!(error, @"no answer after 3 model calls: raise `max_model_calls`, or see in the messages what it is stuck at");
     assert_eq!((model.seen.lock().unwrap().len(), messages.len()), (3, 7));
-    assert!(matches!(messages.last(), Some(Message::Tool { .. })), "every call has its result");
+    assert!(
+        matches!(messages.last(), Some(Message::Tool { .. })),
+        "every call has its result"
+    );
     // And it can be gone on with.
     assert!(agent.run(&mut messages).await.is_err());
     assert_eq!(messages.len(), 13);
-    let never = Agent::builder(Script::default()).max_model_calls(0).build().unwrap();
-    assert!(matches!(never.run(&mut Vec::new()).await, Err(AgentError::TooManyModelCalls { calls: 0, .. })));
+    let never = Agent::builder(Script::default())
+        .max_model_calls(0)
+        .build()
+        .unwrap();
+    assert!(matches!(
+        never.run(&mut Vec::new()).await,
+        Err(AgentError::TooManyModelCalls { calls: 0, .. })
+    ));
 }
 
 #[tokio::test]
@@ -275,39 +424,66 @@ async fn a_model_that_fails_leaves_the_messages() {
     let mut messages = vec![Message::user("go")];
     let error = agent.run(&mut messages).await.unwrap_err();
     assert!(matches!(&error, AgentError::Model { .. }));
-    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the script is over");
+    assert_eq!(
+        std::error::Error::source(&error).unwrap().to_string(),
+        "the script is over"
+    );
     assert_eq!(messages.len(), 3);
-    assert!(ModelError::rate_limited("later").is_retryable() && !ModelError::new("no").is_retryable());
+    assert!(
+        ModelError::rate_limited("later").is_retryable() && !ModelError::new("no").is_retryable()
+    );
 }
 
 #[tokio::test]
 async fn runs_can_be_spawned_and_middlewares_shared() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let runs = (0..8).map(|n| {
         let session = reduction.session(&format!("chat-{n}"));
         let shared: Arc<dyn Middleware> = Arc::new(session.clone());
-        let model = Script::default().calls(vec![call("a", "long")]).says("done");
-        let long = Act("long", move |_| async move { Ok(ToolOutput::from(lines(400 + n))) });
+        let model = Script::default()
+            .calls(vec![call("a", "long")])
+            .says("done");
+        let long = Act("long", move |_| async move {
+            Ok(ToolOutput::from(lines(400 + n)))
+        });
         tokio::spawn(async move {
             let tool = |_: ToolCall| async { Ok(ToolOutput::from(lines(200))) };
-            let shown = Next::new(std::slice::from_ref(&shared), &tool).run(&call("direct", "f")).await.unwrap();
+            let shown = Next::new(std::slice::from_ref(&shared), &tool)
+                .run(&call("direct", "f"))
+                .await
+                .unwrap();
             assert!(Hint::parse(text(&shown.into_parts().await.0)).is_some());
-            let agent = Agent::builder(model).tool(long).tool(session.read_file_tool()).middleware(session).build();
+            let agent = Agent::builder(model)
+                .tool(long)
+                .tool(session.read_file_tool())
+                .middleware(session)
+                .build();
             run(&agent.unwrap()).await
         })
     });
     for (n, run) in runs.collect::<Vec<_>>().into_iter().enumerate() {
         let messages = run.await.unwrap();
         let hint = Hint::parse(text(content(&messages[2]))).unwrap();
-        assert_eq!(hint.location.unwrap().as_str(), format!("memory://t/chat-{n}/trunc/a"));
+        assert_eq!(
+            hint.location.unwrap().as_str(),
+            format!("memory://t/chat-{n}/trunc/a")
+        );
     }
     assert_eq!(store.len(), 16);
 }
 
 #[tokio::test]
 async fn a_handler_may_borrow() {
-    let reduction = builder(&memory()).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = builder(&memory())
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let (result, count) = (lines(400), std::sync::atomic::AtomicUsize::new(0));
     let tool = async |_: ToolCall| -> Result<ToolOutput, ToolError> {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -320,7 +496,12 @@ async fn a_handler_may_borrow() {
     let middlewares: [Arc<dyn Middleware>; 1] = [Arc::new(reduction)];
     let next = Next::new(&middlewares, &by_reference);
     for id in ["a", "b"] {
-        assert!(Hint::parse(text(&next.run(&call(id, "f")).await.unwrap().into_parts().await.0)).is_some());
+        assert!(
+            Hint::parse(text(
+                &next.run(&call(id, "f")).await.unwrap().into_parts().await.0
+            ))
+            .is_some()
+        );
     }
     assert_eq!(count.into_inner(), 2);
 }
@@ -330,11 +511,21 @@ struct Cached;
 
 #[async_trait]
 impl Middleware for Cached {
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         match call.id.as_str() {
             "cached" => Ok(lines(400).into()),
             "denied" => Err(ToolError::new("not allowed")),
-            _ => next.run(&ToolCall { arguments: r#"{"changed":true}"#.into(), ..call.clone() }).await,
+            _ => {
+                next.run(&ToolCall {
+                    arguments: r#"{"changed":true}"#.into(),
+                    ..call.clone()
+                })
+                .await
+            }
         }
     }
 }
@@ -342,13 +533,33 @@ impl Middleware for Cached {
 #[tokio::test]
 async fn a_middleware_need_not_call_the_tool() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
-    let model =
-        Script::default().calls(vec![call("cached", "f"), call("denied", "f"), call("other", "f")]).says("done");
-    let agent = Agent::builder(model).tool(echo("f")).tool(reduction.read_file_tool());
-    let messages = run(&agent.middleware(reduction).middleware(Cached).build().unwrap()).await;
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
+    let model = Script::default()
+        .calls(vec![
+            call("cached", "f"),
+            call("denied", "f"),
+            call("other", "f"),
+        ])
+        .says("done");
+    let agent = Agent::builder(model)
+        .tool(echo("f"))
+        .tool(reduction.read_file_tool());
+    let messages = run(&agent
+        .middleware(reduction)
+        .middleware(Cached)
+        .build()
+        .unwrap())
+    .await;
     let results = results(&messages);
-    assert_eq!(Hint::parse(&results[0].1).unwrap().kind, Kind::Truncated, "the outer one sees what the inner one says");
+    assert_eq!(
+        Hint::parse(&results[0].1).unwrap().kind,
+        Kind::Truncated,
+        "the outer one sees what the inner one says"
+    );
     assert_eq!(results[1], ("denied", "not allowed".into(), true));
     assert_eq!(results[2].1, r#"f says {"changed":true}"#);
 }
@@ -359,15 +570,23 @@ struct Refuses;
 #[async_trait]
 impl Middleware for Refuses {
     async fn before_model(&self, _: &mut BeforeModel<'_>) -> Result<(), Error> {
-        let source = offcut::backend::BackendError::new(offcut::backend::ErrorKind::Full, "no room");
-        Err(Error::Offload { tool: "f".into(), call_id: "a".into(), source })
+        let source =
+            offcut::backend::BackendError::new(offcut::backend::ErrorKind::Full, "no room");
+        Err(Error::Offload {
+            tool: "f".into(),
+            call_id: "a".into(),
+            source,
+        })
     }
 }
 
 #[tokio::test]
 async fn a_middleware_that_fails_ends_the_run_before_the_model_is_called() {
     let model = Script::default().says("done");
-    let agent = Agent::builder(model.clone()).middleware(Refuses).build().unwrap();
+    let agent = Agent::builder(model.clone())
+        .middleware(Refuses)
+        .build()
+        .unwrap();
     let error = agent.run(&mut vec![Message::user("go")]).await.unwrap_err();
     assert!(matches!(error, AgentError::Middleware { .. }));
     assert!(model.seen.lock().unwrap().is_empty());
@@ -376,15 +595,30 @@ async fn a_middleware_that_fails_ends_the_run_before_the_model_is_called() {
 #[tokio::test]
 async fn t11_a_stream_that_breaks_off_is_text_and_an_error_mark() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let broken = |call: ToolCall| async move {
-        let output = if call.id == "long" { lines(400) } else { "so far".to_owned() };
-        let chunks = [Ok(Chunk::Bytes(output.into())), Err(ToolError::new("connection lost"))];
+        let output = if call.id == "long" {
+            lines(400)
+        } else {
+            "so far".to_owned()
+        };
+        let chunks = [
+            Ok(Chunk::Bytes(output.into())),
+            Err(ToolError::new("connection lost")),
+        ];
         Ok(ToolOutput::stream(stream::iter(chunks)))
     };
     for with_reduction in [false, true] {
-        let model = Script::default().calls(vec![call("short", "s"), call("long", "s")]).says("done");
-        let mut agent = Agent::builder(model).tool(Act("s", broken)).tool(reduction.read_file_tool());
+        let model = Script::default()
+            .calls(vec![call("short", "s"), call("long", "s")])
+            .says("done");
+        let mut agent = Agent::builder(model)
+            .tool(Act("s", broken))
+            .tool(reduction.read_file_tool());
         if with_reduction {
             agent = agent.middleware(reduction.clone());
         }
@@ -393,25 +627,52 @@ async fn t11_a_stream_that_breaks_off_is_text_and_an_error_mark() {
         assert_eq!(results[0], ("short", "so far|connection lost".into(), true));
         let (shown, error) = results[1].1.rsplit_once('|').unwrap();
         assert_eq!((error, results[1].2), ("connection lost", true));
-        assert_eq!(Hint::parse(shown).is_some_and(|hint| hint.notes.interrupted), with_reduction);
+        assert_eq!(
+            Hint::parse(shown).is_some_and(|hint| hint.notes.interrupted),
+            with_reduction
+        );
     }
 }
 
 #[tokio::test]
 async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let broken = Act("s", |_| async {
-        let chunks = [Ok(Chunk::Bytes(lines(300).into())), Err(ToolError::new(lines(400)))];
+        let chunks = [
+            Ok(Chunk::Bytes(lines(300).into())),
+            Err(ToolError::new(lines(400))),
+        ];
         Ok(ToolOutput::stream(stream::iter(chunks)))
     });
     let model = Script::default().calls(vec![call("a", "s")]).says("done");
-    let agent = Agent::builder(model).tool(broken).tool(reduction.read_file_tool()).middleware(reduction.clone());
+    let agent = Agent::builder(model)
+        .tool(broken)
+        .tool(reduction.read_file_tool())
+        .middleware(reduction.clone());
     let messages = run(&agent.build().unwrap()).await;
-    let Message::Tool { content, is_error: true, .. } = &messages[2] else { panic!("no failed result") };
+    let Message::Tool {
+        content,
+        is_error: true,
+        ..
+    } = &messages[2]
+    else {
+        panic!("no failed result")
+    };
     for (part, original) in content.iter().zip([lines(300), lines(400)]) {
         let hint = Hint::parse(text(std::slice::from_ref(part))).unwrap();
-        assert_eq!(reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap(), original);
+        assert_eq!(
+            reduction
+                .read_original(&hint.location.unwrap())
+                .await
+                .unwrap()
+                .unwrap(),
+            original
+        );
     }
     assert_eq!((content.len(), stored(&store).await.len()), (2, 2));
 }
@@ -419,19 +680,39 @@ async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
 #[tokio::test]
 async fn odd_replies_are_taken_as_they_are() {
     // Words and a call at once, a call without id and name, and a reply that is no assistant's.
-    let both = Message::Assistant { content: vec!["let me see".into()], calls: vec![call("a", "echo")] };
-    let model = Script::default().then(move |_| both.clone()).calls(vec![call("", "")]).then(|_| Message::user("hm"));
+    let both = Message::Assistant {
+        content: vec!["let me see".into()],
+        calls: vec![call("a", "echo")],
+    };
+    let model = Script::default()
+        .then(move |_| both.clone())
+        .calls(vec![call("", "")])
+        .then(|_| Message::user("hm"));
     let agent = Agent::builder(model).tool(echo("echo")).build().unwrap();
     let messages = run(&agent).await;
     assert_eq!(messages.len(), 6);
-    assert_eq!(results(&messages).iter().map(|result| result.2).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(
+        results(&messages)
+            .iter()
+            .map(|result| result.2)
+            .collect::<Vec<_>>(),
+        [false, true]
+    );
 }
 
 #[tokio::test]
 async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
-    let reduction = ToolReduction::builder().backend(Fs::temporary().unwrap()).max_length_for_trunc(2_000);
-    let reduction = reduction.preview_length(400).max_tokens_for_clear(800).build().unwrap();
-    let log: String = (1..=2_000).map(|n| format!("{n} {}\n", if n == 1_234 { "ERROR disk" } else { "ok" })).collect();
+    let reduction = ToolReduction::builder()
+        .backend(Fs::temporary().unwrap())
+        .max_length_for_trunc(2_000);
+    let reduction = reduction
+        .preview_length(400)
+        .max_tokens_for_clear(800)
+        .build()
+        .unwrap();
+    let log: String = (1..=2_000)
+        .map(|n| format!("{n} {}\n", if n == 1_234 { "ERROR disk" } else { "ok" }))
+        .collect();
     let returned = log.clone();
     let build = Act("build", move |_| {
         let log = returned.clone();
@@ -447,7 +728,10 @@ async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
     let read = move |id: &'static str, more: Value| {
         move |messages: &[Message]| {
             let mut arguments = json!({"path": last_hint(messages).location.unwrap()});
-            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             Message::calls(vec![ToolCall::new(id, "read_file", arguments.to_string())])
         }
     };
@@ -458,51 +742,104 @@ async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
         .then(read("call_4", json!({"offset": -1})))
         .says("The disk failed.");
     let seen = model.seen.clone();
-    let agent = Agent::builder(model).tool(build).tool(reduction.read_file_tool()).middleware(reduction.clone());
+    let agent = Agent::builder(model)
+        .tool(build)
+        .tool(reduction.read_file_tool())
+        .middleware(reduction.clone());
     let messages = run(&agent.build().unwrap()).await;
 
     let seen = seen.lock().unwrap();
     let shown_last = |turn: usize| Hint::parse(text(content(seen[turn].last().unwrap()))).unwrap();
     let truncated = shown_last(1);
-    assert_eq!((truncated.kind, truncated.bytes), (Kind::Truncated, log.len() as u64));
+    assert_eq!(
+        (truncated.kind, truncated.bytes),
+        (Kind::Truncated, log.len() as u64)
+    );
     assert_eq!(shown_last(2).preview, "1234:1234 ERROR disk");
-    let expected: String = log.lines().skip(1_229).take(9).map(|line| format!("{line}\n")).collect();
+    let expected: String = log
+        .lines()
+        .skip(1_229)
+        .take(9)
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_eq!(shown_last(3).preview, expected);
     assert_eq!(shown_last(4).preview, "2000 ok\n");
     // One copy, whatever was read and cleared; and it is what the tool returned.
     let location = truncated.location.unwrap();
     assert_eq!(std::fs::read(location.as_str()).unwrap(), log.as_bytes());
-    let folder = std::path::Path::new(location.as_str()).parent().unwrap().parent().unwrap();
+    let folder = std::path::Path::new(location.as_str())
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap();
     assert_eq!(std::fs::read_dir(folder.join("trunc")).unwrap().count(), 1);
     assert!(!folder.join("clear").exists());
-    for hint in messages.iter().filter(|message| matches!(message, Message::Tool { .. })) {
-        assert_eq!(Hint::parse(text(content(hint))).unwrap().location.unwrap(), location);
+    for hint in messages
+        .iter()
+        .filter(|message| matches!(message, Message::Tool { .. }))
+    {
+        assert_eq!(
+            Hint::parse(text(content(hint))).unwrap().location.unwrap(),
+            location
+        );
     }
-    assert_eq!(messages.last(), Some(&Message::assistant("The disk failed.")));
+    assert_eq!(
+        messages.last(),
+        Some(&Message::assistant("The disk failed."))
+    );
 }
 
 #[tokio::test]
 async fn l1_a_tool_that_panics_takes_no_other_result_with_it() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
-    let long = Act("long", |_: ToolCall| async { Ok(ToolOutput::from(lines(400))) });
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
+    let long = Act("long", |_: ToolCall| async {
+        Ok(ToolOutput::from(lines(400)))
+    });
     let bad = Act("bad", |call: ToolCall| async move {
         assert!(call.name.is_empty(), "a tool's panic");
         Ok(ToolOutput::from("never"))
     });
     let streams = Act("streams", |_: ToolCall| async {
-        Ok(ToolOutput::stream(stream::poll_fn(|_| -> std::task::Poll<Option<Result<Chunk, ToolError>>> {
-            panic!("a stream's panic")
-        })))
+        Ok(ToolOutput::stream(stream::poll_fn(
+            |_| -> std::task::Poll<Option<Result<Chunk, ToolError>>> { panic!("a stream's panic") },
+        )))
     });
-    let model = Script::default().calls(vec![call("a", "long"), call("b", "bad"), call("c", "streams")]).says("done");
-    let agent = Agent::builder(model).tool(long).tool(bad).tool(streams).tool(reduction.read_file_tool());
+    let model = Script::default()
+        .calls(vec![
+            call("a", "long"),
+            call("b", "bad"),
+            call("c", "streams"),
+        ])
+        .says("done");
+    let agent = Agent::builder(model)
+        .tool(long)
+        .tool(bad)
+        .tool(streams)
+        .tool(reduction.read_file_tool());
     let mut messages = vec![Message::user("go")];
-    agent.middleware(reduction).build().unwrap().run(&mut messages).await.unwrap();
+    agent
+        .middleware(reduction)
+        .build()
+        .unwrap()
+        .run(&mut messages)
+        .await
+        .unwrap();
     assert_eq!(messages.len(), 6);
     assert!(Hint::parse(text(content(&messages[2]))).is_some_and(|hint| hint.location.is_some()));
     for message in &messages[3..5] {
-        let Message::Tool { content, is_error: true, .. } = message else { panic!("no failed result") };
+        let Message::Tool {
+            content,
+            is_error: true,
+            ..
+        } = message
+        else {
+            panic!("no failed result")
+        };
         assert_eq!(text(content), "the tool panicked");
     }
 }

@@ -23,10 +23,11 @@ fn history(rounds: usize) -> Vec<Value> {
     for round in 0..rounds {
         let call = ToolCall::new(format!("call_{round}"), "grep", "{}");
         let function = json!({"name": "grep", "arguments": {"pattern": "a.b", "limit": round}});
-        messages.push(json!({"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]}));
+        messages.push(
+            json!({"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]}),
+        );
         let text = format!("src/{round}.rs: a line that was found\n").repeat(20);
-        let image =
-            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA"}});
+        let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA"}});
         let content = json!([{"type": "text", "text": text}, {"type": "new", "n": round}, image]);
         messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
     }
@@ -35,14 +36,24 @@ fn history(rounds: usize) -> Vec<Value> {
 }
 
 /// What the last of some passes has allocated: the first one counts.
-fn allocations(reduction: &ToolReduction, messages: &mut [Value], last_usage: Option<u64>) -> (usize, Report) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+fn allocations(
+    reduction: &ToolReduction,
+    messages: &mut [Value],
+    last_usage: Option<u64>,
+) -> (usize, Report) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let tools = [json!({"name": "grep", "parameters": {"type": "object"}})];
     let mut last = None;
     for _ in 0..3 {
         let mut conversation = Messages::new(&OpenAiChat, messages);
         let region = Region::new(ALLOCATOR);
-        let mut turn = BeforeModel { tools: &tools, last_usage, ..BeforeModel::new(&mut conversation) };
+        let mut turn = BeforeModel {
+            tools: &tools,
+            last_usage,
+            ..BeforeModel::new(&mut conversation)
+        };
         let report = runtime.block_on(reduction.clear_turn(&mut turn)).unwrap();
         let stats = region.change();
         last = Some((stats.allocations + stats.reallocations, report));
@@ -54,12 +65,21 @@ fn allocations(reduction: &ToolReduction, messages: &mut [Value], last_usage: Op
 fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<u64>) {
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
-        let reduction = builder(rounds as u64).backend(Memory::new()).build().unwrap();
+        let reduction = builder(rounds as u64)
+            .backend(Memory::new())
+            .build()
+            .unwrap();
         let (count, report) = allocations(&reduction, &mut messages, last_usage);
-        assert!(report.decisions.is_empty() && !report.is_change(), "{name}: triggered");
+        assert!(
+            report.decisions.is_empty() && !report.is_change(),
+            "{name}: triggered"
+        );
         count
     });
-    assert!(counts[1] <= counts[0] && counts[0] < 40, "{name}: {counts:?} allocations");
+    assert!(
+        counts[1] <= counts[0] && counts[0] < 40,
+        "{name}: {counts:?} allocations"
+    );
 }
 
 #[test]
@@ -69,21 +89,43 @@ fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     // More than the tokens, fewer than the bytes: all of it is counted.
     let counted = |rounds: u64| ToolReduction::builder().max_tokens_for_clear(rounds * 2_000);
     assert_flat("counted", counted, None);
-    assert_flat("bounded by bytes", |_| ToolReduction::builder().max_tokens_for_clear(u64::MAX), None);
+    assert_flat(
+        "bounded by bytes",
+        |_| ToolReduction::builder().max_tokens_for_clear(u64::MAX),
+        None,
+    );
     assert_flat("anchored", |_| ToolReduction::builder(), Some(1_000));
-    let estimated = |_| ToolReduction::builder().token_counter(TokenCounter::Estimate).max_tokens_for_clear(u64::MAX);
+    let estimated = |_| {
+        ToolReduction::builder()
+            .token_counter(TokenCounter::Estimate)
+            .max_tokens_for_clear(u64::MAX)
+    };
     assert_flat("estimated", estimated, None);
 
     // A ledger that holds something, in a loop whose messages were changed in place.
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
-        let reduction = ToolReduction::builder().backend(Memory::new()).max_tokens_for_clear(rounds as u64 * 1_450);
-        let reduction = reduction.clear_target_tokens(rounds as u64 * 1_445).build().unwrap();
+        let reduction = ToolReduction::builder()
+            .backend(Memory::new())
+            .max_tokens_for_clear(rounds as u64 * 1_450);
+        let reduction = reduction
+            .clear_target_tokens(rounds as u64 * 1_445)
+            .build()
+            .unwrap();
         let (count, report) = allocations(&reduction, &mut messages, None);
         assert!(report.decisions.is_empty(), "{:?}", report.tokens);
-        let hints = messages.iter().filter(|message| message.to_string().contains("[offcut/1 cleared"));
-        assert!(hints.count() > 0, "nothing was cleared: {:?}", report.tokens);
+        let hints = messages
+            .iter()
+            .filter(|message| message.to_string().contains("[offcut/1 cleared"));
+        assert!(
+            hints.count() > 0,
+            "nothing was cleared: {:?}",
+            report.tokens
+        );
         count
     });
-    assert!(counts[1] <= counts[0] && counts[0] < 40, "after a clearing: {counts:?} allocations");
+    assert!(
+        counts[1] <= counts[0] && counts[0] < 40,
+        "after a clearing: {counts:?} allocations"
+    );
 }

@@ -33,7 +33,15 @@ fn key(path: &str) -> Key {
 }
 
 async fn listed(store: &impl Backend) -> BTreeMap<String, u64> {
-    store.list().map(|entry| entry.map(|entry| (entry.key.to_string(), entry.bytes)).unwrap()).collect().await
+    store
+        .list()
+        .map(|entry| {
+            entry
+                .map(|entry| (entry.key.to_string(), entry.bytes))
+                .unwrap()
+        })
+        .collect()
+        .await
 }
 
 async fn content(store: &impl Backend, path: &str) -> Bytes {
@@ -65,16 +73,28 @@ async fn a_faulty_store_without_faults_keeps_the_contract() {
 async fn faults_come_on_cue() {
     let store = Faulty::new(Memory::new());
     let shared = store.clone();
-    shared.fault_on_write(2, Fault::Fail(ErrorKind::Full)).fault_on_write(3, Fault::ApplyThenFail);
-    let kinds = async |path: &str| store.put(&key(path), "content".into()).await.map_err(|error| error.kind());
+    shared
+        .fault_on_write(2, Fault::Fail(ErrorKind::Full))
+        .fault_on_write(3, Fault::ApplyThenFail);
+    let kinds = async |path: &str| {
+        store
+            .put(&key(path), "content".into())
+            .await
+            .map_err(|error| error.kind())
+    };
     assert_eq!(kinds("a").await, Ok(Put::Stored));
     assert_eq!(kinds("b").await, Err(ErrorKind::Full));
     assert_eq!(kinds("c").await, Err(ErrorKind::Unavailable));
     assert_eq!(kinds("c").await, Ok(Put::AlreadyThere), "it was applied");
     assert_eq!(kinds("b").await, Ok(Put::Stored), "it was not");
-    assert_eq!((store.writes(), shared.writes(), store.inner().len()), (5, 5, 3));
+    assert_eq!(
+        (store.writes(), shared.writes(), store.inner().len()),
+        (5, 5, 3)
+    );
 
-    shared.fault_on_every_write(Fault::Fail(ErrorKind::Denied)).fault_on_next_write(Fault::Fail(ErrorKind::Full));
+    shared
+        .fault_on_every_write(Fault::Fail(ErrorKind::Denied))
+        .fault_on_next_write(Fault::Fail(ErrorKind::Full));
     assert_eq!(kinds("d").await, Err(ErrorKind::Full));
     assert_eq!(kinds("d").await, Err(ErrorKind::Denied));
     assert_eq!(kinds("d").await, Err(ErrorKind::Denied));
@@ -88,7 +108,13 @@ async fn faults_reach_reads_and_writers() {
     store.put(&key("a"), "content".into()).await.unwrap();
     store.fault_on_read(2, Fault::Fail(ErrorKind::Unavailable));
     assert!(store.read(&key("a"), 0..1).await.is_ok());
-    assert!(store.read(&key("a"), 0..1).await.unwrap_err().is_retryable());
+    assert!(
+        store
+            .read(&key("a"), 0..1)
+            .await
+            .unwrap_err()
+            .is_retryable()
+    );
     assert!(store.read(&key("a"), 0..1).await.is_ok());
     store.fault_on_next_read(Fault::ApplyThenFail);
     assert!(store.read(&key("a"), 0..1).await.is_err());
@@ -96,10 +122,15 @@ async fn faults_reach_reads_and_writers() {
     assert!(store.read(&key("a"), 0..1).await.is_err());
     assert_eq!(store.reads(), 5);
 
-    store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full)).fault_on_write(2, Fault::ApplyThenFail);
+    store
+        .fault_on_chunk(2, Fault::Fail(ErrorKind::Full))
+        .fault_on_write(2, Fault::ApplyThenFail);
     let mut writer = store.writer().await.unwrap();
     writer.write("one".into()).await.unwrap();
-    assert_eq!(writer.write("two".into()).await.unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(
+        writer.write("two".into()).await.unwrap_err().kind(),
+        ErrorKind::Full
+    );
     assert!(writer.finish(&key("b")).await.is_err());
     assert_eq!(content(store.inner(), "b").await, "one");
     assert_eq!((store.chunks(), store.writes()), (2, 2));
@@ -112,9 +143,20 @@ async fn a_call_that_hangs_can_be_given_up() {
         store.fault_on_next_write(fault);
         let path = key(path);
         let put = store.put(&path, "content".into());
-        assert!(tokio::time::timeout(Duration::from_secs(60), put).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(60), put)
+                .await
+                .is_err()
+        );
         assert_eq!(store.inner().read(&path, 0..1).await.is_ok(), applied);
         let again = store.put(&path, "content".into()).await.unwrap();
-        assert_eq!(again, if applied { Put::AlreadyThere } else { Put::Stored });
+        assert_eq!(
+            again,
+            if applied {
+                Put::AlreadyThere
+            } else {
+                Put::Stored
+            }
+        );
     }
 }

@@ -12,13 +12,16 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BeforeModel, BuildError, Builder, CostAware, Language, Length, Limit, Names, OnOffloadError, Report, Settings,
-    TokenCounter, ToolPolicy, ToolReduction,
+    BeforeModel, BuildError, Builder, CostAware, Language, Length, Limit, Names, OnOffloadError,
+    Report, Settings, TokenCounter, ToolPolicy, ToolReduction,
 };
 use serde_json::json;
 
 fn small(store: &Memory) -> Builder {
-    builder(store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(100)
+    builder(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .max_tokens_for_clear(100)
 }
 
 #[cfg(feature = "tiktoken")]
@@ -55,22 +58,53 @@ fn l11_the_defaults_are_the_documented_ones() {
         "tool_config": {},
     });
     assert_eq!(serde_json::to_value(Settings::default()).unwrap(), expected);
-    assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
+    assert_eq!(
+        serde_json::from_str::<Settings>("{}").unwrap(),
+        Settings::default()
+    );
 
     let default = Settings::default();
-    assert_eq!((default.root_dir.as_str(), default.names), ("", Names::CallId));
+    assert_eq!(
+        (default.root_dir.as_str(), default.names),
+        ("", Names::CallId)
+    );
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
     assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
-    assert_eq!((default.preview, default.preview_above, default.keep_file_reads), (Preview::HeadTail, None, true));
-    assert_eq!((default.preview_length, default.stub_length), (Length::Bytes(8_000), Length::Bytes(0)));
+    assert_eq!(
+        (
+            default.preview,
+            default.preview_above,
+            default.keep_file_reads
+        ),
+        (Preview::HeadTail, None, true)
+    );
+    assert_eq!(
+        (default.preview_length, default.stub_length),
+        (Length::Bytes(8_000), Length::Bytes(0))
+    );
     assert!(default.trunc_exclude_tools.is_empty() && default.clear_exclude_tools.is_empty());
     assert_eq!(default.token_counter, TokenCounter::O200kBase);
-    assert_eq!((default.max_tokens_for_clear, default.clear_retention_suffix_limit), (30_000, 1));
-    assert_eq!((default.clear_at_least_tokens, default.clear_target_tokens), (0, None));
-    assert_eq!((default.clear_tool_inputs, default.clear_tool_inputs_above), (false, 0));
+    assert_eq!(
+        (
+            default.max_tokens_for_clear,
+            default.clear_retention_suffix_limit
+        ),
+        (30_000, 1)
+    );
+    assert_eq!(
+        (default.clear_at_least_tokens, default.clear_target_tokens),
+        (0, None)
+    );
+    assert_eq!(
+        (default.clear_tool_inputs, default.clear_tool_inputs_above),
+        (false, 0)
+    );
     assert!(default.keep_errors && default.cost_aware.is_none());
-    assert_eq!((default.on_offload_error, default.language), (OnOffloadError::KeepOriginal, Language::English));
+    assert_eq!(
+        (default.on_offload_error, default.language),
+        (OnOffloadError::KeepOriginal, Language::English)
+    );
     assert!(default.tool_config.is_empty());
 }
 
@@ -95,7 +129,12 @@ fn o3_presets() {
     expected.clear_tool_inputs = true;
     expected.clear_tool_inputs_above = 800;
     assert_eq!(Settings::recommended(), expected);
-    for settings in [Settings::default(), Settings::eino(), Settings::anthropic(), Settings::recommended()] {
+    for settings in [
+        Settings::default(),
+        Settings::eino(),
+        Settings::anthropic(),
+        Settings::recommended(),
+    ] {
         let reduction = ToolReduction::builder()
             .settings(settings.clone(), offcut::backend::open)
             .backend(memory())
@@ -103,7 +142,13 @@ fn o3_presets() {
             .unwrap();
         assert_eq!(*reduction.settings(), settings);
     }
-    assert_eq!(*ToolReduction::recommended(memory()).build().unwrap().settings(), Settings::recommended());
+    assert_eq!(
+        *ToolReduction::recommended(memory())
+            .build()
+            .unwrap()
+            .settings(),
+        Settings::recommended()
+    );
 }
 
 #[test]
@@ -154,13 +199,21 @@ fn settings_survive_json() {
     });
     let settings: Settings = serde_json::from_value(json.clone()).unwrap();
     assert_eq!(settings.max_length_for_trunc, Limit::tokens(9_000));
-    assert_eq!(settings.tool_config["grep"].max_length_for_trunc, Some(Limit::Bytes(8_000)));
+    assert_eq!(
+        settings.tool_config["grep"].max_length_for_trunc,
+        Some(Limit::Bytes(8_000))
+    );
     assert_eq!(settings.read_file_tool_name, None);
     assert_eq!(serde_json::to_value(&settings).unwrap(), json);
     let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
     assert_eq!(again, settings);
     for (word, language) in [("en", Language::English), ("zh", Language::Chinese)] {
-        assert_eq!(serde_json::from_value::<Settings>(json!({"language": word})).unwrap().language, language);
+        assert_eq!(
+            serde_json::from_value::<Settings>(json!({"language": word}))
+                .unwrap()
+                .language,
+            language
+        );
     }
 }
 
@@ -175,7 +228,9 @@ fn o2_what_does_not_build_and_why() {
     let long = "segment/".repeat(9);
     let cases = [
         ToolReduction::builder(),
-        ToolReduction::builder().skip_truncation(true).tool("grep", ToolPolicy::new().skip_truncation(false)),
+        ToolReduction::builder()
+            .skip_truncation(true)
+            .tool("grep", ToolPolicy::new().skip_truncation(false)),
         builder(&memory()).max_length_for_trunc(0),
         of(ToolPolicy::new().max_length_for_trunc(0)),
         builder(&memory()).max_length_for_trunc(Limit::tokens(0)),
@@ -190,7 +245,9 @@ fn o2_what_does_not_build_and_why() {
         of(ToolPolicy::new().preview_length(50_000)),
         of(ToolPolicy::new().max_length_for_trunc(Limit::tokens(5_000))),
         builder(&memory()).clear_target_tokens(30_001),
-        builder(&memory()).clear_target_tokens(10_000).cost_aware(CostAware::default()),
+        builder(&memory())
+            .clear_target_tokens(10_000)
+            .cost_aware(CostAware::default()),
         priced(|rule| rule.prices.fresh = 0.0),
         priced(|rule| rule.prices.cached = 1.3),
         priced(|rule| rule.expected_calls.at_least = -1.0),
@@ -267,22 +324,44 @@ fn o2_what_does_build() {
     let store = memory();
     let fine = [
         ToolReduction::builder().skip_truncation(true),
-        ToolReduction::builder().skip_truncation(true).skip_clear(true).max_tokens_for_clear(0).clear_target_tokens(9),
-        builder(&store).skip_clear(true).max_tokens_for_clear(0),
-        builder(&store).skip_truncation(true).max_length_for_trunc(0).preview_length(usize::MAX),
-        builder(&store).tool("grep", ToolPolicy::new().skip_truncation(true).max_length_for_trunc(0)),
-        builder(&store).trunc_exclude_tools(["grep"]).tool("grep", ToolPolicy::new().max_length_for_trunc(0)),
         ToolReduction::builder()
             .skip_truncation(true)
-            .tool("grep", ToolPolicy::new().skip_truncation(false).backend(store.clone())),
+            .skip_clear(true)
+            .max_tokens_for_clear(0)
+            .clear_target_tokens(9),
+        builder(&store).skip_clear(true).max_tokens_for_clear(0),
+        builder(&store)
+            .skip_truncation(true)
+            .max_length_for_trunc(0)
+            .preview_length(usize::MAX),
+        builder(&store).tool(
+            "grep",
+            ToolPolicy::new()
+                .skip_truncation(true)
+                .max_length_for_trunc(0),
+        ),
+        builder(&store)
+            .trunc_exclude_tools(["grep"])
+            .tool("grep", ToolPolicy::new().max_length_for_trunc(0)),
+        ToolReduction::builder().skip_truncation(true).tool(
+            "grep",
+            ToolPolicy::new()
+                .skip_truncation(false)
+                .backend(store.clone()),
+        ),
         builder(&store).clear_target_tokens(30_000),
         builder(&store).clear_target_tokens(0),
         builder(&store).root_dir("a/b/c/d/e/f/g/h"),
         builder(&store).tool("grep", ToolPolicy::new().backend(store.clone())),
-        builder(&store).tool("grep", ToolPolicy::new().backend(Memory::named("grep").unwrap())),
+        builder(&store).tool(
+            "grep",
+            ToolPolicy::new().backend(Memory::named("grep").unwrap()),
+        ),
     ];
     for (n, builder) in fine.into_iter().enumerate() {
-        builder.build().unwrap_or_else(|error| panic!("case {n}: {error}"));
+        builder
+            .build()
+            .unwrap_or_else(|error| panic!("case {n}: {error}"));
     }
 }
 
@@ -290,17 +369,28 @@ fn o2_what_does_build() {
 async fn o2_two_directories_that_are_shown_alike_are_refused() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let open = |home: &tempfile::TempDir| Fs::open(home.path()).unwrap().shown_as(".offcut");
-    let built = builder(&memory()).backend(open(&one)).tool("grep", ToolPolicy::new().backend(open(&two))).build();
+    let built = builder(&memory())
+        .backend(open(&one))
+        .tool("grep", ToolPolicy::new().backend(open(&two)))
+        .build();
     let error = built.expect_err("a location of the one names other content in the other");
     assert!(matches!(error, BuildError::SameLocations), "{error}");
     // One directory, opened twice, is one store.
-    assert!(builder(&memory()).backend(open(&one)).tool("grep", ToolPolicy::new().backend(open(&one))).build().is_ok());
+    assert!(
+        builder(&memory())
+            .backend(open(&one))
+            .tool("grep", ToolPolicy::new().backend(open(&one)))
+            .build()
+            .is_ok()
+    );
 }
 
 #[tokio::test]
 async fn o2_the_smallest_limit_that_builds_truncates() {
     for language in [Language::English, Language::Chinese] {
-        for limit in [Limit::Bytes as fn(usize) -> Limit, |tokens| Limit::tokens(tokens as u64)] {
+        for limit in [Limit::Bytes as fn(usize) -> Limit, |tokens| {
+            Limit::tokens(tokens as u64)
+        }] {
             let make = |least: usize, preview| {
                 builder(&memory())
                     .count_tokens_with(|text: &str| text.len() as u64)
@@ -309,17 +399,33 @@ async fn o2_the_smallest_limit_that_builds_truncates() {
                     .preview_length(preview)
                     .build()
             };
-            let Err(BuildError::LimitTooSmall { at_least, .. }) = make(1, 0) else { panic!() };
-            assert!(matches!(make(at_least - 1, 0), Err(BuildError::LimitTooSmall { .. })));
-            let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least) else { panic!() };
+            let Err(BuildError::LimitTooSmall { at_least, .. }) = make(1, 0) else {
+                panic!()
+            };
+            assert!(matches!(
+                make(at_least - 1, 0),
+                Err(BuildError::LimitTooSmall { .. })
+            ));
+            let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least)
+            else {
+                panic!()
+            };
             assert!(make(at_least, at_least - longest_hint + 1).is_err());
-            let reduction = make(at_least, at_least - longest_hint).unwrap().session(&"s".repeat(64));
+            let reduction = make(at_least, at_least - longest_hint)
+                .unwrap()
+                .session(&"s".repeat(64));
             let id = "i".repeat(64);
             for n in 0..2 {
                 let content = lines(at_least + n);
-                let shown = reduction.truncate(&call(&id, "f"), content.clone()).await.unwrap();
+                let shown = reduction
+                    .truncate(&call(&id, "f"), content.clone())
+                    .await
+                    .unwrap();
                 let location = &shown.report.decisions[0].locations[0];
-                assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), content);
+                assert_eq!(
+                    reduction.read_original(location).await.unwrap().unwrap(),
+                    content
+                );
                 assert!(shown.text().len() <= at_least);
             }
         }
@@ -342,33 +448,62 @@ async fn done(reduction: &ToolReduction, result: &str) -> Done {
     let mut truncated = [None, None];
     let (mut cleared, mut errors) = (Vec::new(), Vec::new());
     for (tool, truncated) in TOOLS.into_iter().zip(&mut truncated) {
-        *truncated = Hint::parse(&reduction.truncate(&call(tool, tool), result).await.unwrap().text());
+        *truncated = Hint::parse(
+            &reduction
+                .truncate(&call(tool, tool), result)
+                .await
+                .unwrap()
+                .text(),
+        );
         let failed = call(&format!("{tool}-failed"), tool);
         let mut messages = round(&format!("{tool}-old"), tool, lines(150)).to_vec();
-        messages.extend([Message::calls(vec![failed.clone()]), Message::tool(&failed, vec![lines(20).into()], true)]);
+        messages.extend([
+            Message::calls(vec![failed.clone()]),
+            Message::tool(&failed, vec![lines(20).into()], true),
+        ]);
         messages.extend(round("new", "f", "ok"));
         let report = clear(reduction, &mut messages).await;
         let hint = Hint::parse(text(content(&messages[1])));
-        let outcome = |n: usize| report.decisions.get(n).map_or(Outcome::Kept(Reason::WithinLimit), |d| d.outcome);
+        let outcome = |n: usize| {
+            report
+                .decisions
+                .get(n)
+                .map_or(Outcome::Kept(Reason::WithinLimit), |d| d.outcome)
+        };
         cleared.push((outcome(0), hint));
         errors.push(outcome(1));
     }
     let [one, two] = <[_; 2]>::try_from(cleared).ok().unwrap();
-    Done { truncated, cleared: [one, two], errors: [errors[0], errors[1]] }
+    Done {
+        truncated,
+        cleared: [one, two],
+        errors: [errors[0], errors[1]],
+    }
 }
 
 fn location(hint: Option<&Hint>) -> String {
-    hint.and_then(|hint| hint.location.as_ref()).map(ToString::to_string).unwrap_or_default()
+    hint.and_then(|hint| hint.location.as_ref())
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 async fn with_policy(policy: ToolPolicy) -> Done {
     let reduction = small(&memory()).tool("own", policy).build().unwrap();
     let done = done(&reduction, &lines(200)).await;
     // The other tool is as without any policy.
-    assert_eq!(location(done.truncated[1].as_ref()), "memory://t/trunc/other");
-    assert_eq!(done.truncated[1].as_ref().unwrap().preview, Preview::HeadTail.show(&lines(200), 200));
+    assert_eq!(
+        location(done.truncated[1].as_ref()),
+        "memory://t/trunc/other"
+    );
+    assert_eq!(
+        done.truncated[1].as_ref().unwrap().preview,
+        Preview::HeadTail.show(&lines(200), 200)
+    );
     assert_eq!(done.cleared[1].0, Outcome::Cleared);
-    assert_eq!(location(done.cleared[1].1.as_ref()), "memory://t/clear/other-old");
+    assert_eq!(
+        location(done.cleared[1].1.as_ref()),
+        "memory://t/clear/other-old"
+    );
     assert_eq!(done.cleared[1].1.as_ref().unwrap().preview, "");
     assert_eq!(done.errors[1], Outcome::Kept(Reason::ShortError));
     done
@@ -381,7 +516,10 @@ fn assert_inherited(done: &Done, but: &[&str]) {
     if is("truncation") {
         assert_eq!(own.as_ref().map(|hint| hint.kind), Some(Kind::Truncated));
         if is("preview_length") {
-            assert_eq!(own.as_ref().unwrap().preview, other.as_ref().unwrap().preview);
+            assert_eq!(
+                own.as_ref().unwrap().preview,
+                other.as_ref().unwrap().preview
+            );
         }
         if is("backend") {
             assert_eq!(location(own.as_ref()), "memory://t/trunc/own");
@@ -412,10 +550,23 @@ async fn o1_only_a_backend() {
     let own = Memory::named("own").unwrap();
     let done = with_policy(ToolPolicy::new().backend(own.clone())).await;
     assert_inherited(&done, &["backend"]);
-    assert_eq!(location(done.truncated[0].as_ref()), "memory://own/trunc/own");
-    assert_eq!(location(done.cleared[0].1.as_ref()), "memory://own/clear/own-old");
-    let names: Vec<_> = stored(&own).await.into_iter().map(|(location, _)| location).collect();
-    assert_eq!(names, ["memory://own/clear/own-old", "memory://own/trunc/own"]);
+    assert_eq!(
+        location(done.truncated[0].as_ref()),
+        "memory://own/trunc/own"
+    );
+    assert_eq!(
+        location(done.cleared[0].1.as_ref()),
+        "memory://own/clear/own-old"
+    );
+    let names: Vec<_> = stored(&own)
+        .await
+        .into_iter()
+        .map(|(location, _)| location)
+        .collect();
+    assert_eq!(
+        names,
+        ["memory://own/clear/own-old", "memory://own/trunc/own"]
+    );
 }
 
 #[tokio::test]
@@ -441,14 +592,20 @@ async fn o1_only_a_limit() {
     let done = with_policy(ToolPolicy::new().max_length_for_trunc(Limit::tokens(900))).await;
     assert_eq!(done.truncated[0], None);
     // A lower one than the global one acts where the others do not.
-    let reduction = small(&memory()).tool("own", ToolPolicy::new().max_length_for_trunc(800)).build().unwrap();
+    let reduction = small(&memory())
+        .tool("own", ToolPolicy::new().max_length_for_trunc(800))
+        .build()
+        .unwrap();
     let done = self::done(&reduction, &"x".repeat(900)).await;
     assert_eq!(done.truncated.map(|hint| hint.is_some()), [true, false]);
 }
 
 #[tokio::test]
 async fn o1_only_a_preview() {
-    assert_inherited(&with_policy(ToolPolicy::new().preview(Preview::HeadTail)).await, &[]);
+    assert_inherited(
+        &with_policy(ToolPolicy::new().preview(Preview::HeadTail)).await,
+        &[],
+    );
 }
 
 #[tokio::test]
@@ -456,7 +613,10 @@ async fn o1_only_a_preview_length() {
     let done = with_policy(ToolPolicy::new().preview_length(100)).await;
     // It also says how long an error may be to stay.
     assert_inherited(&done, &["preview_length", "keep_errors"]);
-    assert_eq!(done.truncated[0].as_ref().unwrap().preview, Preview::HeadTail.show(&lines(200), 100));
+    assert_eq!(
+        done.truncated[0].as_ref().unwrap().preview,
+        Preview::HeadTail.show(&lines(200), 100)
+    );
     assert!(lines(20).len() > 100);
     assert_eq!(done.errors[0], Outcome::Cleared);
 }
@@ -465,7 +625,10 @@ async fn o1_only_a_preview_length() {
 async fn o1_only_a_stub_length() {
     let done = with_policy(ToolPolicy::new().stub_length(120)).await;
     assert_inherited(&done, &["stub_length"]);
-    assert_eq!(done.cleared[0].1.as_ref().unwrap().preview, Preview::HeadTail.show(&lines(150), 120));
+    assert_eq!(
+        done.cleared[0].1.as_ref().unwrap().preview,
+        Preview::HeadTail.show(&lines(150), 120)
+    );
 }
 
 #[tokio::test]
@@ -478,31 +641,60 @@ async fn o1_only_keep_errors() {
 #[tokio::test]
 async fn o1_a_policy_turns_on_what_is_off_for_all() {
     let policy = ToolPolicy::new().skip_truncation(false).skip_clear(false);
-    let reduction = small(&memory()).skip_truncation(true).skip_clear(true).tool("own", policy).build().unwrap();
+    let reduction = small(&memory())
+        .skip_truncation(true)
+        .skip_clear(true)
+        .tool("own", policy)
+        .build()
+        .unwrap();
     let done = done(&reduction, &lines(200)).await;
     assert_eq!(done.truncated.map(|hint| hint.is_some()), [true, false]);
-    assert_eq!(done.cleared.map(|(outcome, _)| outcome), [Outcome::Cleared, Outcome::Kept(Reason::Excluded)]);
+    assert_eq!(
+        done.cleared.map(|(outcome, _)| outcome),
+        [Outcome::Cleared, Outcome::Kept(Reason::Excluded)]
+    );
 }
 
 #[tokio::test]
 async fn o1_skips_and_lists_beat_everything_else() {
-    let policy = ToolPolicy::new().max_length_for_trunc(700).preview_length(50).stub_length(99).keep_errors(false);
+    let policy = ToolPolicy::new()
+        .max_length_for_trunc(700)
+        .preview_length(50)
+        .stub_length(99)
+        .keep_errors(false);
     let own = policy.backend(Memory::named("own").unwrap());
-    let skipped = small(&memory()).tool("own", own.clone().skip_truncation(true).skip_clear(true)).build().unwrap();
+    let skipped = small(&memory())
+        .tool("own", own.clone().skip_truncation(true).skip_clear(true))
+        .build()
+        .unwrap();
     let listed = small(&memory()).tool("own", own.clone().skip_truncation(false).skip_clear(false));
-    let listed = listed.trunc_exclude_tools(["own"]).clear_exclude_tools(["own"]).build().unwrap();
+    let listed = listed
+        .trunc_exclude_tools(["own"])
+        .clear_exclude_tools(["own"])
+        .build()
+        .unwrap();
     for reduction in [skipped, listed] {
         let done = done(&reduction, &lines(200)).await;
         assert_eq!(done.truncated.map(|hint| hint.is_some()), [false, true]);
-        assert_eq!(done.cleared.map(|(outcome, _)| outcome), [Outcome::Kept(Reason::Excluded), Outcome::Cleared]);
+        assert_eq!(
+            done.cleared.map(|(outcome, _)| outcome),
+            [Outcome::Kept(Reason::Excluded), Outcome::Cleared]
+        );
         assert_eq!(done.errors[0], Outcome::Kept(Reason::Excluded));
     }
 }
 
 #[tokio::test]
 async fn o1_names_are_matched_exactly() {
-    let reduction = small(&memory()).trunc_exclude_tools(["Grep", "grep ", "gre"]).tool("gr*", ToolPolicy::new());
-    let shown = reduction.build().unwrap().truncate(&call("a", "grep"), lines(200)).await.unwrap();
+    let reduction = small(&memory())
+        .trunc_exclude_tools(["Grep", "grep ", "gre"])
+        .tool("gr*", ToolPolicy::new());
+    let shown = reduction
+        .build()
+        .unwrap()
+        .truncate(&call("a", "grep"), lines(200))
+        .await
+        .unwrap();
     assert!(shown.report.is_change());
 }
 
@@ -523,29 +715,55 @@ fn every_setter_has_an_effect() {
         ("preview_length", |b| b.preview_length(5)),
         ("stub_length", |b| b.stub_length(5)),
         ("trunc_exclude_tools", |b| b.trunc_exclude_tools(["a"])),
-        ("clear_exclude_tools", |b| b.clear_exclude_tools(vec!["b".to_owned()])),
+        ("clear_exclude_tools", |b| {
+            b.clear_exclude_tools(vec!["b".to_owned()])
+        }),
         ("token_counter", |b| b.token_counter(TokenCounter::Estimate)),
         ("max_tokens_for_clear", |b| b.max_tokens_for_clear(5)),
-        ("clear_retention_suffix_limit", |b| b.clear_retention_suffix_limit(5)),
+        ("clear_retention_suffix_limit", |b| {
+            b.clear_retention_suffix_limit(5)
+        }),
         ("clear_at_least_tokens", |b| b.clear_at_least_tokens(5)),
         ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
         ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
         ("cost_aware", |b| b.cost_aware(CostAware::default())),
         ("keep_errors", |b| b.keep_errors(false)),
-        ("on_offload_error", |b| b.on_offload_error(OnOffloadError::Fail)),
+        ("on_offload_error", |b| {
+            b.on_offload_error(OnOffloadError::Fail)
+        }),
         ("language", |b| b.language(Language::Chinese)),
-        ("templates", |b| b.template(Language::Chinese, Sentence::Next, "{next}")),
-        ("tool_config", |b| b.tool("a", ToolPolicy::new().stub_length(5))),
+        ("templates", |b| {
+            b.template(Language::Chinese, Sentence::Next, "{next}")
+        }),
+        ("tool_config", |b| {
+            b.tool("a", ToolPolicy::new().stub_length(5))
+        }),
     ];
     let default = serde_json::to_value(Settings::default()).unwrap();
     // A backend is set as what it is; its URL is for files.
-    let fields: Vec<_> = default.as_object().unwrap().keys().map(String::as_str).skip(1).collect();
-    assert_eq!(setters.map(|(name, _)| name).as_slice(), fields, "a setter for each field");
+    let fields: Vec<_> = default
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .skip(1)
+        .collect();
+    assert_eq!(
+        setters.map(|(name, _)| name).as_slice(),
+        fields,
+        "a setter for each field"
+    );
     for (name, set) in setters {
-        let reduction = set(ToolReduction::builder().backend(memory())).build().unwrap();
+        let reduction = set(ToolReduction::builder().backend(memory()))
+            .build()
+            .unwrap();
         let settings = serde_json::to_value(reduction.settings()).unwrap();
-        let changed: Vec<_> = fields.iter().filter(|field| settings[**field] != default[**field]).copied().collect();
+        let changed: Vec<_> = fields
+            .iter()
+            .filter(|field| settings[**field] != default[**field])
+            .copied()
+            .collect();
         let is_default = cfg!(not(feature = "tiktoken")) && name == "token_counter";
         assert_eq!(changed, if is_default { vec![] } else { vec![name] });
     }
@@ -565,10 +783,20 @@ fn later_setters_override_earlier_ones() {
         .build()
         .unwrap();
     let settings = reduction.settings();
-    assert_eq!((settings.read_file_tool_name.as_deref(), settings.clear_target_tokens), (None, None));
+    assert_eq!(
+        (
+            settings.read_file_tool_name.as_deref(),
+            settings.clear_target_tokens
+        ),
+        (None, None)
+    );
     assert_eq!(settings.tool_config["a"].stub_length, None);
     assert_eq!(settings.trunc_exclude_tools, ["b"]);
-    let all = builder(&memory()).stub_length(9).settings(Settings::eino(), offcut::backend::open).build().unwrap();
+    let all = builder(&memory())
+        .stub_length(9)
+        .settings(Settings::eino(), offcut::backend::open)
+        .build()
+        .unwrap();
     assert_eq!(*all.settings(), Settings::eino());
 }
 
@@ -577,11 +805,22 @@ async fn a_counter_of_ones_own_counts_until_another_is_named() {
     let count = |_: &str| 1_000_000;
     let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
     let mut counted = async |builder: Builder| {
-        clear(&builder.build().unwrap(), &mut messages).await.tokens.map(|tokens| tokens.counted)
+        clear(&builder.build().unwrap(), &mut messages)
+            .await
+            .tokens
+            .map(|tokens| tokens.counted)
     };
     let eager = || builder(&memory()).max_tokens_for_clear(u64::MAX);
     assert!(counted(eager().count_tokens_with(count)).await > Some(1_000_000));
-    assert!(counted(eager().count_tokens_with(count).token_counter(TokenCounter::Estimate)).await < Some(10_000));
+    assert!(
+        counted(
+            eager()
+                .count_tokens_with(count)
+                .token_counter(TokenCounter::Estimate)
+        )
+        .await
+            < Some(10_000)
+    );
 }
 
 #[tokio::test]
@@ -590,8 +829,15 @@ async fn reports_are_handed_to_the_observer() {
     let log = seen.clone();
     let observer = move |report: &Report| log.lock().unwrap().push(outcomes(report));
     let reduction = small(&memory()).on_report(observer).build().unwrap();
-    reduction.truncate(&call("a", "f"), lines(200)).await.unwrap();
-    clear(&reduction, &mut [round("b", "f", lines(200)), round("c", "f", "ok")].concat()).await;
+    reduction
+        .truncate(&call("a", "f"), lines(200))
+        .await
+        .unwrap();
+    clear(
+        &reduction,
+        &mut [round("b", "f", lines(200)), round("c", "f", "ok")].concat(),
+    )
+    .await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen[0], [("a".to_owned(), Outcome::Truncated)]);
     assert_eq!(seen[1][0], ("b".to_owned(), Outcome::Cleared));
@@ -610,18 +856,39 @@ async fn l7_no_number_is_too_odd() {
         "clear_at_least_tokens",
         "clear_target_tokens",
     ];
-    let numbers = [json!(0), json!(1), json!(2), json!(u64::MAX), json!(u64::MAX - 1), json!(u64::from(u32::MAX))];
-    let tokens: Vec<_> = numbers.iter().map(|number| json!({"tokens": number})).collect();
+    let numbers = [
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(u64::MAX),
+        json!(u64::MAX - 1),
+        json!(u64::from(u32::MAX)),
+    ];
+    let tokens: Vec<_> = numbers
+        .iter()
+        .map(|number| json!({"tokens": number}))
+        .collect();
     let mut works = 0;
     let mut try_out = async |json: serde_json::Value| {
         let settings: Settings = serde_json::from_value(json.clone()).unwrap();
-        let builder = ToolReduction::builder().settings(settings, offcut::backend::open).backend(memory());
-        let Ok(reduction) = builder.count_tokens_with(|text: &str| text.len() as u64 / 4).build() else { return };
+        let builder = ToolReduction::builder()
+            .settings(settings, offcut::backend::open)
+            .backend(memory());
+        let Ok(reduction) = builder
+            .count_tokens_with(|text: &str| text.len() as u64 / 4)
+            .build()
+        else {
+            return;
+        };
         works += 1;
         for content in ["", "x", &lines(20_000)] {
             let shown = reduction.truncate(&call("a", "f"), content).await.unwrap();
-            let mut messages =
-                [round("a", "f", shown.text()), round("b", "f", content), round("c", "f", "ok")].concat();
+            let mut messages = [
+                round("a", "f", shown.text()),
+                round("b", "f", content),
+                round("c", "f", "ok"),
+            ]
+            .concat();
             clear(&reduction, &mut messages).await;
         }
     };
@@ -641,7 +908,10 @@ async fn l7_no_number_is_too_odd() {
             let curve = json!({"scale": 1e300, "exponent": 1, "at_most": 400});
             try_out(json!({"preview_length": curve, "preview": preview, "stub_length": curve, "preview_above": 0, "max_length_for_trunc": limit})).await;
         }
-        try_out(json!({"tool_config": {"f": {"max_length_for_trunc": limit, "preview_length": 0}}})).await;
+        try_out(
+            json!({"tool_config": {"f": {"max_length_for_trunc": limit, "preview_length": 0}}}),
+        )
+        .await;
         for number in &numbers {
             let policy = json!({"max_length_for_trunc": limit, "preview_length": number, "stub_length": number});
             try_out(json!({"tool_config": {"f": policy}})).await;
@@ -683,7 +953,10 @@ impl offcut::tokens::CountTokens for Slow {
 #[test]
 fn a_counter_gets_ready_in_the_background_once_it_is_built_in() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    let reduction = builder(&memory()).count_tokens_with(Slow(sender)).build().unwrap();
+    let reduction = builder(&memory())
+        .count_tokens_with(Slow(sender))
+        .build()
+        .unwrap();
     assert_ne!(receiver.recv().unwrap(), std::thread::current().id());
     let _another = reduction.session("another");
     drop(reduction);

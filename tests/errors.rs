@@ -21,7 +21,10 @@ fn says_each_once(error: &(dyn StdError + 'static)) {
     let mut next = error.source();
     while let Some(source) = next {
         let text = source.to_string();
-        assert!(!text.is_empty() && !above.contains(&text), "`{above}` repeats its source `{text}`");
+        assert!(
+            !text.is_empty() && !above.contains(&text),
+            "`{above}` repeats its source `{text}`"
+        );
         above = text;
         next = source.source();
     }
@@ -30,23 +33,44 @@ fn says_each_once(error: &(dyn StdError + 'static)) {
 #[tokio::test]
 async fn h3_no_error_says_what_its_source_says() {
     let store = Faulty::new(memory());
-    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
-    let reduction = reduction.on_offload_error(OnOffloadError::Fail).build().unwrap();
-    let shown = reduction.truncate(&call("a", "grep"), lines(400)).await.unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(store.clone())
+        .max_length_for_trunc(1_000)
+        .preview_length(200);
+    let reduction = reduction
+        .on_offload_error(OnOffloadError::Fail)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "grep"), lines(400))
+        .await
+        .unwrap();
     let location = shown.report.decisions[0].locations[0].to_string();
 
     store.fault_on_next_read(Fault::Fail(ErrorKind::Denied));
     let read = ToolCall::new("r", "read_file", json!({"path": location}).to_string());
     says_each_once(&reduction.read_file_tool().call(&read).await.unwrap_err());
-    says_each_once(&reduction.read_file_tool().call(&call("r", "read_file")).await.unwrap_err());
+    says_each_once(
+        &reduction
+            .read_file_tool()
+            .call(&call("r", "read_file"))
+            .await
+            .unwrap_err(),
+    );
 
     store.fault_on_next_write(Fault::Fail(ErrorKind::Unavailable));
-    let error = reduction.truncate(&ToolCall::new("b\n\u{1b}[2J", "a\nb", "{}"), lines(400)).await.unwrap_err();
+    let error = reduction
+        .truncate(&ToolCall::new("b\n\u{1b}[2J", "a\nb", "{}"), lines(400))
+        .await
+        .unwrap_err();
     assert!(!error.to_string().chars().any(char::is_control), "{error}");
     says_each_once(&error);
     let error = ToolError::from(error);
     says_each_once(&error);
-    assert!(error.source().unwrap().is::<Error>(), "a program finds out what it was");
+    assert!(
+        error.source().unwrap().is::<Error>(),
+        "a program finds out what it was"
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -54,18 +78,34 @@ async fn h3_no_error_says_what_its_source_says() {
     says_each_once(&Fs::open(file.join("below")).unwrap_err());
     says_each_once(&backend::open("memory:../x").unwrap_err());
     says_each_once(&Live::new().folder(folder.path()).map(drop).unwrap_err());
-    says_each_once(&Live::new().folder(folder.path().join("none")).map(drop).unwrap_err());
+    says_each_once(
+        &Live::new()
+            .folder(folder.path().join("none"))
+            .map(drop)
+            .unwrap_err(),
+    );
     says_each_once(&Settings::from_json("{\"max_length_for_trunc\": \"x\"}").unwrap_err());
     says_each_once(&builder(&memory()).root_dir("../x").build().unwrap_err());
     let settings = Settings::from_json(r#"{"backend": "s3://bucket/prefix"}"#).unwrap();
-    says_each_once(&ToolReduction::builder().settings(settings, backend::open).build().unwrap_err());
+    says_each_once(
+        &ToolReduction::builder()
+            .settings(settings, backend::open)
+            .build()
+            .unwrap_err(),
+    );
 }
 
 #[tokio::test]
 async fn o2_the_limit_that_an_error_advises_is_accepted() {
     let build = |limit: usize| builder(&memory()).max_length_for_trunc(limit).build();
     let error = build(0).unwrap_err().to_string();
-    let advised = error.split("at least ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
+    let advised = error
+        .split("at least ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next())
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(build(advised).is_ok(), "{error}");
     assert!(build(advised - 1).is_err(), "{error}");
 }

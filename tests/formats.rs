@@ -100,12 +100,22 @@ fn wire_formats_keep_the_contract() {
 #[test]
 fn our_own_messages_keep_the_contract() {
     let call = ToolCall::new("a", "grep", "{}");
-    let image = Part::Media { mime: "image/png".into(), data: vec![0, 255].into() };
+    let image = Part::Media {
+        mime: "image/png".into(),
+        data: vec![0, 255].into(),
+    };
     let messages = [
         Message::system("be brief"),
         Message::user("go"),
-        Message::Assistant { content: vec!["x".into()], calls: vec![call.clone(), call.clone()] },
-        Message::tool(&call, vec!["3 hits".into(), image, Part::Json(json!([1]))], true),
+        Message::Assistant {
+            content: vec!["x".into()],
+            calls: vec![call.clone(), call.clone()],
+        },
+        Message::tool(
+            &call,
+            vec!["3 hits".into(), image, Part::Json(json!([1]))],
+            true,
+        ),
     ];
     offcut::testkit::format::json_conformance(&Plain, &messages);
 }

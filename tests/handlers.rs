@@ -17,14 +17,18 @@ use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{
-    BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
+    BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError,
+    ToolOutput, ToolPolicy,
 };
 use serde_json::{Value, json};
 
 type Wish = Result<Handled, HandlerError>;
 
 fn small(store: &Memory) -> Builder {
-    builder(store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(100)
+    builder(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .max_tokens_for_clear(100)
 }
 
 fn keep(_: Detail) -> Wish {
@@ -36,9 +40,15 @@ fn keep(_: Detail) -> Wish {
 fn shout(detail: Detail) -> Wish {
     let text = detail.text();
     let shown = text.to_uppercase();
-    Ok(Handled::Replace(Replacement::storing(text, move |location| {
-        format!("{shown} @{}", location.map_or("nowhere", |location| location.as_str()))
-    })))
+    Ok(Handled::Replace(Replacement::storing(
+        text,
+        move |location| {
+            format!(
+                "{shown} @{}",
+                location.map_or("nowhere", |location| location.as_str())
+            )
+        },
+    )))
 }
 
 fn fails(_: Detail) -> Wish {
@@ -49,7 +59,9 @@ fn panics(_: Detail) -> Wish {
     panic!("a handler's panic")
 }
 
-fn later(handler: fn(Detail) -> Wish) -> impl Fn(Detail) -> std::future::Ready<Wish> + Send + Sync + 'static {
+fn later(
+    handler: fn(Detail) -> Wish,
+) -> impl Fn(Detail) -> std::future::Ready<Wish> + Send + Sync + 'static {
     move |detail| std::future::ready(handler(detail))
 }
 
@@ -58,7 +70,12 @@ struct Rows(usize);
 
 impl Rows {
     fn first(&self, detail: &Detail) -> Handled {
-        let first: String = detail.text().lines().take(self.0).map(|row| format!("{row}\n")).collect();
+        let first: String = detail
+            .text()
+            .lines()
+            .take(self.0)
+            .map(|row| format!("{row}\n"))
+            .collect();
         Handled::Replace(Replacement::storing(detail.text(), move |_| first.clone()))
     }
 }
@@ -78,8 +95,15 @@ impl ClearHandler for Rows {
 
 #[tokio::test]
 async fn handlers_may_be_types() {
-    let reduction = small(&memory()).trunc_handler(Rows(2)).clear_handler(Rows(1)).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), lines(500)).await.unwrap();
+    let reduction = small(&memory())
+        .trunc_handler(Rows(2))
+        .clear_handler(Rows(1))
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap();
     assert_eq!(shown.text(), "line 1\nline 2\n");
     let mut messages = old(lines(99));
     clear(&reduction, &mut messages).await;
@@ -90,22 +114,41 @@ async fn handlers_may_be_types() {
 async fn t9_keep_keeps_whatever_its_length() {
     let store = memory();
     let reduction = small(&store).trunc_handler(later(keep)).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), lines(500)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap();
     assert_eq!(shown.text(), lines(500));
-    assert_eq!(outcomes(&shown.report), [("a".to_owned(), Outcome::Kept(Reason::Handler))]);
+    assert_eq!(
+        outcomes(&shown.report),
+        [("a".to_owned(), Outcome::Kept(Reason::Handler))]
+    );
     assert!(store.is_empty());
 }
 
 #[tokio::test]
 async fn t9_a_replacement_is_shown_and_what_it_gives_is_stored_whatever_its_length() {
     let store = memory();
-    let reduction = small(&store).trunc_handler(async |detail: Detail| shout(detail)).build().unwrap();
+    let reduction = small(&store)
+        .trunc_handler(async |detail: Detail| shout(detail))
+        .build()
+        .unwrap();
     let shown = reduction.truncate(&call("a", "f"), "short").await.unwrap();
     assert_eq!(shown.text(), "SHORT @memory://t/trunc/a");
     let decision = &shown.report.decisions[0];
-    assert_eq!((decision.outcome, decision.bytes.before, decision.bytes.after), (Outcome::Replaced, 5, 25));
+    assert_eq!(
+        (
+            decision.outcome,
+            decision.bytes.before,
+            decision.bytes.after
+        ),
+        (Outcome::Replaced, 5, 25)
+    );
     assert_eq!(decision.locations[0].as_str(), "memory://t/trunc/a");
-    assert_eq!(stored(&store).await, [("memory://t/trunc/a".to_owned(), b"short".to_vec())]);
+    assert_eq!(
+        stored(&store).await,
+        [("memory://t/trunc/a".to_owned(), b"short".to_vec())]
+    );
 }
 
 #[tokio::test]
@@ -119,55 +162,125 @@ async fn t9_a_handler_gets_the_call_the_parts_and_the_error_mark() {
     let reduction = small(&memory()).trunc_handler(handler).build().unwrap();
     let call = ToolCall::new("a", "f", r#"{"x":1}"#);
     let parts = vec![Part::Text("one".into()), Part::Json(serde_json::json!([1]))];
-    reduction.truncate(&call, ToolOutput { is_error: true, ..ToolOutput::parts(parts.clone()) }).await.unwrap();
-    let chunks = ["ca".as_bytes(), &[0xC3], &[0xA9]].map(|bytes| Ok(Chunk::Bytes(bytes.to_vec().into())));
-    reduction.truncate(&call, ToolOutput::stream(stream::iter(chunks))).await.unwrap();
+    reduction
+        .truncate(
+            &call,
+            ToolOutput {
+                is_error: true,
+                ..ToolOutput::parts(parts.clone())
+            },
+        )
+        .await
+        .unwrap();
+    let chunks =
+        ["ca".as_bytes(), &[0xC3], &[0xA9]].map(|bytes| Ok(Chunk::Bytes(bytes.to_vec().into())));
+    reduction
+        .truncate(&call, ToolOutput::stream(stream::iter(chunks)))
+        .await
+        .unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!((&seen[0].call, &seen[0].parts, seen[0].is_error), (&call, &parts, true));
-    assert_eq!((&seen[1].parts[..], seen[1].is_error), (&[Part::Text("caé".into())][..], false));
+    assert_eq!(
+        (&seen[0].call, &seen[0].parts, seen[0].is_error),
+        (&call, &parts, true)
+    );
+    assert_eq!(
+        (&seen[1].parts[..], seen[1].is_error),
+        (&[Part::Text("caé".into())][..], false)
+    );
 }
 
 #[tokio::test]
 async fn t9_a_stream_is_handled_as_a_whole_and_shown_at_its_end() {
     let store = memory();
     let reduction = small(&store).trunc_handler(later(shout)).build().unwrap();
-    let source = || ToolOutput::stream(stream::iter(["a", "b"].map(|text| Ok(Chunk::Bytes(text.into())))));
+    let source = || {
+        ToolOutput::stream(stream::iter(
+            ["a", "b"].map(|text| Ok(Chunk::Bytes(text.into()))),
+        ))
+    };
     let mut shown = reduction.truncate_stream(&call("a", "f"), source());
     let chunk = shown.next().await.unwrap().unwrap();
-    assert_eq!(chunk, Chunk::Part(Part::Text("AB @memory://t/trunc/a".into())));
+    assert_eq!(
+        chunk,
+        Chunk::Part(Part::Text("AB @memory://t/trunc/a".into()))
+    );
     assert!(shown.next().await.is_none() && shown.next().await.is_none());
-    assert_eq!(shown.report().unwrap().decisions[0].outcome, Outcome::Replaced);
+    assert_eq!(
+        shown.report().unwrap().decisions[0].outcome,
+        Outcome::Replaced
+    );
     // The same as whole.
-    assert_eq!(reduction.truncate(&call("a", "f"), source()).await.unwrap().text(), "AB @memory://t/trunc/a");
+    assert_eq!(
+        reduction
+            .truncate(&call("a", "f"), source())
+            .await
+            .unwrap()
+            .text(),
+        "AB @memory://t/trunc/a"
+    );
     // What came before an error is handled, then the error comes.
-    let broken = [Ok(Chunk::Bytes("a".into())), Err(ToolError::new("pipe broke"))];
-    let shown: Vec<_> =
-        reduction.truncate_stream(&call("b", "f"), ToolOutput::stream(stream::iter(broken))).collect().await;
-    assert!(matches!(&shown[..], [Ok(_), Err(error)] if error.to_string() == "pipe broke"), "{shown:?}");
+    let broken = [
+        Ok(Chunk::Bytes("a".into())),
+        Err(ToolError::new("pipe broke")),
+    ];
+    let shown: Vec<_> = reduction
+        .truncate_stream(&call("b", "f"), ToolOutput::stream(stream::iter(broken)))
+        .collect()
+        .await;
+    assert!(
+        matches!(&shown[..], [Ok(_), Err(error)] if error.to_string() == "pipe broke"),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]
 async fn t9_bytes_that_a_handler_keeps_and_nobody_could_show_are_stored() {
     let store = memory();
     let reduction = small(&store).trunc_handler(later(keep)).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::bytes(vec![b'x', 0xFF])).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::bytes(vec![b'x', 0xFF]))
+        .await
+        .unwrap();
     assert!(Hint::parse(&shown.text()).unwrap().notes.not_utf8);
-    assert_eq!(stored(&store).await, [("memory://t/trunc/a".to_owned(), vec![b'x', 0xFF])]);
+    assert_eq!(
+        stored(&store).await,
+        [("memory://t/trunc/a".to_owned(), vec![b'x', 0xFF])]
+    );
 }
 
 #[tokio::test]
 async fn o1_a_tools_own_handler_comes_before_that_of_all_and_skip_beats_both() {
-    let all = small(&memory()).trunc_handler(later(keep)).clear_handler(keep);
+    let all = small(&memory())
+        .trunc_handler(later(keep))
+        .clear_handler(keep);
     let reduction = all
-        .tool("own", ToolPolicy::new().trunc_handler(later(shout)).clear_handler(shout))
+        .tool(
+            "own",
+            ToolPolicy::new()
+                .trunc_handler(later(shout))
+                .clear_handler(shout),
+        )
         .tool(
             "skips",
-            ToolPolicy::new().skip_truncation(true).skip_clear(true).trunc_handler(later(shout)).clear_handler(shout),
+            ToolPolicy::new()
+                .skip_truncation(true)
+                .skip_clear(true)
+                .trunc_handler(later(shout))
+                .clear_handler(shout),
         )
         .build()
         .unwrap();
-    let shown = async |tool| reduction.truncate(&call("a", tool), lines(500)).await.unwrap().report;
-    assert_eq!(shown("f").await.decisions[0].outcome, Outcome::Kept(Reason::Handler));
+    let shown = async |tool| {
+        reduction
+            .truncate(&call("a", tool), lines(500))
+            .await
+            .unwrap()
+            .report
+    };
+    assert_eq!(
+        shown("f").await.decisions[0].outcome,
+        Outcome::Kept(Reason::Handler)
+    );
     assert_eq!(shown("own").await.decisions[0].outcome, Outcome::Replaced);
     assert!(shown("skips").await.decisions.is_empty());
     let mut messages = [
@@ -177,22 +290,47 @@ async fn o1_a_tools_own_handler_comes_before_that_of_all_and_skip_beats_both() {
         round("e", "f", "ok"),
     ]
     .concat();
-    let outcomes: Vec<_> = clear(&reduction, &mut messages).await.decisions.iter().map(|d| d.outcome).collect();
-    assert_eq!(outcomes[..3], [Outcome::Kept(Reason::Handler), Outcome::Replaced, Outcome::Kept(Reason::Excluded)]);
+    let outcomes: Vec<_> = clear(&reduction, &mut messages)
+        .await
+        .decisions
+        .iter()
+        .map(|d| d.outcome)
+        .collect();
+    assert_eq!(
+        outcomes[..3],
+        [
+            Outcome::Kept(Reason::Handler),
+            Outcome::Replaced,
+            Outcome::Kept(Reason::Excluded)
+        ]
+    );
 }
 
 #[tokio::test]
 async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
-    let plain = small(&memory()).build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap().text();
+    let plain = small(&memory())
+        .build()
+        .unwrap()
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap()
+        .text();
     for (handler, said) in [
-        (fails as fn(Detail) -> Wish, "the truncation handler failed: no idea"),
+        (
+            fails as fn(Detail) -> Wish,
+            "the truncation handler failed: no idea",
+        ),
         (panics, "the truncation handler panicked"),
     ] {
         let store = memory();
-        let reduction = small(&store).trunc_handler(move |detail| async move { handler(detail) }).build().unwrap();
-        for output in
-            [ToolOutput::from(lines(500)), ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(lines(500).into()))]))]
-        {
+        let reduction = small(&store)
+            .trunc_handler(move |detail| async move { handler(detail) })
+            .build()
+            .unwrap();
+        for output in [
+            ToolOutput::from(lines(500)),
+            ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(lines(500).into()))])),
+        ] {
             let shown = reduction.truncate(&call("a", "f"), output).await.unwrap();
             assert_eq!(shown.text(), plain);
             assert_eq!(shown.report.decisions[0].error.as_deref(), Some(said));
@@ -202,13 +340,28 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
     // Also what the handler gave to be called later.
     let store = memory();
     let bad = |_: Detail| async {
-        Ok(Handled::Replace(Replacement::storing("x", |_| -> String { panic!("a replacement's panic") })))
+        Ok(Handled::Replace(Replacement::storing("x", |_| -> String {
+            panic!("a replacement's panic")
+        })))
     };
-    let shown = small(&store).trunc_handler(bad).build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap();
+    let shown = small(&store)
+        .trunc_handler(bad)
+        .build()
+        .unwrap()
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap();
     // Its content has the id by then.
     let location = Hint::parse(&shown.text()).unwrap().location.unwrap();
-    assert!(location.as_str().starts_with("memory://t/trunc/a-"), "{location}");
-    assert!(stored(&store).await.contains(&(location.to_string(), lines(500).into_bytes())));
+    assert!(
+        location.as_str().starts_with("memory://t/trunc/a-"),
+        "{location}"
+    );
+    assert!(
+        stored(&store)
+            .await
+            .contains(&(location.to_string(), lines(500).into_bytes()))
+    );
 }
 
 #[tokio::test]
@@ -223,13 +376,29 @@ async fn t9_a_slow_handler_holds_up_its_own_call_and_no_other() {
             Ok(Handled::Keep)
         }
     };
-    let reduction = small(&memory()).tool("slow", ToolPolicy::new().trunc_handler(handler)).build().unwrap();
+    let reduction = small(&memory())
+        .tool("slow", ToolPolicy::new().trunc_handler(handler))
+        .build()
+        .unwrap();
     let slow = tokio::spawn({
         let reduction = reduction.clone();
-        async move { reduction.truncate(&call("a", "slow"), "x").await.unwrap().text() }
+        async move {
+            reduction
+                .truncate(&call("a", "slow"), "x")
+                .await
+                .unwrap()
+                .text()
+        }
     });
     tokio::task::yield_now().await;
-    assert_eq!(reduction.truncate(&call("b", "f"), "y").await.unwrap().text(), "y");
+    assert_eq!(
+        reduction
+            .truncate(&call("b", "f"), "y")
+            .await
+            .unwrap()
+            .text(),
+        "y"
+    );
     assert!(!slow.is_finished());
     open.send(()).unwrap();
     assert_eq!(slow.await.unwrap(), "x");
@@ -239,12 +408,21 @@ async fn t9_a_slow_handler_holds_up_its_own_call_and_no_other() {
 async fn t9_pages_of_the_reader_are_not_handled() {
     use offcut::agent::Tool;
     let store = memory();
-    let reduction = small(&store).tool("read_file", ToolPolicy::new().trunc_handler(later(shout))).build().unwrap();
-    reduction.truncate(&call("a", "f"), lines(500)).await.unwrap();
+    let reduction = small(&store)
+        .tool("read_file", ToolPolicy::new().trunc_handler(later(shout)))
+        .build()
+        .unwrap();
+    reduction
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap();
     let asks = ToolCall::new("r", "read_file", r#"{"path":"memory://t/trunc/a"}"#);
     let page = reduction.read_file_tool().call(&asks).await.unwrap();
     let (parts, _) = page.into_parts().await;
-    let shown = reduction.truncate(&asks, ToolOutput::parts(parts.clone())).await.unwrap();
+    let shown = reduction
+        .truncate(&asks, ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(shown.parts, parts);
     assert_eq!(store.len(), 1);
 }
@@ -253,31 +431,61 @@ async fn t9_pages_of_the_reader_are_not_handled() {
 async fn t8_the_store_fails_under_a_handler() {
     let run = async |then: OnOffloadError| {
         let store = Faulty::new(memory());
-        let reduction =
-            small(&memory()).backend(store.clone()).on_offload_error(then).trunc_handler(later(shout)).build().unwrap();
+        let reduction = small(&memory())
+            .backend(store.clone())
+            .on_offload_error(then)
+            .trunc_handler(later(shout))
+            .build()
+            .unwrap();
         store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
         reduction.truncate(&call("a", "f"), "text").await
     };
     let kept = run(OnOffloadError::KeepOriginal).await.unwrap();
-    assert_eq!((kept.text().as_str(), kept.report.decisions[0].outcome), ("text", Outcome::Kept(Reason::StoreFailed)));
+    assert_eq!(
+        (kept.text().as_str(), kept.report.decisions[0].outcome),
+        ("text", Outcome::Kept(Reason::StoreFailed))
+    );
     let lost = run(OnOffloadError::PreviewOnly).await.unwrap();
-    assert_eq!((lost.text().as_str(), lost.report.decisions[0].outcome), ("TEXT @nowhere", Outcome::Lost));
+    assert_eq!(
+        (lost.text().as_str(), lost.report.decisions[0].outcome),
+        ("TEXT @nowhere", Outcome::Lost)
+    );
     assert!(lost.report.decisions[0].error.is_some());
-    assert!(matches!(run(OnOffloadError::Fail).await, Err(Error::Offload { .. })));
+    assert!(matches!(
+        run(OnOffloadError::Fail).await,
+        Err(Error::Offload { .. })
+    ));
 }
 
 #[tokio::test]
 async fn t9_what_a_handler_drops_without_storing_is_said_to_be_lost() {
     let drop = |_: Detail| async { Ok(Handled::Replace(Replacement::losing("gone"))) };
     let store = memory();
-    let shown = small(&store).trunc_handler(drop).build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap();
-    assert_eq!((shown.text().as_str(), shown.report.decisions[0].outcome), ("gone", Outcome::Lost));
+    let shown = small(&store)
+        .trunc_handler(drop)
+        .build()
+        .unwrap()
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap();
+    assert_eq!(
+        (shown.text().as_str(), shown.report.decisions[0].outcome),
+        ("gone", Outcome::Lost)
+    );
     assert!(store.is_empty());
 }
 
 #[tokio::test]
 async fn ids_that_handlers_and_callbacks_give_are_names_or_refused() {
-    let hostile = ["", "..", "a/b", "../../etc/passwd", "a\0b", &"x".repeat(201)].map(str::to_owned);
+    let hostile = [
+        "",
+        "..",
+        "a/b",
+        "../../etc/passwd",
+        "a\0b",
+        &"x".repeat(201),
+    ]
+    .map(str::to_owned);
     let fine = ["report-1".to_owned(), "x".repeat(200)];
     for id in hostile.iter().chain(&fine) {
         let is_fine = fine.contains(id);
@@ -291,17 +499,26 @@ async fn ids_that_handlers_and_callbacks_give_are_names_or_refused() {
         let builders = [
             small(&memory()).trunc_handler(by_handler),
             small(&memory()).gen_trunc_offload_file_path(by_callback),
-            small(&memory()).gen_trunc_offload_file_path(|_| Ok("other".into())).trunc_handler(
-                move |detail: Detail| {
-                    let replacement = Replacement::storing(detail.text(), |_| "short").id(three.clone());
+            small(&memory())
+                .gen_trunc_offload_file_path(|_| Ok("other".into()))
+                .trunc_handler(move |detail: Detail| {
+                    let replacement =
+                        Replacement::storing(detail.text(), |_| "short").id(three.clone());
                     async move { Ok(Handled::Replace(replacement)) }
-                },
-            ),
+                }),
         ];
         for builder in builders {
-            let shown = builder.build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap();
+            let shown = builder
+                .build()
+                .unwrap()
+                .truncate(&call("a", "f"), lines(500))
+                .await
+                .unwrap();
             let decision = &shown.report.decisions[0];
-            assert_eq!(decision.locations[0].as_str(), format!("memory://t/trunc/{expected}"));
+            assert_eq!(
+                decision.locations[0].as_str(),
+                format!("memory://t/trunc/{expected}")
+            );
             assert_eq!(decision.error.is_none(), is_fine, "{:?}", decision.error);
         }
     }
@@ -320,26 +537,59 @@ async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
         let shown = reduction.truncate(&call("a", "f"), text).await.unwrap();
         locations.push(shown.report.decisions[0].locations[0].to_string());
     }
-    assert_eq!((locations[0].as_str(), &locations[2]), ("memory://t/trunc/f-results", &locations[0]));
-    assert!(locations[1].starts_with("memory://t/trunc/f-results-"), "{locations:?}");
-    let mut messages = [round("b", "f", lines(99)), round("c", "f", lines(98)), round("d", "f", "ok")].concat();
+    assert_eq!(
+        (locations[0].as_str(), &locations[2]),
+        ("memory://t/trunc/f-results", &locations[0])
+    );
+    assert!(
+        locations[1].starts_with("memory://t/trunc/f-results-"),
+        "{locations:?}"
+    );
+    let mut messages = [
+        round("b", "f", lines(99)),
+        round("c", "f", lines(98)),
+        round("d", "f", "ok"),
+    ]
+    .concat();
     let report = clear(&reduction, &mut messages).await;
-    assert_eq!(report.decisions[0].locations[0].as_str(), "memory://t/clear/f-old");
-    assert!(report.decisions[1].locations[0].as_str().starts_with("memory://t/clear/f-old-"));
+    assert_eq!(
+        report.decisions[0].locations[0].as_str(),
+        "memory://t/clear/f-old"
+    );
+    assert!(
+        report.decisions[1].locations[0]
+            .as_str()
+            .starts_with("memory://t/clear/f-old-")
+    );
     for (message, number) in [(1, 99), (3, 98)] {
-        let location = Hint::parse(text(content(&messages[message]))).unwrap().location.unwrap();
+        let location = Hint::parse(text(content(&messages[message])))
+            .unwrap()
+            .location
+            .unwrap();
         let original = reduction.read_original(&location).await.unwrap().unwrap();
         assert_eq!(original, lines(number));
     }
     // Callbacks that fail or panic give no name.
-    for callback in
-        [(|_| Err("no".into())) as fn(&ToolCall) -> Result<String, HandlerError>, |_| panic!("a callback's panic")]
-    {
-        let reduction = small(&memory()).gen_clear_offload_file_path(callback).build().unwrap();
+    for callback in [
+        (|_| Err("no".into())) as fn(&ToolCall) -> Result<String, HandlerError>,
+        |_| panic!("a callback's panic"),
+    ] {
+        let reduction = small(&memory())
+            .gen_clear_offload_file_path(callback)
+            .build()
+            .unwrap();
         let mut messages = [round("b", "f", lines(99)), round("d", "f", "ok")].concat();
         let decision = &clear(&reduction, &mut messages).await.decisions[0];
         assert_eq!(decision.locations[0].as_str(), "memory://t/clear/b");
-        assert!(decision.error.as_deref().unwrap().starts_with("the callback that names ids"), "{:?}", decision.error);
+        assert!(
+            decision
+                .error
+                .as_deref()
+                .unwrap()
+                .starts_with("the callback that names ids"),
+            "{:?}",
+            decision.error
+        );
     }
 }
 
@@ -357,7 +607,10 @@ async fn c14_a_handler_decides_about_old_results_and_is_not_asked_about_its_own_
             count.fetch_add(1, Ordering::Relaxed);
             let text = detail.text();
             let first = text.lines().next().unwrap_or_default().repeat(20);
-            Ok(Handled::Replace(Replacement::storing(text, move |location| format!("{first} {}", location.unwrap()))))
+            Ok(Handled::Replace(Replacement::storing(
+                text,
+                move |location| format!("{first} {}", location.unwrap()),
+            )))
         })
         .build()
         .unwrap();
@@ -365,14 +618,27 @@ async fn c14_a_handler_decides_about_old_results_and_is_not_asked_about_its_own_
     let before = tokens(&reduction, &mut messages);
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(report.decisions[0].outcome, Outcome::Replaced);
-    assert_eq!(text(content(&messages[1])), format!("{} memory://t/clear/a", "line 1".repeat(20)));
-    assert_eq!(before - tokens(&reduction, &mut messages), report.cleared_input_tokens());
-    assert_eq!(stored(&store).await, [("memory://t/clear/a".to_owned(), lines(99).into_bytes())]);
+    assert_eq!(
+        text(content(&messages[1])),
+        format!("{} memory://t/clear/a", "line 1".repeat(20))
+    );
+    assert_eq!(
+        before - tokens(&reduction, &mut messages),
+        report.cleared_input_tokens()
+    );
+    assert_eq!(
+        stored(&store).await,
+        [("memory://t/clear/a".to_owned(), lines(99).into_bytes())]
+    );
     let (asked_once, after) = (asked.load(Ordering::Relaxed), messages.clone());
     messages.splice(2..2, round("c", "f", lines(99)));
     clear(&reduction, &mut messages).await;
     assert_eq!(messages[1], after[1], "L4");
-    assert_eq!(asked.load(Ordering::Relaxed), asked_once + 1, "about the new one alone");
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        asked_once + 1,
+        "about the new one alone"
+    );
     assert_eq!(store.len(), 2);
 }
 
@@ -391,17 +657,32 @@ async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
     let reduction = small(&memory()).build().unwrap();
     let mut conversation = Rewriting::new(&Responses, &mut messages, |round: &[Value]| {
         seen.lock().unwrap().push(round.to_vec());
-        Ok(Some(vec![json!({"type": "message", "role": "assistant", "content": "looked"})]))
+        Ok(Some(vec![
+            json!({"type": "message", "role": "assistant", "content": "looked"}),
+        ]))
     });
-    reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
-    assert_eq!(seen.into_inner().unwrap(), [originals[1..4].to_vec(), originals[4..7].to_vec()]);
-    assert!(!json!(messages[..3]).to_string().contains("rs_"), "{messages:?}");
+    reduction
+        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .await
+        .unwrap();
+    assert_eq!(
+        seen.into_inner().unwrap(),
+        [originals[1..4].to_vec(), originals[4..7].to_vec()]
+    );
+    assert!(
+        !json!(messages[..3]).to_string().contains("rs_"),
+        "{messages:?}"
+    );
     assert_eq!(messages[3..], originals[7..]);
 }
 
 #[tokio::test]
 async fn c14_what_was_changed_meanwhile_keeps_both() {
-    let shorten = |_: Detail| Ok(Handled::Replace(Replacement::losing("done").arguments("{}")));
+    let shorten = |_: Detail| {
+        Ok(Handled::Replace(
+            Replacement::losing("done").arguments("{}"),
+        ))
+    };
     let history = || {
         let mut messages = old(lines(99));
         if let Message::Assistant { calls, .. } = &mut messages[0] {
@@ -411,14 +692,20 @@ async fn c14_what_was_changed_meanwhile_keeps_both() {
     };
     let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
     let mut messages = history();
-    let committed = reduction.plan(&Messages::new(&Plain, &mut messages)).commit().await.unwrap();
+    let committed = reduction
+        .plan(&Messages::new(&Plain, &mut messages))
+        .commit()
+        .await
+        .unwrap();
     if let Message::Tool { content, .. } = &mut messages[1] {
         *content = vec!["edited".into()];
     }
     let edited = messages.clone();
     let report = committed.apply(&mut Messages::new(&Plain, &mut messages));
     assert_eq!(messages, edited);
-    let kept = |decision: &&offcut::report::Decision| decision.outcome == Outcome::Kept(Reason::ChangedMeanwhile);
+    let kept = |decision: &&offcut::report::Decision| {
+        decision.outcome == Outcome::Kept(Reason::ChangedMeanwhile)
+    };
     assert_eq!(report.decisions.iter().filter(kept).count(), 2);
 }
 
@@ -426,7 +713,9 @@ async fn c14_what_was_changed_meanwhile_keeps_both() {
 async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
     let shorten = |detail: Detail| {
         let whole = format!("{}\n{}", detail.call.arguments, detail.text());
-        Ok(Handled::Replace(Replacement::storing(whole, |_| "done").arguments(r#"{"short":true}"#)))
+        Ok(Handled::Replace(
+            Replacement::storing(whole, |_| "done").arguments(r#"{"short":true}"#),
+        ))
     };
     let history = || {
         let mut messages = old(lines(99));
@@ -440,29 +729,71 @@ async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
         _ => String::new(),
     };
     let store = memory();
-    let reduction = small(&store).clear_handler(shorten).clear_tool_inputs(true).build().unwrap();
+    let reduction = small(&store)
+        .clear_handler(shorten)
+        .clear_tool_inputs(true)
+        .build()
+        .unwrap();
     let mut messages = history();
     let before = tokens(&reduction, &mut messages);
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(arguments(&messages), r#"{"short":true}"#);
-    assert_eq!(before - tokens(&reduction, &mut messages), report.cleared_input_tokens(), "C12");
-    let subjects: Vec<_> = report.decisions[..2].iter().map(|d| (d.subject, d.outcome)).collect();
-    assert_eq!(subjects, [(Subject::Arguments, Outcome::Replaced), (Subject::Result, Outcome::Replaced)]);
+    assert_eq!(
+        before - tokens(&reduction, &mut messages),
+        report.cleared_input_tokens(),
+        "C12"
+    );
+    let subjects: Vec<_> = report.decisions[..2]
+        .iter()
+        .map(|d| (d.subject, d.outcome))
+        .collect();
+    assert_eq!(
+        subjects,
+        [
+            (Subject::Arguments, Outcome::Replaced),
+            (Subject::Result, Outcome::Replaced)
+        ]
+    );
 
     let broken = Faulty::new(memory());
-    let reduction = small(&memory()).backend(broken.clone()).clear_handler(shorten).build().unwrap();
+    let reduction = small(&memory())
+        .backend(broken.clone())
+        .clear_handler(shorten)
+        .build()
+        .unwrap();
     broken.fault_on_every_write(Fault::Fail(ErrorKind::Full));
     let mut messages = history();
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(messages, history());
-    assert!(report.decisions.iter().all(|d| !d.outcome.is_change()), "{report:?}");
+    assert!(
+        report.decisions.iter().all(|d| !d.outcome.is_change()),
+        "{report:?}"
+    );
 
-    let nonsense = |_: Detail| Ok(Handled::Replace(Replacement::losing("x").arguments("{no json")));
+    let nonsense = |_: Detail| {
+        Ok(Handled::Replace(
+            Replacement::losing("x").arguments("{no json"),
+        ))
+    };
     let mut messages = history();
-    let report = clear(&small(&memory()).clear_handler(nonsense).build().unwrap(), &mut messages).await;
+    let report = clear(
+        &small(&memory()).clear_handler(nonsense).build().unwrap(),
+        &mut messages,
+    )
+    .await;
     assert_eq!(arguments(&messages), arguments(&history()));
-    assert_eq!(report.decisions[0].outcome, Outcome::Cleared, "the default treatment");
-    assert!(report.decisions[0].error.as_deref().unwrap().contains("no JSON"));
+    assert_eq!(
+        report.decisions[0].outcome,
+        Outcome::Cleared,
+        "the default treatment"
+    );
+    assert!(
+        report.decisions[0]
+            .error
+            .as_deref()
+            .unwrap()
+            .contains("no JSON")
+    );
 }
 
 #[tokio::test]
@@ -471,7 +802,11 @@ async fn c14_a_handler_that_fails_panics_or_returns_more_harms_no_other_result()
         let longer = detail.text().repeat(3);
         Ok(Handled::Replace(Replacement::losing(longer)))
     };
-    let bad = |_: Detail| Ok(Handled::Replace(Replacement::storing("x", |_| -> String { panic!("late") })));
+    let bad = |_: Detail| {
+        Ok(Handled::Replace(Replacement::storing("x", |_| -> String {
+            panic!("late")
+        })))
+    };
     for (handler, expected) in [
         (fails as fn(Detail) -> Wish, Outcome::Cleared),
         (panics, Outcome::Cleared),
@@ -479,14 +814,30 @@ async fn c14_a_handler_that_fails_panics_or_returns_more_harms_no_other_result()
         (bloat, Outcome::Lost),
     ] {
         let store = memory();
-        let reduction = small(&store).tool("odd", ToolPolicy::new().clear_handler(handler)).build().unwrap();
-        let mut messages = [round("a", "odd", lines(99)), round("b", "f", lines(99)), round("c", "f", "ok")].concat();
+        let reduction = small(&store)
+            .tool("odd", ToolPolicy::new().clear_handler(handler))
+            .build()
+            .unwrap();
+        let mut messages = [
+            round("a", "odd", lines(99)),
+            round("b", "f", lines(99)),
+            round("c", "f", "ok"),
+        ]
+        .concat();
         let before = tokens(&reduction, &mut messages);
         let report = clear(&reduction, &mut messages).await;
         let outcomes: Vec<_> = report.decisions[..2].iter().map(|d| d.outcome).collect();
         assert_eq!(outcomes, [expected, Outcome::Cleared]);
-        assert_eq!(before.saturating_sub(tokens(&reduction, &mut messages)), report.cleared_input_tokens(), "C12");
-        assert!(stored(&store).await.contains(&("memory://t/clear/b".to_owned(), lines(99).into_bytes())));
+        assert_eq!(
+            before.saturating_sub(tokens(&reduction, &mut messages)),
+            report.cleared_input_tokens(),
+            "C12"
+        );
+        assert!(
+            stored(&store)
+                .await
+                .contains(&("memory://t/clear/b".to_owned(), lines(99).into_bytes()))
+        );
     }
 }
 
@@ -505,12 +856,19 @@ async fn c14_without_a_backend_what_a_handler_gives_to_be_stored_is_lost_and_sai
     assert!(text(content(&messages[1])).ends_with("@nowhere"));
 }
 
-async fn rewrite<R>(reduction: &offcut::ToolReduction, messages: &mut Vec<Message>, rewriter: R) -> offcut::Report
+async fn rewrite<R>(
+    reduction: &offcut::ToolReduction,
+    messages: &mut Vec<Message>,
+    rewriter: R,
+) -> offcut::Report
 where
     R: Fn(&[Message]) -> Result<Option<Vec<Message>>, HandlerError> + Send + Sync,
 {
     let mut conversation = Rewriting::new(&Plain, messages, rewriter);
-    reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap()
+    reduction
+        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -518,7 +876,11 @@ async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let mut messages = [
-        vec![Message::system("be brief"), Message::user("go"), Message::assistant("I look.")],
+        vec![
+            Message::system("be brief"),
+            Message::user("go"),
+            Message::assistant("I look."),
+        ],
         round("a", "f", lines(99)).to_vec(),
         vec![Message::user("and?")],
         round("b", "f", "short").to_vec(),
@@ -534,7 +896,10 @@ async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
         Ok(Some(vec![Message::assistant("looked")]))
     })
     .await;
-    assert_eq!(seen.into_inner().unwrap(), [originals[2..5].to_vec(), originals[8..10].to_vec()]);
+    assert_eq!(
+        seen.into_inner().unwrap(),
+        [originals[2..5].to_vec(), originals[8..10].to_vec()]
+    );
     let expected = [
         &originals[..2],
         &[Message::assistant("looked")],
@@ -544,17 +909,35 @@ async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
     ]
     .concat();
     assert_eq!(messages, expected);
-    assert_eq!(before - tokens(&reduction, &mut messages), report.cleared_input_tokens(), "C12");
-    let rewritten: Vec<_> = report.decisions.iter().filter(|d| d.subject == Subject::Round).collect();
+    assert_eq!(
+        before - tokens(&reduction, &mut messages),
+        report.cleared_input_tokens(),
+        "C12"
+    );
+    let rewritten: Vec<_> = report
+        .decisions
+        .iter()
+        .filter(|d| d.subject == Subject::Round)
+        .collect();
     assert_eq!(rewritten.len(), 2);
     for (decision, round) in rewritten.iter().zip([2..5, 8..10]) {
         assert_eq!(decision.outcome, Outcome::Rewritten);
-        let stored = reduction.read_original(&decision.locations[0]).await.unwrap().unwrap();
-        assert_eq!(serde_json::from_slice::<Vec<Message>>(&stored).unwrap(), originals[round]);
+        let stored = reduction
+            .read_original(&decision.locations[0])
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Vec<Message>>(&stored).unwrap(),
+            originals[round]
+        );
     }
     // What is left holds no candidate any more.
     let (again, count) = (messages.clone(), store.len());
-    rewrite(&reduction, &mut messages, |_| panic!("nothing is left to rewrite")).await;
+    rewrite(&reduction, &mut messages, |_| {
+        panic!("nothing is left to rewrite")
+    })
+    .await;
     assert_eq!((messages, store.len()), (again, count));
 }
 
@@ -564,13 +947,20 @@ async fn c10_what_the_rewriter_returns_is_cleared_as_usual() {
     let reduction = small(&store).build().unwrap();
     let mut messages = old(lines(99));
     // The assistant says more, the result stays.
-    let report =
-        rewrite(&reduction, &mut messages, |round| Ok(Some([&[Message::assistant("note")], round].concat()))).await;
+    let report = rewrite(&reduction, &mut messages, |round| {
+        Ok(Some([&[Message::assistant("note")], round].concat()))
+    })
+    .await;
     assert_eq!(messages.len(), 5);
     assert_eq!(messages[0], Message::assistant("note"));
     let hint = Hint::parse(text(content(&messages[2]))).unwrap();
     assert_eq!(hint.location.unwrap().as_str(), "memory://t/clear/a");
-    assert!(report.decisions.iter().any(|d| d.outcome == Outcome::Cleared));
+    assert!(
+        report
+            .decisions
+            .iter()
+            .any(|d| d.outcome == Outcome::Cleared)
+    );
 }
 
 #[tokio::test]
@@ -594,16 +984,29 @@ async fn c10_where_the_round_cant_be_stored_it_is_not_rewritten() {
     let history = || [old(lines(99)), old(lines(98))].concat();
     let run = async |then| {
         let store = Faulty::new(memory());
-        let reduction = small(&memory()).backend(store.clone()).on_offload_error(then).build().unwrap();
+        let reduction = small(&memory())
+            .backend(store.clone())
+            .on_offload_error(then)
+            .build()
+            .unwrap();
         store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
         let mut messages = history();
-        let mut conversation = Rewriting::new(&Plain, &mut messages, |_: &[Message]| Ok(Some(Vec::new())));
-        let result = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await;
+        let mut conversation =
+            Rewriting::new(&Plain, &mut messages, |_: &[Message]| Ok(Some(Vec::new())));
+        let result = reduction
+            .clear_turn(&mut BeforeModel::new(&mut conversation))
+            .await;
         (messages, result)
     };
     let (messages, report) = run(OnOffloadError::KeepOriginal).await;
     assert_eq!(messages, history());
-    assert!(report.unwrap().decisions.iter().all(|d| !d.outcome.is_change()));
+    assert!(
+        report
+            .unwrap()
+            .decisions
+            .iter()
+            .all(|d| !d.outcome.is_change())
+    );
     let (messages, result) = run(OnOffloadError::Fail).await;
     assert_eq!(messages, history(), "L2");
     assert!(result.is_err());
@@ -611,14 +1014,18 @@ async fn c10_where_the_round_cant_be_stored_it_is_not_rewritten() {
 
 #[tokio::test]
 async fn c10_nothing_is_rewritten_below_the_threshold_or_without_a_rewriter() {
-    let reduction = small(&memory()).max_tokens_for_clear(1_000_000).build().unwrap();
+    let reduction = small(&memory())
+        .max_tokens_for_clear(1_000_000)
+        .build()
+        .unwrap();
     let mut messages = old(lines(99));
     rewrite(&reduction, &mut messages, |_| panic!("not triggered")).await;
     assert_eq!(messages, old(lines(99)));
 }
 
 #[tokio::test]
-async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pass_that_changed_something() {
+async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pass_that_changed_something()
+ {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let reports = Arc::new(Mutex::new(Vec::new()));
@@ -628,27 +1035,48 @@ async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pas
             let log = log.clone();
             Box::pin(async move {
                 tokio::task::yield_now().await;
-                log.lock().unwrap().push((conversation.len(), report.cleared_tool_uses()));
+                log.lock()
+                    .unwrap()
+                    .push((conversation.len(), report.cleared_tool_uses()));
                 if report.cleared_tool_uses() > 1 {
                     return Err("too many".into());
                 }
-                if conversation.len() == 2 { Ok(()) } else { panic!("a callback's panic") }
+                if conversation.len() == 2 {
+                    Ok(())
+                } else {
+                    panic!("a callback's panic")
+                }
             })
         })
-        .on_report(move |report| reported.lock().unwrap().push(report.post_process_error.clone()))
+        .on_report(move |report| {
+            reported
+                .lock()
+                .unwrap()
+                .push(report.post_process_error.clone())
+        })
         .build()
         .unwrap();
     let mut messages = old(lines(99));
     clear(&reduction, &mut messages).await;
-    assert!(Hint::parse(text(content(&messages[1]))).is_some(), "what the pass did stays done");
+    assert!(
+        Hint::parse(text(content(&messages[1]))).is_some(),
+        "what the pass did stays done"
+    );
     clear(&reduction, &mut messages).await;
     let mut messages = [round("c", "f", lines(99)).to_vec(), old(lines(99))].concat();
     clear(&reduction, &mut messages).await;
-    assert_eq!(*seen.lock().unwrap(), [(4, 1), (6, 2)], "a pass that changes nothing is none");
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [(4, 1), (6, 2)],
+        "a pass that changes nothing is none"
+    );
     let errors = reports.lock().unwrap().clone();
     assert_eq!(errors[0].as_deref(), Some("clear_post_process panicked"));
     assert_eq!(errors[1], None);
-    assert_eq!(errors[2].as_deref(), Some("clear_post_process failed: too many"));
+    assert_eq!(
+        errors[2].as_deref(),
+        Some("clear_post_process failed: too many")
+    );
 }
 
 #[test]
@@ -676,43 +1104,95 @@ fn first_lines(of: &PreviewOf<'_>) -> String {
 #[tokio::test]
 async fn a_preview_of_ones_own_is_shown_whole_and_streamed_and_cut_further_when_it_is_old() {
     let store = memory();
-    let reduction = small(&store).preview_with(first_lines).stub_length(60).build().unwrap();
+    let reduction = small(&store)
+        .preview_with(first_lines)
+        .stub_length(60)
+        .build()
+        .unwrap();
     let asks = ToolCall::new("a", "f", r#"{"x":1}"#);
     let whole = reduction.truncate(&asks, lines(500)).await.unwrap();
     let hint = Hint::parse(&whole.text()).unwrap();
-    assert!(hint.preview.starts_with("f {\"x\":1}\nline 1\nline 2\n") && hint.preview.len() <= 200, "{}", hint.preview);
-    let chunks =
-        lines(500).into_bytes().chunks(7).map(|chunk| Ok(Chunk::Bytes(chunk.to_vec().into()))).collect::<Vec<_>>();
-    let streamed = reduction.truncate(&asks, ToolOutput::stream(stream::iter(chunks))).await.unwrap();
+    assert!(
+        hint.preview.starts_with("f {\"x\":1}\nline 1\nline 2\n") && hint.preview.len() <= 200,
+        "{}",
+        hint.preview
+    );
+    let chunks = lines(500)
+        .into_bytes()
+        .chunks(7)
+        .map(|chunk| Ok(Chunk::Bytes(chunk.to_vec().into())))
+        .collect::<Vec<_>>();
+    let streamed = reduction
+        .truncate(&asks, ToolOutput::stream(stream::iter(chunks)))
+        .await
+        .unwrap();
     assert_eq!(streamed.text(), whole.text(), "T2");
 
-    let mut messages = vec![Message::calls(vec![asks.clone()]), Message::tool(&asks, whole.parts, false)];
+    let mut messages = vec![
+        Message::calls(vec![asks.clone()]),
+        Message::tool(&asks, whole.parts, false),
+    ];
     messages.extend(round("b", "f", lines(99)));
     messages.extend(round("c", "f", "ok"));
     let report = clear(&reduction, &mut messages).await;
-    assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "the preview is known again");
+    assert_eq!(
+        report.decisions[0].outcome,
+        Outcome::Shortened,
+        "the preview is known again"
+    );
     let stub = Hint::parse(text(content(&messages[1]))).unwrap();
-    assert!(stub.preview.starts_with("f {\"x\":1}\nline 1\n") && stub.preview.len() <= 60, "{}", stub.preview);
-    assert_eq!(Hint::parse(text(content(&messages[3]))).unwrap().preview.lines().next(), Some("f {}"));
+    assert!(
+        stub.preview.starts_with("f {\"x\":1}\nline 1\n") && stub.preview.len() <= 60,
+        "{}",
+        stub.preview
+    );
+    assert_eq!(
+        Hint::parse(text(content(&messages[3])))
+            .unwrap()
+            .preview
+            .lines()
+            .next(),
+        Some("f {}")
+    );
 }
 
 #[tokio::test]
 async fn a_preview_of_ones_own_that_panics_or_takes_too_much_gives_way_to_the_named_one() {
-    let plain = small(&memory()).build().unwrap().truncate(&call("a", "f"), lines(500)).await.unwrap().text();
+    let plain = small(&memory())
+        .build()
+        .unwrap()
+        .truncate(&call("a", "f"), lines(500))
+        .await
+        .unwrap()
+        .text();
     for (show, said) in [
-        ((|_| panic!("a preview's panic")) as fn(&PreviewOf<'_>) -> String, "the preview panicked"),
-        (|of| "x".repeat(of.budget + 1), "the preview took 201 bytes, and may take 200"),
+        (
+            (|_| panic!("a preview's panic")) as fn(&PreviewOf<'_>) -> String,
+            "the preview panicked",
+        ),
+        (
+            |of| "x".repeat(of.budget + 1),
+            "the preview took 201 bytes, and may take 200",
+        ),
     ] {
         let shown = small(&memory()).preview_with(show).build().unwrap();
         let shown = shown.truncate(&call("a", "f"), lines(500)).await.unwrap();
-        assert_eq!((shown.text(), shown.report.decisions[0].error.as_deref()), (plain.clone(), Some(said)));
+        assert_eq!(
+            (shown.text(), shown.report.decisions[0].error.as_deref()),
+            (plain.clone(), Some(said))
+        );
     }
 }
 
 #[tokio::test]
 async fn o1_previews_by_name_and_by_code_override_each_other() {
     let preview = async |builder: Builder, tool: &str| {
-        let shown = builder.build().unwrap().truncate(&call("a", tool), lines(500)).await.unwrap();
+        let shown = builder
+            .build()
+            .unwrap()
+            .truncate(&call("a", tool), lines(500))
+            .await
+            .unwrap();
         Hint::parse(&shown.text()).unwrap().preview
     };
     let fixed = |_: &PreviewOf<'_>| "fixed".to_owned();
@@ -731,9 +1211,18 @@ async fn o1_previews_by_name_and_by_code_override_each_other() {
 #[tokio::test]
 async fn l1_a_report_callback_that_panics_loses_no_result() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(500);
-    let reduction = reduction.on_report(|_| panic!("a callback's panic")).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), lines(400)).await.unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .max_tokens_for_clear(500);
+    let reduction = reduction
+        .on_report(|_| panic!("a callback's panic"))
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(400))
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
     let output = ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(lines(400).into()))]));
     let mut stream = reduction.truncate_stream(&call("b", "f"), output);
@@ -742,7 +1231,9 @@ async fn l1_a_report_callback_that_panics_loses_no_result() {
         items.push(item.unwrap());
     }
     assert!(!items.is_empty() && stream.report().is_some());
-    let mut messages: Vec<Message> = (0..8).flat_map(|n| round(&format!("r{n}"), "f", lines(80))).collect();
+    let mut messages: Vec<Message> = (0..8)
+        .flat_map(|n| round(&format!("r{n}"), "f", lines(80)))
+        .collect();
     assert!(clear(&reduction, &mut messages).await.is_change());
 }
 
@@ -750,10 +1241,21 @@ async fn l1_a_report_callback_that_panics_loses_no_result() {
 async fn l1_a_counter_that_panics_loses_no_result() {
     let counter = |text: &str| -> u64 { panic!("{} bytes were counted", text.len()) };
     let store = memory();
-    let reduction = builder(&store).count_tokens_with(counter).max_length_for_trunc(Limit::tokens(1_000));
-    let reduction = reduction.preview_length(200).max_tokens_for_clear(500).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), lines(400)).await.unwrap();
+    let reduction = builder(&store)
+        .count_tokens_with(counter)
+        .max_length_for_trunc(Limit::tokens(1_000));
+    let reduction = reduction
+        .preview_length(200)
+        .max_tokens_for_clear(500)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(400))
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
-    let mut messages: Vec<Message> = (0..8).flat_map(|n| round(&format!("r{n}"), "f", lines(80))).collect();
+    let mut messages: Vec<Message> = (0..8)
+        .flat_map(|n| round(&format!("r{n}"), "f", lines(80)))
+        .collect();
     assert!(clear(&reduction, &mut messages).await.is_change());
 }

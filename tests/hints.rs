@@ -17,13 +17,26 @@ fn store() -> Memory {
 #[tokio::test]
 async fn h1_h2_the_envelope_is_short_in_both_languages() {
     for (language, most) in [(Language::English, 60), (Language::Chinese, 80)] {
-        let reduction = builder(&store()).language(language).max_length_for_trunc(1_000).preview_length(0);
+        let reduction = builder(&store())
+            .language(language)
+            .max_length_for_trunc(1_000)
+            .preview_length(0);
         let reduction = reduction.max_tokens_for_clear(10).build().unwrap();
-        let shown = reduction.truncate(&call("call_12", "grep"), lines(10_000)).await.unwrap();
-        let mut messages = [round("call_34", "grep", lines(10_000)), round("b", "f", "ok")].concat();
+        let shown = reduction
+            .truncate(&call("call_12", "grep"), lines(10_000))
+            .await
+            .unwrap();
+        let mut messages = [
+            round("call_34", "grep", lines(10_000)),
+            round("b", "f", "ok"),
+        ]
+        .concat();
         clear(&reduction, &mut messages).await;
         for hint in [shown.text().as_str(), text(content(&messages[1]))] {
-            assert_eq!(Hint::parse(hint).unwrap().location.unwrap().as_str().len(), 40);
+            assert_eq!(
+                Hint::parse(hint).unwrap().location.unwrap().as_str().len(),
+                40
+            );
             for counter in [Tiktoken::o200k_base(), Tiktoken::cl100k_base()] {
                 let tokens = counter.count(hint);
                 println!("{tokens} {counter:?} {hint}");

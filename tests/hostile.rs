@@ -23,7 +23,10 @@ use serde_json::{Value, json};
 
 /// Acts on every conversation of these tests.
 fn eager(store: &Memory) -> Builder {
-    builder(store).max_length_for_trunc(1_000).preview_length(200).max_tokens_for_clear(1)
+    builder(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .max_tokens_for_clear(1)
 }
 
 /// What reads back from the one hint that `shown` is, or `shown` itself.
@@ -31,7 +34,9 @@ async fn original(reduction: &ToolReduction, shown: &str) -> Vec<u8> {
     let hint = Hint::parse(shown);
     match hint.and_then(|hint| hint.location) {
         Some(location) => match reduction.read_original(&location).await {
-            Some(content) => content.expect("what a hint of ours names is there").to_vec(),
+            Some(content) => content
+                .expect("what a hint of ours names is there")
+                .to_vec(),
             None => shown.as_bytes().to_vec(),
         },
         None => shown.as_bytes().to_vec(),
@@ -39,25 +44,37 @@ async fn original(reduction: &ToolReduction, shown: &str) -> Vec<u8> {
 }
 
 fn hostile_ids() -> Vec<String> {
-    let mut ids: Vec<String> = ["../", "../../x", "..", ".", "", "a\0b", "\0", "调用一", "Call_A", "call_a", "CALL_A"]
-        .into_iter()
-        .chain([
-            "/etc/passwd",
-            "a/b",
-            "a\\b",
-            "C:",
-            "con",
-            "NUL.txt",
-            "a\nb",
-            " ",
-            "a b",
-            "%2e%2e%2f",
-            "-rf",
-            "~",
-            "$(id)",
-        ])
-        .map(str::to_owned)
-        .collect();
+    let mut ids: Vec<String> = [
+        "../",
+        "../../x",
+        "..",
+        ".",
+        "",
+        "a\0b",
+        "\0",
+        "调用一",
+        "Call_A",
+        "call_a",
+        "CALL_A",
+    ]
+    .into_iter()
+    .chain([
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "C:",
+        "con",
+        "NUL.txt",
+        "a\nb",
+        " ",
+        "a b",
+        "%2e%2e%2f",
+        "-rf",
+        "~",
+        "$(id)",
+    ])
+    .map(str::to_owned)
+    .collect();
     ids.push("x".repeat(2_048));
     ids.push("呼".repeat(700));
     ids
@@ -68,14 +85,27 @@ async fn l6_hostile_ids_lose_nothing_and_leave_the_root_alone() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap().join("store");
     let store = Fs::open(&root).unwrap();
-    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_500).preview_length(200);
-    let reduction = reduction.count_tokens_with(|text: &str| text.len() as u64 / 4).max_tokens_for_clear(1);
-    let reduction = reduction.clear_tool_inputs(true).clear_retention_suffix_limit(0).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(store.clone())
+        .max_length_for_trunc(1_500)
+        .preview_length(200);
+    let reduction = reduction
+        .count_tokens_with(|text: &str| text.len() as u64 / 4)
+        .max_tokens_for_clear(1);
+    let reduction = reduction
+        .clear_tool_inputs(true)
+        .clear_retention_suffix_limit(0)
+        .build()
+        .unwrap();
     let (mut messages, mut originals) = (Vec::new(), Vec::new());
     for (n, id) in hostile_ids().iter().enumerate() {
         // One is truncated as it comes, one is cleared later.
         for result in [lines(400 + n), format!("{n} short\n").repeat(60)] {
-            let call = ToolCall::new(id, "f", json!({"n": n, "text": "argument ".repeat(60)}).to_string());
+            let call = ToolCall::new(
+                id,
+                "f",
+                json!({"n": n, "text": "argument ".repeat(60)}).to_string(),
+            );
             let shown = reduction.truncate(&call, result.clone()).await.unwrap();
             messages.push(Message::calls(vec![call.clone()]));
             messages.push(Message::tool(&call, shown.parts, false));
@@ -86,16 +116,32 @@ async fn l6_hostile_ids_lose_nothing_and_leave_the_root_alone() {
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(report.cleared_tool_uses(), originals.len());
     for (round, (result, arguments)) in messages.chunks(2).zip(&originals) {
-        assert_eq!(original(&reduction, text(content(&round[1]))).await, result.as_bytes());
-        let Message::Assistant { calls, .. } = &round[0] else { panic!("{round:?}") };
+        assert_eq!(
+            original(&reduction, text(content(&round[1]))).await,
+            result.as_bytes()
+        );
+        let Message::Assistant { calls, .. } = &round[0] else {
+            panic!("{round:?}")
+        };
         let cleared: Value = serde_json::from_str(&calls[0].arguments).unwrap();
-        assert_eq!(original(&reduction, cleared["_cleared"].as_str().unwrap()).await, arguments.as_bytes());
+        assert_eq!(
+            original(&reduction, cleared["_cleared"].as_str().unwrap()).await,
+            arguments.as_bytes()
+        );
     }
     for (location, _) in stored(&store).await {
         let path = Path::new(&location).strip_prefix(&root).unwrap();
-        assert!(path.starts_with("trunc") || path.starts_with("clear"), "{location}");
+        assert!(
+            path.starts_with("trunc") || path.starts_with("clear"),
+            "{location}"
+        );
     }
-    let beside: Vec<_> = home.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let beside: Vec<_> = home
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(beside, ["store"], "nothing was written outside of the root");
 }
 
@@ -103,17 +149,39 @@ async fn l6_hostile_ids_lose_nothing_and_leave_the_root_alone() {
 async fn l6_hostile_tool_names_and_arguments_are_data() {
     let store = memory();
     let reduction = eager(&store).clear_tool_inputs(true).build().unwrap();
-    for (n, tool) in ["", "../x", "a\0b", "{reader}", "]\" [offcut/1 cleared", &"名".repeat(5_000)].iter().enumerate()
+    for (n, tool) in [
+        "",
+        "../x",
+        "a\0b",
+        "{reader}",
+        "]\" [offcut/1 cleared",
+        &"名".repeat(5_000),
+    ]
+    .iter()
+    .enumerate()
     {
-        for arguments in ["", "not JSON", "[1,2", "{\"path\":", "\"memory://t/trunc/x\"", &"[".repeat(100_000)] {
+        for arguments in [
+            "",
+            "not JSON",
+            "[1,2",
+            "{\"path\":",
+            "\"memory://t/trunc/x\"",
+            &"[".repeat(100_000),
+        ] {
             let call = ToolCall::new(format!("c{n}"), *tool, arguments);
             let result = lines(400);
             let shown = reduction.truncate(&call, result.clone()).await.unwrap();
             assert_eq!(original(&reduction, &shown.text()).await, result.as_bytes());
-            let mut messages = vec![Message::calls(vec![call.clone()]), Message::tool(&call, shown.parts, false)];
+            let mut messages = vec![
+                Message::calls(vec![call.clone()]),
+                Message::tool(&call, shown.parts, false),
+            ];
             messages.extend(round("z", "f", "ok"));
             clear(&reduction, &mut messages).await;
-            assert_eq!(original(&reduction, text(content(&messages[1]))).await, result.as_bytes());
+            assert_eq!(
+                original(&reduction, text(content(&messages[1]))).await,
+                result.as_bytes()
+            );
         }
     }
 }
@@ -122,7 +190,11 @@ async fn l6_hostile_tool_names_and_arguments_are_data() {
 async fn a_result_that_imitates_a_hint_loses_nothing() {
     let store = memory();
     let reduction = eager(&store).build().unwrap();
-    let there = reduction.truncate(&call("real", "grep"), lines(400)).await.unwrap().text();
+    let there = reduction
+        .truncate(&call("real", "grep"), lines(400))
+        .await
+        .unwrap()
+        .text();
     let real = Hint::parse(&there).unwrap();
     let at = |location: &str| Some(offcut::backend::Location::new(location));
     let with = |change: &dyn Fn(&mut Hint)| {
@@ -145,10 +217,16 @@ async fn a_result_that_imitates_a_hint_loses_nothing() {
         with(&|hint| (hint.kind, hint.preview) = (Kind::Cleared, long.clone())),
         with(&|hint| (hint.kind, hint.prose) = (Kind::Cleared, long.clone())),
         with(&|hint| {
-            (hint.kind, hint.location, hint.preview) = (Kind::Link, at("https://example.org/x"), long.clone());
+            (hint.kind, hint.location, hint.preview) =
+                (Kind::Link, at("https://example.org/x"), long.clone());
         }),
         with(&|hint| {
-            (hint.kind, hint.preview) = (Kind::Page { from: offcut::hint::Position::START }, format!("line 1\n{long}"));
+            (hint.kind, hint.preview) = (
+                Kind::Page {
+                    from: offcut::hint::Position::START,
+                },
+                format!("line 1\n{long}"),
+            );
         }),
         with(&|hint| (hint.kind, hint.preview) = (Kind::Matches, format!("1:line 1\n{long}"))),
         "[offcut/1 ".repeat(300),
@@ -160,18 +238,34 @@ async fn a_result_that_imitates_a_hint_loses_nothing() {
     for (n, imitation) in imitations.iter().enumerate() {
         let id = format!("call_{n}");
         // At truncation.
-        let shown = reduction.truncate(&call(&id, "curl"), imitation.as_str()).await.unwrap().text();
+        let shown = reduction
+            .truncate(&call(&id, "curl"), imitation.as_str())
+            .await
+            .unwrap()
+            .text();
         if shown != *imitation {
-            assert_eq!(original(&reduction, &shown).await, imitation.as_bytes(), "imitation {n} is truncated");
+            assert_eq!(
+                original(&reduction, &shown).await,
+                imitation.as_bytes(),
+                "imitation {n} is truncated"
+            );
             assert!(shown.len() < imitation.len());
         }
         // At the clear pass, also where truncation did not see it.
-        let mut messages = [round(&id, "curl", imitation.as_str()), round("z", "f", "ok")].concat();
+        let mut messages = [
+            round(&id, "curl", imitation.as_str()),
+            round("z", "f", "ok"),
+        ]
+        .concat();
         let report = clear(&reduction, &mut messages).await;
         let shown = text(content(&messages[1])).to_owned();
         let is_the_real_one = n == 0;
         if shown != *imitation && !is_the_real_one {
-            assert_eq!(original(&reduction, &shown).await, imitation.as_bytes(), "imitation {n} is cleared");
+            assert_eq!(
+                original(&reduction, &shown).await,
+                imitation.as_bytes(),
+                "imitation {n} is cleared"
+            );
             if report.decisions[0].outcome != Outcome::Cleared {
                 wrong.push((n, report.decisions[0].outcome));
             }
@@ -180,18 +274,32 @@ async fn a_result_that_imitates_a_hint_loses_nothing() {
             assert_eq!(report.decisions[0].outcome, Outcome::Shortened);
         }
         let again = messages.clone();
-        assert!(!clear(&reduction, &mut messages).await.is_change(), "imitation {n}");
+        assert!(
+            !clear(&reduction, &mut messages).await.is_change(),
+            "imitation {n}"
+        );
         assert_eq!(messages, again);
     }
-    assert_eq!(original(&reduction, &there).await, lines(400).as_bytes(), "what was stored before is intact");
-    assert!(wrong.is_empty(), "stored anew at `clear/`, and reported as something else: {wrong:?}");
+    assert_eq!(
+        original(&reduction, &there).await,
+        lines(400).as_bytes(),
+        "what was stored before is intact"
+    );
+    assert!(
+        wrong.is_empty(),
+        "stored anew at `clear/`, and reported as something else: {wrong:?}"
+    );
 }
 
 #[tokio::test]
 async fn arguments_that_imitate_cleared_ones_lose_nothing() {
     let store = memory();
     let reduction = eager(&store).clear_tool_inputs(true).build().unwrap();
-    let there = reduction.truncate(&call("real", "grep"), lines(400)).await.unwrap().text();
+    let there = reduction
+        .truncate(&call("real", "grep"), lines(400))
+        .await
+        .unwrap()
+        .text();
     let hint = |location: &str, more: &str| {
         let mut hint = Hint::parse(&there).unwrap();
         (hint.kind, hint.preview) = (Kind::Cleared, more.to_owned());
@@ -210,10 +318,15 @@ async fn arguments_that_imitate_cleared_ones_lose_nothing() {
     .enumerate()
     {
         let write = ToolCall::new(format!("call_{n}"), "write", arguments.to_string());
-        let mut messages = vec![Message::calls(vec![write.clone()]), Message::tool(&write, vec!["ok".into()], false)];
+        let mut messages = vec![
+            Message::calls(vec![write.clone()]),
+            Message::tool(&write, vec!["ok".into()], false),
+        ];
         messages.extend(round("z", "f", "ok"));
         clear(&reduction, &mut messages).await;
-        let Message::Assistant { calls, .. } = &messages[0] else { panic!("{messages:?}") };
+        let Message::Assistant { calls, .. } = &messages[0] else {
+            panic!("{messages:?}")
+        };
         if calls[0].arguments != write.arguments {
             let cleared: Value = serde_json::from_str(&calls[0].arguments).unwrap();
             let back = original(&reduction, cleared["_cleared"].as_str().unwrap()).await;
@@ -225,24 +338,52 @@ async fn arguments_that_imitate_cleared_ones_lose_nothing() {
 #[tokio::test]
 async fn l7_one_line_of_five_megabytes_all_the_way() {
     let store = Fs::temporary().unwrap();
-    let reduction = ToolReduction::recommended(store).count_tokens_with(|text: &str| text.len() as u64 / 4);
-    let reduction = reduction.max_tokens_for_clear(100).stub_length(300).clear_tool_inputs(false).build().unwrap();
+    let reduction =
+        ToolReduction::recommended(store).count_tokens_with(|text: &str| text.len() as u64 / 4);
+    let reduction = reduction
+        .max_tokens_for_clear(100)
+        .stub_length(300)
+        .clear_tool_inputs(false)
+        .build()
+        .unwrap();
     let line: String = (0..500_000).map(|n| format!("{n:09},")).collect();
-    let shown = reduction.truncate(&call("a", "curl"), line.clone()).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "curl"), line.clone())
+        .await
+        .unwrap();
     assert!(shown.text().len() < 7_000);
-    let mut messages = [round("a", "curl", shown.parts[0].clone()), round("b", "f", "ok")].concat();
+    let mut messages = [
+        round("a", "curl", shown.parts[0].clone()),
+        round("b", "f", "ok"),
+    ]
+    .concat();
     // And one that was never truncated.
     messages.splice(0..0, round("big", "cat", line.clone()));
     let report = clear(&reduction, &mut messages).await;
-    let outcomes: Vec<_> = report.decisions.iter().map(|decision| decision.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Cleared, Outcome::Shortened, Outcome::Kept(Reason::Unanswered)]);
+    let outcomes: Vec<_> = report
+        .decisions
+        .iter()
+        .map(|decision| decision.outcome)
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            Outcome::Cleared,
+            Outcome::Shortened,
+            Outcome::Kept(Reason::Unanswered)
+        ]
+    );
     for message in [1, 3] {
         let shown = text(content(&messages[message]));
         assert!(shown.len() < 600);
         assert_eq!(original(&reduction, shown).await, line.as_bytes());
         let path = Hint::parse(shown).unwrap().location.unwrap();
         let read = json!({"path": path, "offset": "1+4999990"});
-        let page = reduction.read_file_tool().call(&ToolCall::new("r", "read_file", read.to_string())).await.unwrap();
+        let page = reduction
+            .read_file_tool()
+            .call(&ToolCall::new("r", "read_file", read.to_string()))
+            .await
+            .unwrap();
         let (page, _) = page.into_parts().await;
         assert_eq!(Hint::parse(text(&page)).unwrap().preview, "000499999,");
     }
@@ -251,16 +392,30 @@ async fn l7_one_line_of_five_megabytes_all_the_way() {
 #[cfg(feature = "tiktoken")]
 #[tokio::test]
 async fn l7_megabytes_of_one_character_with_the_real_tokenizer() {
-    let reduction = ToolReduction::recommended(memory()).max_tokens_for_clear(100).build().unwrap();
+    let reduction = ToolReduction::recommended(memory())
+        .max_tokens_for_clear(100)
+        .build()
+        .unwrap();
     let large = [(" ", 2_000_000), ("a", 1_000_000)];
     let odd = ["\n", "=", "字", "\u{200d}", "🦀"].map(|unit| (unit, 200_000));
     for (unit, bytes) in large.into_iter().chain(odd) {
         let result = unit.repeat(bytes / unit.len());
-        let shown = reduction.truncate(&call("a", "f"), result.clone()).await.unwrap();
-        assert_eq!(original(&reduction, &shown.text()).await, result.as_bytes(), "{unit:?}");
+        let shown = reduction
+            .truncate(&call("a", "f"), result.clone())
+            .await
+            .unwrap();
+        assert_eq!(
+            original(&reduction, &shown.text()).await,
+            result.as_bytes(),
+            "{unit:?}"
+        );
         let mut messages = [round("b", "f", result.as_str()), round("z", "f", "ok")].concat();
         clear(&reduction, &mut messages).await;
-        assert_eq!(original(&reduction, text(content(&messages[1]))).await, result.as_bytes(), "{unit:?}");
+        assert_eq!(
+            original(&reduction, text(content(&messages[1]))).await,
+            result.as_bytes(),
+            "{unit:?}"
+        );
     }
 }
 
@@ -281,7 +436,10 @@ async fn l7_a_megabyte_of_beginnings_of_hints_takes_linear_time() {
     ] {
         let result = unit.repeat(1_000_000 / unit.len());
         _ = (Hint::parse(&result), Hint::parse_all(&result));
-        let shown = reduction.truncate(&call("a", "f"), result.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", "f"), result.clone())
+            .await
+            .unwrap();
         assert_eq!(original(&reduction, &shown.text()).await, result.as_bytes());
         let mut messages = [round("a", "f", result.as_str()), round("z", "f", "ok")].concat();
         clear(&reduction, &mut messages).await;
@@ -296,17 +454,27 @@ async fn l7_a_megabyte_of_beginnings_of_hints_takes_linear_time() {
 async fn l7_an_imitation_full_of_gap_marks_takes_linear_time() {
     let store = memory();
     let reduction = eager(&store).build().unwrap();
-    let there = reduction.truncate(&call("real", "f"), "[… \n".repeat(25_000)).await.unwrap().text();
+    let there = reduction
+        .truncate(&call("real", "f"), "[… \n".repeat(25_000))
+        .await
+        .unwrap()
+        .text();
     let mut imitation = Hint::parse(&there).unwrap();
     imitation.preview = "[… \n".repeat(8_000);
     let imitation = imitation.render();
-    assert!(imitation.len() < 50_000, "a result of the default limit can be that");
+    assert!(
+        imitation.len() < 50_000,
+        "a result of the default limit can be that"
+    );
     let mut messages = [round("x", "f", imitation.as_str()), round("z", "f", "ok")].concat();
     let begun = std::time::Instant::now();
     clear(&reduction, &mut messages).await;
     // Without optimisation, on a busy machine. Comparing the whole text at each mark takes a minute, and grows with the text.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
-    assert_eq!(original(&reduction, text(content(&messages[1]))).await, imitation.as_bytes());
+    assert_eq!(
+        original(&reduction, text(content(&messages[1]))).await,
+        imitation.as_bytes()
+    );
 }
 
 #[cfg(unix)]
@@ -319,18 +487,34 @@ async fn a_root_that_is_a_link_is_resolved_once() {
     symlink(&real, &link).unwrap();
     let make = |path: &Path| {
         let store = Fs::open(path).unwrap();
-        ToolReduction::builder().backend(store).max_length_for_trunc(1_500).preview_length(200).build().unwrap()
+        ToolReduction::builder()
+            .backend(store)
+            .max_length_for_trunc(1_500)
+            .preview_length(200)
+            .build()
+            .unwrap()
     };
     let reduction = make(&link);
-    let before = reduction.truncate(&call("a", "f"), lines(400)).await.unwrap().text();
+    let before = reduction
+        .truncate(&call("a", "f"), lines(400))
+        .await
+        .unwrap()
+        .text();
     std::fs::remove_file(&link).unwrap();
     symlink(home.path().join("nowhere"), &link).unwrap();
-    let after = reduction.truncate(&call("b", "f"), lines(401)).await.unwrap().text();
+    let after = reduction
+        .truncate(&call("b", "f"), lines(401))
+        .await
+        .unwrap()
+        .text();
     for reduction in [reduction, make(&real)] {
         assert_eq!(original(&reduction, &before).await, lines(400).as_bytes());
         assert_eq!(original(&reduction, &after).await, lines(401).as_bytes());
     }
-    assert!(Fs::open(&link).is_err(), "a link that leads nowhere is no root");
+    assert!(
+        Fs::open(&link).is_err(),
+        "a link that leads nowhere is no root"
+    );
 }
 
 #[test]
@@ -350,14 +534,29 @@ fn a_root_that_can_not_be_one_is_a_clear_error() {
 #[cfg(unix)]
 #[test]
 fn l1_a_full_disk_loses_nothing() {
-    let Some(at) = in_a_mount("l1_a_full_disk_loses_nothing", "mount -t tmpfs -o size=1m none $AT") else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let Some(at) = in_a_mount(
+        "l1_a_full_disk_loses_nothing",
+        "mount -t tmpfs -o size=1m none $AT",
+    ) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = Fs::open(at.join("store")).unwrap();
         let make = || {
-            let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(20_000);
-            let reduction = reduction.count_tokens_with(|text: &str| text.len() as u64 / 4).preview_length(2_000);
-            reduction.max_tokens_for_clear(1).clear_retention_suffix_limit(0).build().unwrap()
+            let reduction = ToolReduction::builder()
+                .backend(store.clone())
+                .max_length_for_trunc(20_000);
+            let reduction = reduction
+                .count_tokens_with(|text: &str| text.len() as u64 / 4)
+                .preview_length(2_000);
+            reduction
+                .max_tokens_for_clear(1)
+                .clear_retention_suffix_limit(0)
+                .build()
+                .unwrap()
         };
         let reduction = make();
         let (mut messages, mut originals) = (Vec::new(), Vec::new());
@@ -373,14 +572,30 @@ fn l1_a_full_disk_loses_nothing() {
         messages.push(Message::assistant("done"));
         let whole = |messages: &[Message]| {
             let results = messages.chunks(2).filter_map(|round| round.get(1));
-            results.zip(&originals).filter(|(message, original)| text(content(message)) == **original).count()
+            results
+                .zip(&originals)
+                .filter(|(message, original)| text(content(message)) == **original)
+                .count()
         };
         let kept = whole(&messages);
-        assert!((12..30).contains(&kept), "the disk was full at some time: {kept} are whole");
+        assert!(
+            (12..30).contains(&kept),
+            "the disk was full at some time: {kept} are whole"
+        );
 
         let report = clear(&reduction, &mut messages).await;
-        assert!(report.decisions.iter().any(|decision| decision.outcome == Outcome::Shortened));
-        assert!(report.decisions.iter().any(|decision| decision.outcome == Outcome::Kept(Reason::StoreFailed)));
+        assert!(
+            report
+                .decisions
+                .iter()
+                .any(|decision| decision.outcome == Outcome::Shortened)
+        );
+        assert!(
+            report
+                .decisions
+                .iter()
+                .any(|decision| decision.outcome == Outcome::Kept(Reason::StoreFailed))
+        );
         let assert_nothing_lost = async |reduction: &ToolReduction, messages: &[Message]| {
             for (round, result) in messages.chunks(2).zip(&originals) {
                 assert!(original(reduction, text(content(&round[1]))).await == result.as_bytes());
@@ -395,7 +610,11 @@ fn l1_a_full_disk_loses_nothing() {
         assert!(whole(&messages) <= whole(&again));
 
         // Made larger, the disk takes the rest.
-        let remount = std::process::Command::new("mount").args(["-o", "remount,size=64m"]).arg(&at).status().unwrap();
+        let remount = std::process::Command::new("mount")
+            .args(["-o", "remount,size=64m"])
+            .arg(&at)
+            .status()
+            .unwrap();
         assert!(remount.success());
         clear(&reduction, &mut messages).await;
         assert_eq!(whole(&messages), 0);
@@ -426,14 +645,22 @@ fn malformed() -> Vec<Value> {
     ];
     let mut messages = odd.to_vec();
     for value in &odd {
-        for role in [json!("assistant"), json!("tool"), json!("function"), json!("user"), json!("alien"), json!(3)] {
+        for role in [
+            json!("assistant"),
+            json!("tool"),
+            json!("function"),
+            json!("user"),
+            json!("alien"),
+            json!(3),
+        ] {
             messages.push(json!({"role": role, "content": value}));
         }
         messages.push(json!({"role": "tool", "tool_call_id": value, "content": long}));
         messages.push(json!({"role": "tool", "tool_call_id": "x", "name": value, "content": long}));
         messages.push(json!({"role": "assistant", "tool_calls": value, "function_call": value, "reasoning": value}));
         messages.push(json!({"role": "assistant", "tool_calls": [value, value]}));
-        messages.push(json!({"role": "assistant", "tool_calls": [{"id": value, "function": value}]}));
+        messages
+            .push(json!({"role": "assistant", "tool_calls": [{"id": value, "function": value}]}));
         messages.push(json!({"role": "assistant", "tool_calls": [
             {"id": "x", "function": {"name": value, "arguments": value}, "extra_content": value},
             {"id": "y", "type": "custom", "custom": {"name": value, "input": value}}]}));
@@ -447,8 +674,12 @@ fn malformed() -> Vec<Value> {
 #[tokio::test]
 async fn l7_malformed_messages_are_left_alone() {
     let store = memory();
-    let reduction =
-        eager(&store).clear_tool_inputs(true).clear_retention_suffix_limit(0).keep_errors(false).build().unwrap();
+    let reduction = eager(&store)
+        .clear_tool_inputs(true)
+        .clear_retention_suffix_limit(0)
+        .keep_errors(false)
+        .build()
+        .unwrap();
     let mut messages = malformed();
     reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
     assert_eq!(messages.len(), malformed().len());
@@ -471,16 +702,24 @@ async fn l7_malformed_messages_are_left_alone() {
                     other => panic!("{other}"),
                 };
                 for hint in Hint::parse_all(shown).unwrap() {
-                    let there = reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap();
+                    let there = reduction
+                        .read_original(&hint.location.unwrap())
+                        .await
+                        .unwrap()
+                        .unwrap();
                     assert_eq!(there.len() as u64, hint.bytes);
                 }
             }
             "assistant" => {
-                for (call, old) in OpenAiChat::tool_calls(now).iter().zip(OpenAiChat::tool_calls(&before)) {
+                for (call, old) in OpenAiChat::tool_calls(now)
+                    .iter()
+                    .zip(OpenAiChat::tool_calls(&before))
+                {
                     assert_eq!((&call.id, &call.name), (&old.id, &old.name));
                     if call.arguments != old.arguments {
                         let cleared: Value = serde_json::from_str(&call.arguments).unwrap();
-                        let back = original(&reduction, cleared["_cleared"].as_str().unwrap()).await;
+                        let back =
+                            original(&reduction, cleared["_cleared"].as_str().unwrap()).await;
                         assert_eq!(back, old.arguments.as_bytes());
                     }
                 }
@@ -491,14 +730,24 @@ async fn l7_malformed_messages_are_left_alone() {
     let again = messages.clone();
     let there = store.len();
     let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
-    assert!(!report.is_change() && messages == again && store.len() == there, "a second pass changes nothing");
+    assert!(
+        !report.is_change() && messages == again && store.len() == there,
+        "a second pass changes nothing"
+    );
 }
 
 #[tokio::test]
 async fn l7_each_malformed_message_alone() {
     for message in malformed() {
-        let reduction = eager(&memory()).clear_retention_suffix_limit(0).clear_tool_inputs(true).build().unwrap();
-        for mut messages in [vec![message.clone()], vec![message.clone(), json!({"role": "assistant"})]] {
+        let reduction = eager(&memory())
+            .clear_retention_suffix_limit(0)
+            .clear_tool_inputs(true)
+            .build()
+            .unwrap();
+        for mut messages in [
+            vec![message.clone()],
+            vec![message.clone(), json!({"role": "assistant"})],
+        ] {
             reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
             let calls = OpenAiChat::tool_calls(&message);
             for call in calls {
@@ -511,22 +760,42 @@ async fn l7_each_malformed_message_alone() {
 #[tokio::test]
 async fn l7_zeros_and_parts_of_nothing() {
     let store = memory();
-    let reduction = eager(&store).preview_length(0).stub_length(0).clear_retention_suffix_limit(0).build().unwrap();
+    let reduction = eager(&store)
+        .preview_length(0)
+        .stub_length(0)
+        .clear_retention_suffix_limit(0)
+        .build()
+        .unwrap();
     let nothing = [
         vec![],
         vec![Part::from("")],
         vec![Part::from(""), Part::from("")],
         vec![Part::Json(Value::Null)],
-        vec![Part::Media { mime: String::new(), data: Vec::new().into() }],
-        vec![Part::Media { mime: "image/png".into(), data: Vec::new().into() }],
-        vec![Part::Link { mime: None, url: String::new() }],
+        vec![Part::Media {
+            mime: String::new(),
+            data: Vec::new().into(),
+        }],
+        vec![Part::Media {
+            mime: "image/png".into(),
+            data: Vec::new().into(),
+        }],
+        vec![Part::Link {
+            mime: None,
+            url: String::new(),
+        }],
         vec![Part::Opaque(Value::Null)],
     ];
     for parts in nothing {
         let call = call("a", "f");
-        let shown = reduction.truncate(&call, offcut::ToolOutput::parts(parts.clone())).await.unwrap();
+        let shown = reduction
+            .truncate(&call, offcut::ToolOutput::parts(parts.clone()))
+            .await
+            .unwrap();
         assert_eq!(shown.parts, parts);
-        let mut messages = vec![Message::calls(vec![call.clone()]), Message::tool(&call, parts, false)];
+        let mut messages = vec![
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, parts, false),
+        ];
         messages.push(Message::assistant("done"));
         messages.push(Message::user("x".repeat(100)));
         clear(&reduction, &mut messages).await;

@@ -13,7 +13,8 @@ use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::testkit::{Fault, Faulty};
 use offcut::{
-    Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+    Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy,
+    ToolReduction,
 };
 
 const TOOL: &str = "grep";
@@ -33,7 +34,10 @@ struct Scenario {
 
 impl Scenario {
     fn new(tool: &'static str) -> Self {
-        Self { store: Faulty::new(Memory::named("all").unwrap()), tool }
+        Self {
+            store: Faulty::new(Memory::named("all").unwrap()),
+            tool,
+        }
     }
 
     fn builder(&self) -> Builder {
@@ -52,10 +56,18 @@ impl Scenario {
         let call = ToolCall::new("new", self.tool, "{}");
         let mut see = |what: &str, parts: &[Part]| match parts {
             [Part::Text(text)] => {
-                let head = text.lines().next().unwrap_or_default().replace(self.tool, "TOOL");
-                let shown =
-                    Hint::parse(text).map_or_else(String::new, |hint| format!(", shows {} B", hint.preview.len()));
-                seen.push(format!("{what}: {head} ({} lines{shown})", text.lines().count()));
+                let head = text
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .replace(self.tool, "TOOL");
+                let shown = Hint::parse(text).map_or_else(String::new, |hint| {
+                    format!(", shows {} B", hint.preview.len())
+                });
+                seen.push(format!(
+                    "{what}: {head} ({} lines{shown})",
+                    text.lines().count()
+                ));
             }
             other => seen.push(format!("{what}: {other:?}")),
         };
@@ -64,8 +76,15 @@ impl Scenario {
             Err(error) => see("comes", &[error.to_string().into()]),
         }
         let result = |id: &str, text: String, is_error| {
-            let call = ToolCall::new(id, self.tool, format!(r#"{{"pattern":"{}"}}"#, "x".repeat(300)));
-            [Message::calls(vec![call.clone()]), Message::tool(&call, vec![text.into()], is_error)]
+            let call = ToolCall::new(
+                id,
+                self.tool,
+                format!(r#"{{"pattern":"{}"}}"#, "x".repeat(300)),
+            );
+            [
+                Message::calls(vec![call.clone()]),
+                Message::tool(&call, vec![text.into()], is_error),
+            ]
         };
         let mut messages = [
             result("old", lines(300), false),
@@ -82,7 +101,10 @@ impl Scenario {
             match message {
                 Message::Tool { call_id, .. } => see(call_id, content(&messages[at])),
                 Message::Assistant { calls, .. } => {
-                    let arguments = calls.first().map_or("", |call| &call.arguments).replace("xxxxxxxxxx", "");
+                    let arguments = calls
+                        .first()
+                        .map_or("", |call| &call.arguments)
+                        .replace("xxxxxxxxxx", "");
                     see(&format!("message {at}"), &[arguments.into()]);
                 }
                 _ => {}
@@ -90,7 +112,12 @@ impl Scenario {
         }
         match report {
             Ok(report) => {
-                seen.push(format!("pass: {:?}", report.tokens.map(|tokens| (tokens.counted, tokens.threshold))));
+                seen.push(format!(
+                    "pass: {:?}",
+                    report
+                        .tokens
+                        .map(|tokens| (tokens.counted, tokens.threshold))
+                ));
             }
             Err(error) => seen.push(format!("pass: {error}")),
         }
@@ -100,12 +127,17 @@ impl Scenario {
 
 fn diff(before: &[String], after: &[String]) -> String {
     assert_eq!(before.len(), after.len());
-    let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+    let changed = before
+        .iter()
+        .zip(after)
+        .filter(|(before, after)| before != after);
     changed.map(|(_, after)| format!("    {after}\n")).collect()
 }
 
 fn tiny(detail: &Detail) -> Replacement {
-    Replacement::storing(detail.text(), |location| format!("tiny: {}", location.unwrap()))
+    Replacement::storing(detail.text(), |location| {
+        format!("tiny: {}", location.unwrap())
+    })
 }
 
 /// Sets a row for all.
@@ -115,18 +147,48 @@ type Own = fn(ToolPolicy) -> ToolPolicy;
 
 /// The rows that a tool can have of its own, each with two values: set for all, and set for one tool.
 const ROWS: [(&str, [Global; 2], Own); 13] = [
-    ("backend", [|b| b.backend(Memory::named("one").unwrap()), |b| b.backend(Memory::named("two").unwrap())], |p| {
-        p.backend(Memory::named("two").unwrap())
-    }),
-    ("skip_truncation", [|b| b.skip_truncation(true), |b| b.skip_truncation(false)], |p| p.skip_truncation(false)),
-    ("skip_truncation, the other way", [|b| b.skip_truncation(false), |b| b.skip_truncation(true)], |p| {
-        p.skip_truncation(true)
-    }),
-    ("skip_clear", [|b| b.skip_clear(false), |b| b.clear_exclude_tools([TOOL, OTHER])], |p| p.skip_clear(true)),
-    ("max_length_for_trunc", [|b| b.max_length_for_trunc(3_000), |b| b.max_length_for_trunc(5_000)], |p| {
-        p.max_length_for_trunc(5_000)
-    }),
-    ("preview", [|b| b.preview(Preview::HeadTail), |b| b.preview(Preview::Lines)], |p| p.preview(Preview::Lines)),
+    (
+        "backend",
+        [
+            |b| b.backend(Memory::named("one").unwrap()),
+            |b| b.backend(Memory::named("two").unwrap()),
+        ],
+        |p| p.backend(Memory::named("two").unwrap()),
+    ),
+    (
+        "skip_truncation",
+        [|b| b.skip_truncation(true), |b| b.skip_truncation(false)],
+        |p| p.skip_truncation(false),
+    ),
+    (
+        "skip_truncation, the other way",
+        [|b| b.skip_truncation(false), |b| b.skip_truncation(true)],
+        |p| p.skip_truncation(true),
+    ),
+    (
+        "skip_clear",
+        [
+            |b| b.skip_clear(false),
+            |b| b.clear_exclude_tools([TOOL, OTHER]),
+        ],
+        |p| p.skip_clear(true),
+    ),
+    (
+        "max_length_for_trunc",
+        [
+            |b| b.max_length_for_trunc(3_000),
+            |b| b.max_length_for_trunc(5_000),
+        ],
+        |p| p.max_length_for_trunc(5_000),
+    ),
+    (
+        "preview",
+        [
+            |b| b.preview(Preview::HeadTail),
+            |b| b.preview(Preview::Lines),
+        ],
+        |p| p.preview(Preview::Lines),
+    ),
     (
         "preview_above",
         [
@@ -135,12 +197,29 @@ const ROWS: [(&str, [Global; 2], Own); 13] = [
         ],
         |p| p.max_length_for_trunc(5_000).preview_above(1_000),
     ),
-    ("preview_with", [|b| b.preview_with(|_| "one".into()), |b| b.preview_with(|_| "another".into())], |p| {
-        p.preview_with(|_| "another".into())
-    }),
-    ("preview_length", [|b| b.preview_length(400), |b| b.preview_length(100)], |p| p.preview_length(100)),
-    ("stub_length", [|b| b.stub_length(80), |b| b.stub_length(150)], |p| p.stub_length(150)),
-    ("keep_errors", [|b| b.keep_errors(true), |b| b.keep_errors(false)], |p| p.keep_errors(false)),
+    (
+        "preview_with",
+        [
+            |b| b.preview_with(|_| "one".into()),
+            |b| b.preview_with(|_| "another".into()),
+        ],
+        |p| p.preview_with(|_| "another".into()),
+    ),
+    (
+        "preview_length",
+        [|b| b.preview_length(400), |b| b.preview_length(100)],
+        |p| p.preview_length(100),
+    ),
+    (
+        "stub_length",
+        [|b| b.stub_length(80), |b| b.stub_length(150)],
+        |p| p.stub_length(150),
+    ),
+    (
+        "keep_errors",
+        [|b| b.keep_errors(true), |b| b.keep_errors(false)],
+        |p| p.keep_errors(false),
+    ),
     (
         "trunc_handler",
         [
@@ -151,7 +230,10 @@ const ROWS: [(&str, [Global; 2], Own); 13] = [
     ),
     (
         "clear_handler",
-        [|b| b.clear_handler(|_| Ok(Handled::Keep)), |b| b.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail))))],
+        [
+            |b| b.clear_handler(|_| Ok(Handled::Keep)),
+            |b| b.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail)))),
+        ],
         |p| p.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail)))),
     ),
 ];
@@ -167,11 +249,23 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
         let default = run(OTHER, &|b| b).await;
         let (as_one, as_two) = (run(OTHER, &one).await, run(OTHER, &two).await);
         assert_ne!(as_one, as_two, "{row}: it changes something");
-        assert_eq!(run(TOOL, &one).await, as_one, "{row}: for all, all are alike");
+        assert_eq!(
+            run(TOOL, &one).await,
+            as_one,
+            "{row}: for all, all are alike"
+        );
         for (other, set) in [(&default, (|b| b) as Global), (&as_one, one)] {
             let with_own = |b| set(b).tool(TOOL, own(ToolPolicy::new()));
-            assert_eq!(&run(OTHER, &with_own).await, other, "{row}: the policy of one tool is its own");
-            assert_eq!(run(TOOL, &with_own).await, as_two, "{row}: and comes before what is set for all");
+            assert_eq!(
+                &run(OTHER, &with_own).await,
+                other,
+                "{row}: the policy of one tool is its own"
+            );
+            assert_eq!(
+                run(TOOL, &with_own).await,
+                as_two,
+                "{row}: and comes before what is set for all"
+            );
         }
         seen.push_str(&format!("{row}\n{}", diff(&as_one, &as_two)));
     }
@@ -220,28 +314,60 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     let rows: [(&str, Global); 25] = [
         ("root_dir", |b| b.root_dir("agent-1")),
-        ("names, of ids that are short already", |b| b.names(Names::Short)),
+        ("names, of ids that are short already", |b| {
+            b.names(Names::Short)
+        }),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
-        ("read_file_tool_name = false", |b| b.read_file_tool_name(None)),
-        ("max_length_for_trunc in tokens", |b| b.max_length_for_trunc(Limit::tokens(1_500))),
+        ("read_file_tool_name = false", |b| {
+            b.read_file_tool_name(None)
+        }),
+        ("max_length_for_trunc in tokens", |b| {
+            b.max_length_for_trunc(Limit::tokens(1_500))
+        }),
         ("trunc_exclude_tools", |b| b.trunc_exclude_tools([TOOL])),
         ("clear_exclude_tools", |b| b.clear_exclude_tools([TOOL])),
-        ("token_counter", |b| b.token_counter(TokenCounter::Cl100kBase)),
-        ("a counter of one's own", |b| b.count_tokens_with(|text: &str| text.len() as u64)),
+        ("token_counter", |b| {
+            b.token_counter(TokenCounter::Cl100kBase)
+        }),
+        ("a counter of one's own", |b| {
+            b.count_tokens_with(|text: &str| text.len() as u64)
+        }),
         ("max_tokens_for_clear", |b| b.max_tokens_for_clear(5_000)),
-        ("clear_retention_suffix_limit", |b| b.clear_retention_suffix_limit(4)),
-        ("clear_at_least_tokens", |b| b.clear_at_least_tokens(100_000)),
+        ("clear_retention_suffix_limit", |b| {
+            b.clear_retention_suffix_limit(4)
+        }),
+        ("clear_at_least_tokens", |b| {
+            b.clear_at_least_tokens(100_000)
+        }),
         ("clear_target_tokens", |b| b.clear_target_tokens(1_000)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
-        ("clear_tool_inputs_above, too long", |b| b.clear_tool_inputs(true).clear_tool_inputs_above(314)),
-        ("clear_tool_inputs_above, a byte less", |b| b.clear_tool_inputs(true).clear_tool_inputs_above(313)),
-        ("on_offload_error, store fine", |b| b.on_offload_error(OnOffloadError::Fail)),
+        ("clear_tool_inputs_above, too long", |b| {
+            b.clear_tool_inputs(true).clear_tool_inputs_above(314)
+        }),
+        ("clear_tool_inputs_above, a byte less", |b| {
+            b.clear_tool_inputs(true).clear_tool_inputs_above(313)
+        }),
+        ("on_offload_error, store fine", |b| {
+            b.on_offload_error(OnOffloadError::Fail)
+        }),
         ("language", |b| b.language(Language::Chinese)),
-        ("templates", |b| b.template(Language::English, Sentence::Cleared, "{tool} said {bytes} bytes.")),
-        ("templates of another language", |b| b.template(Language::Chinese, Sentence::Cleared, "{tool}")),
-        ("gen_trunc_offload_file_path", |b| b.gen_trunc_offload_file_path(|call| Ok(format!("of-{}", call.id)))),
-        ("gen_clear_offload_file_path", |b| b.gen_clear_offload_file_path(|call| Ok(format!("of-{}", call.id)))),
+        ("templates", |b| {
+            b.template(
+                Language::English,
+                Sentence::Cleared,
+                "{tool} said {bytes} bytes.",
+            )
+        }),
+        ("templates of another language", |b| {
+            b.template(Language::Chinese, Sentence::Cleared, "{tool}")
+        }),
+        ("gen_trunc_offload_file_path", |b| {
+            b.gen_trunc_offload_file_path(|call| Ok(format!("of-{}", call.id)))
+        }),
+        ("gen_clear_offload_file_path", |b| {
+            b.gen_clear_offload_file_path(|call| Ok(format!("of-{}", call.id)))
+        }),
         ("clear_post_process", |b| {
             b.clear_post_process(|conversation, _| {
                 conversation.replace_result(7, 0, vec!["changed".into()]);
@@ -255,7 +381,10 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     let mut seen = format!("nothing set\n    {}\n", default.join("\n    "));
     for (row, set) in rows {
         let scenario = Scenario::new(TOOL);
-        seen.push_str(&format!("{row}\n{}", diff(&default, &scenario.run(set(scenario.builder())).await)));
+        seen.push_str(&format!(
+            "{row}\n{}",
+            diff(&default, &scenario.run(set(scenario.builder())).await)
+        ));
     }
     insta::assert_snapshot!(seen, @r#"
     nothing set
@@ -356,10 +485,18 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
 #[tokio::test]
 async fn on_offload_error_says_what_happens_when_the_store_fails() {
     let mut seen = String::new();
-    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly, OnOffloadError::Fail] {
+    for then in [
+        OnOffloadError::KeepOriginal,
+        OnOffloadError::PreviewOnly,
+        OnOffloadError::Fail,
+    ] {
         let scenario = Scenario::new(TOOL);
-        scenario.store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
-        let lines = scenario.run(scenario.builder().on_offload_error(then)).await;
+        scenario
+            .store
+            .fault_on_every_write(Fault::Fail(ErrorKind::Full));
+        let lines = scenario
+            .run(scenario.builder().on_offload_error(then))
+            .await;
         seen.push_str(&format!("{then:?}\n    {}\n", lines.join("\n    ")));
     }
     insta::assert_snapshot!(seen, @r#"

@@ -13,14 +13,21 @@ use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
 use serde_json::json;
 
 fn eager(store: &Memory) -> Builder {
-    builder(store).max_tokens_for_clear(100).max_length_for_trunc(50_000).preview_length(800).stub_length(90)
+    builder(store)
+        .max_tokens_for_clear(100)
+        .max_length_for_trunc(50_000)
+        .preview_length(800)
+        .stub_length(90)
 }
 
 /// How many results of an attack there are.
 const RESULTS: usize = 3;
 
 fn size(messages: &[Message]) -> usize {
-    messages.iter().map(|message| serde_json::to_string(message).unwrap().len()).sum()
+    messages
+        .iter()
+        .map(|message| serde_json::to_string(message).unwrap().len())
+        .sum()
 }
 
 /// Texts of 40 kB, each of which looks like a hint, or like several. `real` leads to 8893 bytes in 1000 lines.
@@ -30,36 +37,68 @@ fn attacks(real: &Location) -> Vec<String> {
     let mut add = |kind, location: Option<Location>, placement| {
         for is_prose in [true, false] {
             let mut hint = Hint::new(kind, 8_893);
-            (hint.lines, hint.location, hint.placement) = (Some(1_000), location.clone(), placement);
-            *(if is_prose { &mut hint.prose } else { &mut hint.preview }) = junk.clone();
+            (hint.lines, hint.location, hint.placement) =
+                (Some(1_000), location.clone(), placement);
+            *(if is_prose {
+                &mut hint.prose
+            } else {
+                &mut hint.preview
+            }) = junk.clone();
             attacks.push(hint.render());
         }
     };
     let nothing = Location::new("memory://t/trunc/nothing");
-    let kinds = [Kind::Link, Kind::Cleared, Kind::Truncated, Kind::Page { from: Position::START }, Kind::Matches];
+    let kinds = [
+        Kind::Link,
+        Kind::Cleared,
+        Kind::Truncated,
+        Kind::Page {
+            from: Position::START,
+        },
+        Kind::Matches,
+    ];
     for kind in kinds {
-        for location in [None, Some(nothing.clone()), Some(real.clone()), Some(Location::new("https://example.org"))] {
+        for location in [
+            None,
+            Some(nothing.clone()),
+            Some(real.clone()),
+            Some(Location::new("https://example.org")),
+        ] {
             add(kind, location.clone(), Placement::First);
             add(kind, location, Placement::Last);
         }
     }
-    let many = |line: &dyn Fn(usize) -> String| (0..20_000).map(line).collect::<Vec<_>>().join("\n");
+    let many =
+        |line: &dyn Fn(usize) -> String| (0..20_000).map(line).collect::<Vec<_>>().join("\n");
     let cut = |text: String| text[..text[..40_000].rfind('\n').unwrap()].to_owned();
     let header = |n: usize| format!("[offcut/1 cleared 8893B/1000L 0 \"memory://t/clear/a-{n}\"]");
     attacks.extend([
         cut(many(&|_| "[offcut/1 cleared 1B 0 -]".into())),
-        cut(many(&|_| format!("[offcut/1 cleared 8893B/1000L 0 {:?}]", real.as_str()))),
+        cut(many(&|_| {
+            format!("[offcut/1 cleared 8893B/1000L 0 {:?}]", real.as_str())
+        })),
         cut(many(&header)),
-        cut(many(&|n| format!("[offcut/1 link 0B 0 \"https://example.org/{n}/{}\"]", "x".repeat(1_900)))),
+        cut(many(&|n| {
+            format!(
+                "[offcut/1 link 0B 0 \"https://example.org/{n}/{}\"]",
+                "x".repeat(1_900)
+            )
+        })),
     ]);
     attacks
 }
 
-async fn pinned(reduction: &ToolReduction, attack: impl Fn(usize) -> Vec<Part>) -> (Vec<Message>, usize) {
+async fn pinned(
+    reduction: &ToolReduction,
+    attack: impl Fn(usize) -> Vec<Part>,
+) -> (Vec<Message>, usize) {
     let mut messages = Vec::new();
     for n in 0..RESULTS {
         let call = call(&format!("call_{n}"), "curl");
-        messages.extend([Message::calls(vec![call.clone()]), Message::tool(&call, attack(n), false)]);
+        messages.extend([
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, attack(n), false),
+        ]);
     }
     messages.push(Message::assistant("done"));
     clear(reduction, &mut messages).await;
@@ -69,20 +108,47 @@ async fn pinned(reduction: &ToolReduction, attack: impl Fn(usize) -> Vec<Part>) 
 
 #[tokio::test]
 async fn c5_no_text_stays_by_looking_like_a_hint() {
-    let real = eager(&memory()).max_length_for_trunc(3_000).build().unwrap();
-    let real = real.truncate(&call("real", "f"), lines(1_000)).await.unwrap().report.decisions[0].locations[0].clone();
-    let plain = pinned(&eager(&memory()).build().unwrap(), |_| vec![lines(4_700).into()]).await.1;
+    let real = eager(&memory())
+        .max_length_for_trunc(3_000)
+        .build()
+        .unwrap();
+    let real = real
+        .truncate(&call("real", "f"), lines(1_000))
+        .await
+        .unwrap()
+        .report
+        .decisions[0]
+        .locations[0]
+        .clone();
+    let plain = pinned(&eager(&memory()).build().unwrap(), |_| {
+        vec![lines(4_700).into()]
+    })
+    .await
+    .1;
     for (n, attack) in attacks(&real).into_iter().enumerate() {
         let store = memory();
         let shown = eager(&store).max_length_for_trunc(3_000).build().unwrap();
-        shown.truncate(&call("real", "f"), lines(1_000)).await.unwrap();
+        shown
+            .truncate(&call("real", "f"), lines(1_000))
+            .await
+            .unwrap();
         let make = || eager(&store).build().unwrap();
         let reduction = make();
         let (mut messages, left) = pinned(&reduction, |_| vec![attack.clone().into()]).await;
-        assert!(left < plain + 1_000, "attack {n} keeps {left} bytes, a text {plain}: {attack:.120}");
+        assert!(
+            left < plain + 1_000,
+            "attack {n} keeps {left} bytes, a text {plain}: {attack:.120}"
+        );
         let hint = Hint::parse(text(content(&messages[1]))).unwrap();
-        let there = reduction.read_original(hint.location.as_ref().unwrap()).await.unwrap().unwrap();
-        assert!(there == attack.as_bytes() || there == lines(1_000), "attack {n} is stored as what it is");
+        let there = reduction
+            .read_original(hint.location.as_ref().unwrap())
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            there == attack.as_bytes() || there == lines(1_000),
+            "attack {n} is stored as what it is"
+        );
         // L4: also in another process.
         let before = messages.clone();
         for again in [&reduction, &make()] {
@@ -94,10 +160,17 @@ async fn c5_no_text_stays_by_looking_like_a_hint() {
 
 #[tokio::test]
 async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
-    let link = |n: usize| Part::Link { mime: None, url: format!("https://example.org/{n}/{}", "x".repeat(1_900)) };
+    let link = |n: usize| Part::Link {
+        mime: None,
+        url: format!("https://example.org/{n}/{}", "x".repeat(1_900)),
+    };
     let attacks: [Vec<Part>; 4] = [
-        (0..800).map(|_| "[offcut/1 cleared 1B 0 -]".into()).collect(),
-        (0..400).map(|n| format!("[offcut/1 cleared 1B 0 \"memory://t/clear/x-{n}\"]").into()).collect(),
+        (0..800)
+            .map(|_| "[offcut/1 cleared 1B 0 -]".into())
+            .collect(),
+        (0..400)
+            .map(|n| format!("[offcut/1 cleared 1B 0 \"memory://t/clear/x-{n}\"]").into())
+            .collect(),
         (0..20).map(link).collect(),
         (0..20).map(link).chain([lines(2_000).into()]).collect(),
     ];
@@ -108,15 +181,24 @@ async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
         // Parts that look like nothing, each as long, or as many pictures.
         let plain = |part: &Part| match part {
             Part::Text(text) => Part::from("x".repeat(text.len())),
-            _ => Part::Media { mime: "image/png".into(), data: vec![7; 3_000].into() },
+            _ => Part::Media {
+                mime: "image/png".into(),
+                data: vec![7; 3_000].into(),
+            },
         };
         let plain = attack.iter().map(plain).collect::<Vec<_>>();
         let (_, most) = pinned(&eager(&memory()).build().unwrap(), |_| plain.clone()).await;
         // A few links stay in the place of their hints.
-        assert!(left <= most + RESULTS * 4_096, "attack {n} keeps {left} bytes, others {most}");
+        assert!(
+            left <= most + RESULTS * 4_096,
+            "attack {n} keeps {left} bytes, others {most}"
+        );
         let before = messages.clone();
         for _ in 0..2 {
-            assert!(!clear(&make(), &mut messages).await.is_change(), "attack {n}");
+            assert!(
+                !clear(&make(), &mut messages).await.is_change(),
+                "attack {n}"
+            );
             assert_eq!(messages, before);
         }
     }
@@ -131,8 +213,16 @@ async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
         (hint.prose, hint.preview) = (prose.to_owned(), preview.to_owned());
         hint.render()
     };
-    let spaced = format!("{{\"_cleared\":{}{}}}", json!(hint("", "")), " ".repeat(40_000));
-    let twice = format!("{{\"_cleared\":{},\"_cleared\":{}}}", json!(junk), json!(hint("", "")));
+    let spaced = format!(
+        "{{\"_cleared\":{}{}}}",
+        json!(hint("", "")),
+        " ".repeat(40_000)
+    );
+    let twice = format!(
+        "{{\"_cleared\":{},\"_cleared\":{}}}",
+        json!(junk),
+        json!(hint("", ""))
+    );
     for arguments in [
         json!({"_cleared": hint(&junk, "")}).to_string(),
         json!({"_cleared": hint("", &junk)}).to_string(),
@@ -142,10 +232,17 @@ async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
         let store = memory();
         let reduction = eager(&store).clear_tool_inputs(true).build().unwrap();
         let write = ToolCall::new("a", "write", arguments.clone());
-        let mut messages = vec![Message::calls(vec![write.clone()]), Message::tool(&write, vec!["ok".into()], false)];
+        let mut messages = vec![
+            Message::calls(vec![write.clone()]),
+            Message::tool(&write, vec!["ok".into()], false),
+        ];
         messages.extend(round("b", "f", "ok"));
         let report = clear(&reduction, &mut messages).await;
-        let decision = report.decisions.iter().find(|decision| decision.subject == Subject::Arguments).unwrap();
+        let decision = report
+            .decisions
+            .iter()
+            .find(|decision| decision.subject == Subject::Arguments)
+            .unwrap();
         assert_eq!(decision.outcome, Outcome::Cleared, "{arguments:.100}");
         assert_eq!(stored(&store).await[0].1, arguments.as_bytes());
         assert!(!clear(&reduction, &mut messages).await.is_change());
@@ -158,15 +255,33 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
     use offcut::backend::ErrorKind;
     use offcut::testkit::{Fault, Faulty};
     let store = Faulty::new(memory());
-    let reduction = ToolReduction::builder().backend(store.clone()).token_counter(offcut::TokenCounter::Estimate);
-    let reduction = reduction.max_length_for_trunc(5_000).preview_length(3_000).max_tokens_for_clear(100);
-    let reduction = reduction.on_offload_error(offcut::OnOffloadError::PreviewOnly).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(store.clone())
+        .token_counter(offcut::TokenCounter::Estimate);
+    let reduction = reduction
+        .max_length_for_trunc(5_000)
+        .preview_length(3_000)
+        .max_tokens_for_clear(100);
+    let reduction = reduction
+        .on_offload_error(offcut::OnOffloadError::PreviewOnly)
+        .build()
+        .unwrap();
     store.fault_on_next_write(Fault::Fail(ErrorKind::Other));
-    let shown = reduction.truncate(&call("a", "f"), lines(1_000)).await.unwrap().text();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(1_000))
+        .await
+        .unwrap()
+        .text();
     assert_eq!(Hint::parse(&shown).unwrap().location, None);
     let mut messages = [round("a", "f", shown.as_str()), round("b", "f", "ok")].concat();
-    assert_eq!(clear(&reduction, &mut messages).await.decisions[0].outcome, Outcome::Cleared);
-    assert_eq!(stored(store.inner()).await, [("memory://t/clear/a".to_owned(), shown.into_bytes())]);
+    assert_eq!(
+        clear(&reduction, &mut messages).await.decisions[0].outcome,
+        Outcome::Cleared
+    );
+    assert_eq!(
+        stored(store.inner()).await,
+        [("memory://t/clear/a".to_owned(), shown.into_bytes())]
+    );
 }
 
 /// Old hints are known for what they are where `stub_length` is smaller now, and in other words than today's.
@@ -182,31 +297,61 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
             }
             None => long,
         };
-        let pictures: Part = Part::Media { mime: "image/png".into(), data: vec![7; 3_000].into() };
+        let pictures: Part = Part::Media {
+            mime: "image/png".into(),
+            data: vec![7; 3_000].into(),
+        };
         let two = call("b", "shoot");
         let mut messages = round("a", "f", lines(1_000)).to_vec();
         let parts = vec![lines(900).into(), pictures, lines(800).into()];
-        messages.extend([Message::calls(vec![two.clone()]), Message::tool(&two, parts, false)]);
+        messages.extend([
+            Message::calls(vec![two.clone()]),
+            Message::tool(&two, parts, false),
+        ]);
         messages.extend(round("c", "f", "ok"));
-        assert_eq!(clear(&long.build().unwrap(), &mut messages).await.cleared_tool_uses(), 2);
+        assert_eq!(
+            clear(&long.build().unwrap(), &mut messages)
+                .await
+                .cleared_tool_uses(),
+            2
+        );
         let (there, before) = (stored(&store).await, messages.clone());
         for stub_length in [90, 0] {
             let short = eager(&store).stub_length(stub_length).build().unwrap();
             let report = clear(&short, &mut messages).await;
             assert_eq!(stored(&store).await, there, "nothing is stored");
             // In other words than ours they are left alone.
-            let done = if words.is_none() { Outcome::Shortened } else { Outcome::Kept(Reason::Unverified) };
-            assert!(report.decisions[..2].iter().all(|decision| decision.outcome == done), "{report:?}");
+            let done = if words.is_none() {
+                Outcome::Shortened
+            } else {
+                Outcome::Kept(Reason::Unverified)
+            };
+            assert!(
+                report.decisions[..2]
+                    .iter()
+                    .all(|decision| decision.outcome == done),
+                "{report:?}"
+            );
             for (was, is) in [(&before[1], &messages[1]), (&before[3], &messages[3])] {
                 let hints = |message| Hint::parse_all(text(content(message))).unwrap();
                 for (was, is) in hints(was).into_iter().zip(hints(is)) {
-                    assert_eq!((was.location, was.bytes, was.prose), (is.location, is.bytes, is.prose));
+                    assert_eq!(
+                        (was.location, was.bytes, was.prose),
+                        (is.location, is.bytes, is.prose)
+                    );
                     assert!(is.preview.len() <= stub_length || words.is_some());
                 }
             }
             let again = messages.clone();
             assert!(!clear(&short, &mut messages).await.is_change());
-            assert!(!clear(&eager(&store).stub_length(stub_length).build().unwrap(), &mut messages).await.is_change());
+            assert!(
+                !clear(
+                    &eager(&store).stub_length(stub_length).build().unwrap(),
+                    &mut messages
+                )
+                .await
+                .is_change()
+            );
             assert_eq!(messages, again);
         }
     }
@@ -226,29 +371,53 @@ async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
     let reduction = make().build().unwrap();
     let call = call("a", "list");
     let parts = (0..60).map(|n| lines(60 + n).into()).collect();
-    let mut messages = vec![Message::calls(vec![call.clone()]), Message::tool(&call, parts, false)];
+    let mut messages = vec![
+        Message::calls(vec![call.clone()]),
+        Message::tool(&call, parts, false),
+    ];
     messages.extend(round("b", "f", "ok"));
-    assert_eq!(clear(&reduction, &mut messages).await.decisions[0].outcome, Outcome::Cleared);
+    assert_eq!(
+        clear(&reduction, &mut messages).await.decisions[0].outcome,
+        Outcome::Cleared
+    );
     let (there, before, reads) = (stored(store.inner()).await, messages.clone(), store.reads());
     let other = make().build().unwrap();
     for _ in 0..3 {
         let report = clear(&other, &mut messages).await;
-        assert_eq!(report.decisions[0].outcome, Outcome::Kept(Reason::AlreadyHint));
+        assert_eq!(
+            report.decisions[0].outcome,
+            Outcome::Kept(Reason::AlreadyHint)
+        );
         assert_eq!(messages, before);
     }
     assert_eq!(stored(store.inner()).await, there);
-    assert!(store.reads() - reads <= 120, "each is read once, and where it would be swept to");
+    assert!(
+        store.reads() - reads <= 120,
+        "each is read once, and where it would be swept to"
+    );
 }
 
 /// Without a backend nothing can be compared, and what says that results are gone stays too.
 #[tokio::test]
 async fn l4_placeholders_stay_without_a_backend() {
-    let make = || ToolReduction::builder().skip_truncation(true).max_tokens_for_clear(100).build().unwrap();
+    let make = || {
+        ToolReduction::builder()
+            .skip_truncation(true)
+            .max_tokens_for_clear(100)
+            .build()
+            .unwrap()
+    };
     let call = call("a", "list");
     let parts = (0..100).map(|n| lines(60 + n).into()).collect();
-    let mut messages = vec![Message::calls(vec![call.clone()]), Message::tool(&call, parts, false)];
+    let mut messages = vec![
+        Message::calls(vec![call.clone()]),
+        Message::tool(&call, parts, false),
+    ];
     messages.extend(round("b", "f", "ok"));
-    assert_eq!(clear(&make(), &mut messages).await.decisions[0].outcome, Outcome::Lost);
+    assert_eq!(
+        clear(&make(), &mut messages).await.decisions[0].outcome,
+        Outcome::Lost
+    );
     let before = messages.clone();
     assert!(size(&before) < 6_000, "placeholders are bounded too");
     assert!(!clear(&make(), &mut messages).await.is_change());
@@ -259,15 +428,36 @@ async fn l4_placeholders_stay_without_a_backend() {
 async fn c15_no_text_escapes_a_preview_by_looking_like_a_hint() {
     let rule = CostAware {
         at_least_tokens: 0,
-        expected_calls: ExpectedCalls { at_least: 100.0, per_call: 0.0 },
+        expected_calls: ExpectedCalls {
+            at_least: 100.0,
+            per_call: 0.0,
+        },
         ..CostAware::default()
     };
-    let reduction =
-        builder(&memory()).max_tokens_for_clear(1_000_000).preview_length(800).cost_aware(rule).build().unwrap();
-    let imitation = format!("[offcut/1 truncated 9B 0+{} -]\n{}", lines(3_000).len(), lines(3_000));
+    let reduction = builder(&memory())
+        .max_tokens_for_clear(1_000_000)
+        .preview_length(800)
+        .cost_aware(rule)
+        .build()
+        .unwrap();
+    let imitation = format!(
+        "[offcut/1 truncated 9B 0+{} -]\n{}",
+        lines(3_000).len(),
+        lines(3_000)
+    );
     assert!(Hint::parse(&imitation).is_some());
     let mut messages = vec![Message::user("go")];
-    messages.extend([round("a", "f", imitation), round("b", "f", "ok"), round("c", "f", "ok")].concat());
+    messages.extend(
+        [
+            round("a", "f", imitation),
+            round("b", "f", "ok"),
+            round("c", "f", "ok"),
+        ]
+        .concat(),
+    );
     messages.push(Message::assistant("done"));
-    assert_eq!(clear(&reduction, &mut messages).await.decisions[0].outcome, Outcome::Previewed);
+    assert_eq!(
+        clear(&reduction, &mut messages).await.decisions[0].outcome,
+        Outcome::Previewed
+    );
 }

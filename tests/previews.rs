@@ -10,18 +10,28 @@ use offcut::backend::Memory;
 use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{BuildError, Builder, Chunk, Length, Part, Settings, ToolCall, ToolOutput, ToolPolicy, Truncated};
+use offcut::{
+    BuildError, Builder, Chunk, Length, Part, Settings, ToolCall, ToolOutput, ToolPolicy, Truncated,
+};
 
-const ALL: [Preview; 4] = [Preview::HeadTail, Preview::Lines, Preview::Index, Preview::Mixed];
+const ALL: [Preview; 4] = [
+    Preview::HeadTail,
+    Preview::Lines,
+    Preview::Index,
+    Preview::Mixed,
+];
 
 /// A module of some program, `n` functions long.
 fn source(n: usize) -> String {
-    let function = |n| format!("fn read_part_{n}(store: &Store) {{\n    store.read_range({n}..);\n}}\n\n");
+    let function =
+        |n| format!("fn read_part_{n}(store: &Store) {{\n    store.read_range({n}..);\n}}\n\n");
     (1..=n).map(function).collect()
 }
 
 fn small(store: &Memory) -> Builder {
-    builder(store).max_length_for_trunc(4_000).preview_length(600)
+    builder(store)
+        .max_length_for_trunc(4_000)
+        .preview_length(600)
 }
 
 fn hint(truncated: &Truncated) -> Hint {
@@ -46,15 +56,24 @@ async fn t2_every_preview_shows_the_same_of_a_stream() {
         assert_eq!(hint(&whole).preview, preview.show(&content, 600));
         for size in [7, 999, 50_000] {
             let chunks = || -> Vec<_> {
-                content.as_bytes().chunks(size).map(|bytes| Ok(Chunk::Bytes(bytes.to_vec().into()))).collect()
+                content
+                    .as_bytes()
+                    .chunks(size)
+                    .map(|bytes| Ok(Chunk::Bytes(bytes.to_vec().into())))
+                    .collect()
             };
             let reduction = small(&memory()).preview(preview).build().unwrap();
             let output = ToolOutput::stream(stream::iter(chunks()));
             let streamed = reduction.truncate(&call("a", "f"), output).await.unwrap();
             assert_eq!(streamed.parts, whole.parts);
             let output = ToolOutput::stream(stream::iter(chunks()));
-            let (parts, _) = ToolOutput::from(reduction.truncate_stream(&call("b", "f"), output)).into_parts().await;
-            assert_eq!(Hint::parse(text(&parts)).unwrap().preview, hint(&whole).preview);
+            let (parts, _) = ToolOutput::from(reduction.truncate_stream(&call("b", "f"), output))
+                .into_parts()
+                .await;
+            assert_eq!(
+                Hint::parse(text(&parts)).unwrap().preview,
+                hint(&whole).preview
+            );
         }
     }
 }
@@ -62,17 +81,30 @@ async fn t2_every_preview_shows_the_same_of_a_stream() {
 #[tokio::test]
 async fn a_preview_grows_with_its_text() {
     let curve = Length::curve(10.0, 0.6, 3_000);
-    let reduction = small(&memory()).preview(Preview::Mixed).preview_length(curve).build().unwrap();
+    let reduction = small(&memory())
+        .preview(Preview::Mixed)
+        .preview_length(curve)
+        .build()
+        .unwrap();
     for functions in [100, 400, 4_000] {
         let content = source(functions);
-        let shown = reduction.truncate(&call("a", "f"), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", "f"), content.clone())
+            .await
+            .unwrap();
         let length = curve.of(content.len() as u64);
         assert_eq!(hint(&shown).preview, Preview::Mixed.show(&content, length));
-        assert!((length * 3 / 4..=length).contains(&hint(&shown).preview.len()), "{length}");
+        assert!(
+            (length * 3 / 4..=length).contains(&hint(&shown).preview.len()),
+            "{length}"
+        );
     }
     // Several texts share what one of their length would get.
     let parts = vec![Part::Text(source(100)), Part::Text(source(100))];
-    let shown = reduction.truncate(&call("b", "f"), ToolOutput::parts(parts)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("b", "f"), ToolOutput::parts(parts))
+        .await
+        .unwrap();
     let hints: Vec<Hint> = shown
         .parts
         .iter()
@@ -83,7 +115,10 @@ async fn a_preview_grows_with_its_text() {
         .collect();
     let share = curve.of(2 * source(100).len() as u64) / 2;
     assert_eq!(
-        hints.iter().map(|hint| hint.preview.clone()).collect::<Vec<_>>(),
+        hints
+            .iter()
+            .map(|hint| hint.preview.clone())
+            .collect::<Vec<_>>(),
         vec![Preview::Mixed.show(&source(100), share); 2]
     );
 }
@@ -91,30 +126,70 @@ async fn a_preview_grows_with_its_text() {
 #[tokio::test]
 async fn what_is_within_the_limit_is_previewed_above_a_length() {
     let store = memory();
-    let reduction = small(&store).preview(Preview::Mixed).preview_above(1_000).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), lines(100)).await.unwrap();
-    assert_eq!(shown.report.decisions[0].outcome, Outcome::Kept(Reason::WithinLimit));
+    let reduction = small(&store)
+        .preview(Preview::Mixed)
+        .preview_above(1_000)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), lines(100))
+        .await
+        .unwrap();
+    assert_eq!(
+        shown.report.decisions[0].outcome,
+        Outcome::Kept(Reason::WithinLimit)
+    );
     let content = source(30);
     assert!((1_000..4_000).contains(&content.len()));
-    let shown = reduction.truncate(&call("b", "f"), content.clone()).await.unwrap();
+    let shown = reduction
+        .truncate(&call("b", "f"), content.clone())
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
     assert_eq!(hint(&shown).preview, Preview::Mixed.show(&content, 600));
-    assert_eq!(stored(&store).await, [("memory://t/trunc/b".to_owned(), content.clone().into_bytes())]);
+    assert_eq!(
+        stored(&store).await,
+        [(
+            "memory://t/trunc/b".to_owned(),
+            content.clone().into_bytes()
+        )]
+    );
     // What stands in its place is not previewed again, though it is longer than that.
     let reduction = reduction_with_hints_over(1_000);
-    let first = reduction.truncate(&call("c", "f"), source(90)).await.unwrap();
+    let first = reduction
+        .truncate(&call("c", "f"), source(90))
+        .await
+        .unwrap();
     assert!(text(&first.parts).len() > 1_000);
-    let again = reduction.truncate(&call("d", "f"), text(&first.parts)).await.unwrap();
-    assert_eq!((text(&again.parts), again.report.is_change()), (text(&first.parts), false));
+    let again = reduction
+        .truncate(&call("d", "f"), text(&first.parts))
+        .await
+        .unwrap();
+    assert_eq!(
+        (text(&again.parts), again.report.is_change()),
+        (text(&first.parts), false)
+    );
     // Where a preview gains nothing, all stays whole, the other texts too.
     let parts = vec![Part::Text(lines(60)), Part::Text("x_1 ".repeat(270))];
-    let eager = small(&memory()).preview_length(3_000).preview_above(1_000).build().unwrap();
-    let shown = eager.truncate(&call("e", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let eager = small(&memory())
+        .preview_length(3_000)
+        .preview_above(1_000)
+        .build()
+        .unwrap();
+    let shown = eager
+        .truncate(&call("e", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(shown.parts, parts);
 }
 
 fn reduction_with_hints_over(above: usize) -> offcut::ToolReduction {
-    small(&memory()).preview(Preview::Mixed).preview_length(1_500).preview_above(above).build().unwrap()
+    small(&memory())
+        .preview(Preview::Mixed)
+        .preview_length(1_500)
+        .preview_above(above)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -122,21 +197,63 @@ async fn what_is_read_from_a_file_is_whole_within_the_limit() {
     let store = memory();
     let content = source(30);
     let keeps = small(&store).preview_above(1_000);
-    let shown = keeps.clone().build().unwrap().truncate(&read("a"), content.clone()).await.unwrap();
+    let shown = keeps
+        .clone()
+        .build()
+        .unwrap()
+        .truncate(&read("a"), content.clone())
+        .await
+        .unwrap();
     assert_eq!(text(&shown.parts), content);
-    let shown = keeps.clone().build().unwrap().truncate(&read("b"), source(100)).await.unwrap();
-    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated, "over the limit");
-    let shown = keeps.keep_file_reads(false).build().unwrap().truncate(&read("c"), content.clone()).await.unwrap();
+    let shown = keeps
+        .clone()
+        .build()
+        .unwrap()
+        .truncate(&read("b"), source(100))
+        .await
+        .unwrap();
+    assert_eq!(
+        shown.report.decisions[0].outcome,
+        Outcome::Truncated,
+        "over the limit"
+    );
+    let shown = keeps
+        .keep_file_reads(false)
+        .build()
+        .unwrap()
+        .truncate(&read("c"), content.clone())
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
 }
 
 #[tokio::test]
 async fn o1_a_tool_has_a_length_of_its_own_to_be_previewed_above() {
-    let policy = ToolPolicy::new().preview_above(3_000).preview(Preview::Index);
-    let reduction = small(&memory()).preview_above(1_000).tool("own", policy).build().unwrap();
+    let policy = ToolPolicy::new()
+        .preview_above(3_000)
+        .preview(Preview::Index);
+    let reduction = small(&memory())
+        .preview_above(1_000)
+        .tool("own", policy)
+        .build()
+        .unwrap();
     let content = source(30);
-    assert!(!reduction.truncate(&call("a", "own"), content.clone()).await.unwrap().report.is_change());
-    assert!(reduction.truncate(&call("b", "other"), content).await.unwrap().report.is_change());
+    assert!(
+        !reduction
+            .truncate(&call("a", "own"), content.clone())
+            .await
+            .unwrap()
+            .report
+            .is_change()
+    );
+    assert!(
+        reduction
+            .truncate(&call("b", "other"), content)
+            .await
+            .unwrap()
+            .report
+            .is_change()
+    );
 }
 
 #[tokio::test]
@@ -144,14 +261,29 @@ async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
     for preview in ALL {
         let store = memory();
         let stub = Length::curve(5.0, 0.4, 300);
-        let reduction = small(&store).preview(preview).stub_length(stub).max_tokens_for_clear(1).build().unwrap();
+        let reduction = small(&store)
+            .preview(preview)
+            .stub_length(stub)
+            .max_tokens_for_clear(1)
+            .build()
+            .unwrap();
         let content_of = source(400);
-        let shown = reduction.truncate(&call("a", "f"), content_of.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", "f"), content_of.clone())
+            .await
+            .unwrap();
         let mut messages = [round("a", "f", text(&shown.parts)), round("b", "f", "ok")].concat();
         let report = clear(&reduction, &mut messages).await;
-        assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "{preview:?}");
+        assert_eq!(
+            report.decisions[0].outcome,
+            Outcome::Shortened,
+            "{preview:?}"
+        );
         let short = Hint::parse(text(content(&messages[1]))).unwrap();
-        assert_eq!(short.preview, preview.show(&content_of, stub.of(content_of.len() as u64)));
+        assert_eq!(
+            short.preview,
+            preview.show(&content_of, stub.of(content_of.len() as u64))
+        );
         assert_eq!(stored(&store).await.len(), 1);
         assert!(!clear(&reduction, &mut messages).await.is_change());
     }
@@ -160,31 +292,52 @@ async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
 #[test]
 fn l11_lengths_that_are_none_do_not_build() {
     let error = |builder: Builder| builder.build().unwrap_err();
-    for (scale, exponent) in
-        [(0.0, 0.5), (-1.0, 0.5), (f64::NAN, 0.5), (f64::INFINITY, 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, f64::NAN)]
-    {
+    for (scale, exponent) in [
+        (0.0, 0.5),
+        (-1.0, 0.5),
+        (f64::NAN, 0.5),
+        (f64::INFINITY, 0.5),
+        (1.0, 0.0),
+        (1.0, 1.1),
+        (1.0, f64::NAN),
+    ] {
         let curve = Length::curve(scale, exponent, 100);
         assert!(matches!(
             error(small(&memory()).preview_length(curve)),
-            BuildError::NoCurve { field: "preview_length", tool: None }
+            BuildError::NoCurve {
+                field: "preview_length",
+                tool: None
+            }
         ));
         let policy = ToolPolicy::new().stub_length(curve);
         assert!(matches!(
             error(small(&memory()).tool("f", policy)),
-            BuildError::NoCurve { field: "stub_length", tool: Some(_) }
+            BuildError::NoCurve {
+                field: "stub_length",
+                tool: Some(_)
+            }
         ));
     }
     // A curve grows as far as the limit has room for it and the hint.
     let curve = Length::curve(1.0, 1.0, 3_999);
     let reduction = small(&memory()).preview_length(curve).build().unwrap();
-    assert!(matches!(reduction.settings().preview_length, Length::Curve { at_most: 3_000..3_900, .. }));
+    assert!(matches!(
+        reduction.settings().preview_length,
+        Length::Curve {
+            at_most: 3_000..3_900,
+            ..
+        }
+    ));
     insta::assert_snapshot!(error(small(&memory()).preview_length(Length::curve(0.0, 1.0, 1))), @"`preview_length` is no curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes");
 }
 
 #[test]
 fn lengths_are_read_from_files() {
-    let length =
-        |json: &str| Settings::from_json(json).map(|settings| settings.preview_length).map_err(|e| e.to_string());
+    let length = |json: &str| {
+        Settings::from_json(json)
+            .map(|settings| settings.preview_length)
+            .map_err(|e| e.to_string())
+    };
     assert_eq!(length(r#"{"preview_length": 12}"#), Ok(Length::Bytes(12)));
     let curve = r#"{"preview_length": {"scale": 10, "exponent": 0.6, "at_most": 500}}"#;
     assert_eq!(length(curve), Ok(Length::curve(10.0, 0.6, 500)));

@@ -18,30 +18,46 @@ use bytes::Bytes;
 use common::{builder, call, clear, content, lines, memory, text};
 use futures_util::stream::BoxStream;
 use offcut::agent::Tool;
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Memory, Page, Put, Writer,
+};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{
-    BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
-    ToolReduction,
+    BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
+    ToolPolicy, ToolReduction,
 };
 use serde_json::{Value, json};
 
 fn small(store: &Memory) -> Builder {
-    builder(store).max_length_for_trunc(1_000).preview_length(200)
+    builder(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
 }
 
 /// Stores `content` as the result of the call `id` and says where it is.
-async fn store_result(reduction: &ToolReduction, id: &str, content: impl Into<ToolOutput>) -> String {
-    let shown = reduction.truncate(&call(id, "grep"), content).await.unwrap();
+async fn store_result(
+    reduction: &ToolReduction,
+    id: &str,
+    content: impl Into<ToolOutput>,
+) -> String {
+    let shown = reduction
+        .truncate(&call(id, "grep"), content)
+        .await
+        .unwrap();
     shown.report.decisions[0].locations[0].to_string()
 }
 
 async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, String> {
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
-    let (parts, interrupted) = reader.call(&call).await.map_err(|error| error.to_string())?.into_parts().await;
+    let (parts, interrupted) = reader
+        .call(&call)
+        .await
+        .map_err(|error| error.to_string())?
+        .into_parts()
+        .await;
     assert!(interrupted.is_none());
     Ok(Hint::parse(text(&parts)).expect("a page is a hint"))
 }
@@ -58,7 +74,9 @@ async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, 
     loop {
         let page = read(reduction, arguments.clone()).await.unwrap();
         all.push_str(&page.preview);
-        let Some(next) = next_offset(&page) else { return (all, seen.len() + 1) };
+        let Some(next) = next_offset(&page) else {
+            return (all, seen.len() + 1);
+        };
         assert!(seen.insert(next.clone()), "offset {next} leads to itself");
         arguments["offset"] = json!(next);
     }
@@ -67,7 +85,13 @@ async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, 
 /// The result of `call` as the loop would show it, when the tool returns `output`.
 async fn wrapped(reduction: &ToolReduction, call: &ToolCall, output: &str) -> Vec<Part> {
     let tool = |_: ToolCall| async { Ok(ToolOutput::from(output)) };
-    reduction.wrap_tool_call(call, Next::new(&[], &tool)).await.unwrap().into_parts().await.0
+    reduction
+        .wrap_tool_call(call, Next::new(&[], &tool))
+        .await
+        .unwrap()
+        .into_parts()
+        .await
+        .0
 }
 
 /// The result of our own reader, through the middleware.
@@ -78,7 +102,13 @@ async fn wrapped_reader(reduction: &ToolReduction, arguments: &Value) -> Vec<Par
         async move { reader.call(&call).await }
     };
     let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
-    reduction.wrap_tool_call(&call, Next::new(&[], &tool)).await.unwrap().into_parts().await.0
+    reduction
+        .wrap_tool_call(&call, Next::new(&[], &tool))
+        .await
+        .unwrap()
+        .into_parts()
+        .await
+        .0
 }
 
 #[tokio::test]
@@ -91,8 +121,16 @@ async fn r1_only_what_this_reduction_stored_is_read() {
     let above = store_result(&whole, "c", lines(400)).await;
     let beside = store_result(&small(&store).build().unwrap(), "d", lines(400)).await;
     // Under the root, and none of ours.
-    for key in ["agent/one/notes", "agent/one/trunc/deep/er", "agent/one-trunc/a", "agent/onetrunc/a"] {
-        store.put(&Key::new(key).unwrap(), "secret".into()).await.unwrap();
+    for key in [
+        "agent/one/notes",
+        "agent/one/trunc/deep/er",
+        "agent/one-trunc/a",
+        "agent/onetrunc/a",
+    ] {
+        store
+            .put(&Key::new(key).unwrap(), "secret".into())
+            .await
+            .unwrap();
     }
     assert_eq!(location, "memory://t/agent/one/trunc/a");
     assert!(read(&reduction, json!({"path": location})).await.is_ok());
@@ -127,8 +165,13 @@ async fn r1_only_what_this_reduction_stored_is_read() {
     ];
     let mut errors = HashSet::new();
     for path in refused {
-        let error = read(&reduction, json!({"path": path})).await.expect_err(path);
-        assert!(path.len() < 3 || !error.contains(path), "a hostile path is not repeated: {error}");
+        let error = read(&reduction, json!({"path": path}))
+            .await
+            .expect_err(path);
+        assert!(
+            path.len() < 3 || !error.contains(path),
+            "a hostile path is not repeated: {error}"
+        );
         errors.insert(error);
     }
     assert_eq!(errors.len(), 1);
@@ -139,9 +182,16 @@ async fn r1_only_what_this_reduction_stored_is_read() {
 async fn r1_a_store_of_another_configuration_is_not_read() {
     let (ours, theirs) = (memory(), Memory::named("theirs").unwrap());
     let location = store_result(&small(&theirs).build().unwrap(), "a", lines(400)).await;
-    assert!(read(&small(&ours).build().unwrap(), json!({"path": location})).await.is_err());
+    assert!(
+        read(&small(&ours).build().unwrap(), json!({"path": location}))
+            .await
+            .is_err()
+    );
     // With a policy that names the store, it is one of ours.
-    let both = small(&ours).tool("grep", ToolPolicy::new().backend(theirs)).build().unwrap();
+    let both = small(&ours)
+        .tool("grep", ToolPolicy::new().backend(theirs))
+        .build()
+        .unwrap();
     assert!(read(&both, json!({"path": location})).await.is_ok());
 }
 
@@ -150,7 +200,9 @@ async fn r1_in_a_directory_nothing_else_can_be_read() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap().join("store");
     std::fs::write(home.path().join("secret"), "secret").unwrap();
-    let reduction = ToolReduction::builder().backend(Fs::open(&root).unwrap()).max_length_for_trunc(1_500);
+    let reduction = ToolReduction::builder()
+        .backend(Fs::open(&root).unwrap())
+        .max_length_for_trunc(1_500);
     let reduction = reduction.preview_length(200).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     let root = root.to_str().unwrap();
@@ -171,7 +223,9 @@ async fn r1_in_a_directory_nothing_else_can_be_read() {
         "/etc/passwd".to_owned(),
         "/proc/self/environ".to_owned(),
     ] {
-        let error = read(&reduction, json!({"path": path})).await.expect_err(&path);
+        let error = read(&reduction, json!({"path": path}))
+            .await
+            .expect_err(&path);
         assert!(error.starts_with("`path` is not a location"), "{error}");
     }
 }
@@ -197,7 +251,10 @@ async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
         &json!({"path": location, "limit": -1}).to_string(),
         &json!({"path": location, "limit": "many"}).to_string(),
     ] {
-        let error = reader.call(&ToolCall::new("r", "read_file", arguments)).await.expect_err(arguments);
+        let error = reader
+            .call(&ToolCall::new("r", "read_file", arguments))
+            .await
+            .expect_err(arguments);
         errors.push_str(&format!("{arguments}\n    {error}\n"));
     }
     insta::assert_snapshot!(errors, @r#"
@@ -234,14 +291,23 @@ async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
 async fn r2_pages_by_lines_give_the_content_back() {
     let reduction = small(&memory()).build().unwrap();
     let poem = "床前明月光，疑是地上霜。\n举头望明月，低头思故乡。\n\n".repeat(100);
-    let contents = [lines(1_000), lines(1_000).trim_end().to_owned(), poem, "\n".repeat(3_000), "a\r\n".repeat(1_000)];
+    let contents = [
+        lines(1_000),
+        lines(1_000).trim_end().to_owned(),
+        poem,
+        "\n".repeat(3_000),
+        "a\r\n".repeat(1_000),
+    ];
     for (n, text) in contents.into_iter().enumerate() {
         let location = store_result(&reduction, &format!("a{n}"), text.clone()).await;
         let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
         assert!(all == text, "content {n} in {pages} pages");
         assert!(pages > 2);
         let (all, pages) = read_through(&reduction, &json!({"path": location, "limit": 10})).await;
-        assert!(all == text && pages >= 30, "content {n} by ten lines in {pages} pages");
+        assert!(
+            all == text && pages >= 30,
+            "content {n} by ten lines in {pages} pages"
+        );
     }
 }
 
@@ -323,7 +389,10 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
 
 #[tokio::test]
 async fn r2_in_chinese() {
-    let reduction = small(&memory()).language(Language::Chinese).build().unwrap();
+    let reduction = small(&memory())
+        .language(Language::Chinese)
+        .build()
+        .unwrap();
     let location = store_result(&reduction, "a", "明月几时有，把酒问青天。\n".repeat(100)).await;
     let mut shown = String::new();
     for arguments in [
@@ -333,7 +402,10 @@ async fn r2_in_chinese() {
         json!({"path": location, "pattern": "青天", "limit": 2}),
         json!({"path": location, "pattern": "没有"}),
     ] {
-        shown.push_str(&format!("{}\n", read(&reduction, arguments).await.unwrap().render()));
+        shown.push_str(&format!(
+            "{}\n",
+            read(&reduction, arguments).await.unwrap().render()
+        ));
     }
     insta::assert_snapshot!(shown, @r#"
     [offcut/1 page@1 3700B/100L 38+74 "memory://t/trunc/a"] 第 1-2 行。续读请用 offset 3。
@@ -360,8 +432,13 @@ async fn r2_a_single_line_of_three_megabytes() {
     let location = store_result(&reduction, "a", line.clone()).await;
     let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
     assert!(all == line, "in {pages} pages");
-    let last = read(&reduction, json!({"path": location, "offset": "1+2999990"})).await.unwrap();
-    assert_eq!((last.preview.as_str(), next_offset(&last)), ("0299999é,", None));
+    let last = read(&reduction, json!({"path": location, "offset": "1+2999990"}))
+        .await
+        .unwrap();
+    assert_eq!(
+        (last.preview.as_str(), next_offset(&last)),
+        ("0299999é,", None)
+    );
     assert_eq!(store.len(), 1);
 }
 
@@ -375,8 +452,17 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
     // Pages end behind characters and lines only, so that replacement characters are as in the whole.
     let all_ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
     assert_eq!(all_ascii(&all), all_ascii(&String::from_utf8_lossy(&bytes)));
-    let matches = read(&reduction, json!({"path": location, "pattern": "(?-u)\\xff"})).await.unwrap();
-    assert!(matches.prose.starts_with("Matching lines"), "{}", matches.prose);
+    let matches = read(
+        &reduction,
+        json!({"path": location, "pattern": "(?-u)\\xff"}),
+    )
+    .await
+    .unwrap();
+    assert!(
+        matches.prose.starts_with("Matching lines"),
+        "{}",
+        matches.prose
+    );
 }
 
 #[tokio::test]
@@ -384,8 +470,14 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
     let number = |tokens: u64| Limit::tokens(tokens);
     // What the smallest limit is, is asked of the error.
     let smallest = |limit: fn(usize) -> Limit| {
-        let error = small(&memory()).preview_length(0).max_length_for_trunc(limit(1)).build().unwrap_err();
-        let BuildError::LimitTooSmall { at_least, .. } = error else { panic!("{error}") };
+        let error = small(&memory())
+            .preview_length(0)
+            .max_length_for_trunc(limit(1))
+            .build()
+            .unwrap_err();
+        let BuildError::LimitTooSmall { at_least, .. } = error else {
+            panic!("{error}")
+        };
         limit(at_least)
     };
     let limits = [
@@ -399,22 +491,36 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
     for limit in limits {
         for own in [false, true] {
             let store = memory();
-            let mut settings = builder(&store).count_tokens_with(|text: &str| text.len() as u64).preview_length(0);
+            let mut settings = builder(&store)
+                .count_tokens_with(|text: &str| text.len() as u64)
+                .preview_length(0);
             settings = if own {
                 let policy = ToolPolicy::new().max_length_for_trunc(limit);
-                settings.max_length_for_trunc(100_000).tool("read_file", policy)
+                settings
+                    .max_length_for_trunc(100_000)
+                    .tool("read_file", policy)
             } else {
                 settings.max_length_for_trunc(limit)
             };
-            let reduction = settings.tool("store", ToolPolicy::new().max_length_for_trunc(1_000)).build().unwrap();
+            let reduction = settings
+                .tool("store", ToolPolicy::new().max_length_for_trunc(1_000))
+                .build()
+                .unwrap();
             let most = match limit {
                 Limit::Bytes(bytes) => bytes,
                 Limit::Tokens { tokens } => tokens as usize,
             };
             let invalid = [&b"\xff\xfe"[..], &[0xff; 60_000], lines(4_000).as_bytes()].concat();
             let long = format!("{}\n{}", "x".repeat(50_000), "yé字\n".repeat(9_000));
-            for (id, output) in [("a", ToolOutput::bytes(invalid)), ("b", long.into()), ("c", lines(9_000).into())] {
-                let shown = reduction.truncate(&call(id, "store"), output).await.unwrap();
+            for (id, output) in [
+                ("a", ToolOutput::bytes(invalid)),
+                ("b", long.into()),
+                ("c", lines(9_000).into()),
+            ] {
+                let shown = reduction
+                    .truncate(&call(id, "store"), output)
+                    .await
+                    .unwrap();
                 let location = shown.report.decisions[0].locations[0].to_string();
                 let there = store.len();
                 for extra in [
@@ -428,18 +534,34 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
                     json!({"pattern": "line", "offset": 7, "limit": 1}),
                 ] {
                     let mut arguments = json!({"path": location});
-                    arguments.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+                    arguments
+                        .as_object_mut()
+                        .unwrap()
+                        .extend(extra.as_object().unwrap().clone());
                     let parts = wrapped_reader(&reduction, &arguments).await;
                     let page = text(&parts);
-                    assert!(page.len() <= most, "{} bytes of {limit:?} for {arguments}", page.len());
+                    assert!(
+                        page.len() <= most,
+                        "{} bytes of {limit:?} for {arguments}",
+                        page.len()
+                    );
                     let hint = Hint::parse(page).unwrap();
-                    assert!(matches!(hint.kind, Kind::Page { .. } | Kind::Matches), "{arguments}: {page:.200}");
+                    assert!(
+                        matches!(hint.kind, Kind::Page { .. } | Kind::Matches),
+                        "{arguments}: {page:.200}"
+                    );
                     assert_eq!(store.len(), there);
                 }
                 // What is wrong with a pattern is said with the pattern.
-                let arguments = json!({"path": location, "pattern": format!("({}", "x".repeat(50_000))});
+                let arguments =
+                    json!({"path": location, "pattern": format!("({}", "x".repeat(50_000))});
                 let asked = ToolCall::new("r", "read_file", arguments.to_string());
-                let error = reduction.read_file_tool().call(&asked).await.unwrap_err().to_string();
+                let error = reduction
+                    .read_file_tool()
+                    .call(&asked)
+                    .await
+                    .unwrap_err()
+                    .to_string();
                 assert!(error.len() <= most, "{} bytes of {limit:?}", error.len());
                 assert!(error.ends_with("unclosed group") || most < 500, "{error}");
             }
@@ -451,24 +573,37 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
 async fn r3_images_come_back_as_images() {
     let store = memory();
     let reduction = small(&store).max_tokens_for_clear(10).build().unwrap();
-    let image = Part::Media { mime: "image/png".into(), data: [137, 80, 78, 71, 0, 255].repeat(500).into() };
+    let image = Part::Media {
+        mime: "image/png".into(),
+        data: [137, 80, 78, 71, 0, 255].repeat(500).into(),
+    };
     let shoot = call("a", "shoot");
-    let mut messages =
-        vec![Message::calls(vec![shoot.clone()]), Message::tool(&shoot, vec![image.clone(), "seen".into()], false)];
+    let mut messages = vec![
+        Message::calls(vec![shoot.clone()]),
+        Message::tool(&shoot, vec![image.clone(), "seen".into()], false),
+    ];
     messages.extend(common::round("b", "f", "ok"));
     clear(&reduction, &mut messages).await;
     let hints = Hint::parse_all(text(content(&messages[1]))).unwrap();
     let path = hints[0].location.as_ref().unwrap().to_string();
-    assert!(path.ends_with("trunc/a.png") || path.ends_with("clear/a.png"), "{path}");
+    assert!(
+        path.ends_with("trunc/a.png") || path.ends_with("clear/a.png"),
+        "{path}"
+    );
     let there = store.len();
-    assert_eq!(wrapped_reader(&reduction, &json!({"path": path})).await, [image]);
+    assert_eq!(
+        wrapped_reader(&reduction, &json!({"path": path})).await,
+        [image]
+    );
     assert_eq!(store.len(), there);
 }
 
 #[tokio::test]
 async fn r4_matching_lines_go_on_where_the_last_page_ended() {
     let reduction = small(&memory()).build().unwrap();
-    let text_of: String = (1..=900).map(|n| format!("{n} {}\n", if n % 3 == 0 { "fizz" } else { "plain" })).collect();
+    let text_of: String = (1..=900)
+        .map(|n| format!("{n} {}\n", if n % 3 == 0 { "fizz" } else { "plain" }))
+        .collect();
     let location = store_result(&reduction, "a", text_of.clone()).await;
     for limit in [json!(null), json!(7), json!(1)] {
         let arguments = json!({"path": location, "pattern": "fizz$", "limit": limit});
@@ -478,7 +613,9 @@ async fn r4_matching_lines_go_on_where_the_last_page_ended() {
             rows.extend(page.preview.lines().map(str::to_owned));
             pages += 1;
             assert!(pages <= 301, "limit {limit} goes in circles");
-            let Some(next) = next_offset(&page) else { break };
+            let Some(next) = next_offset(&page) else {
+                break;
+            };
             arguments["offset"] = json!(next);
         }
         let expected: Vec<_> = (1..=300).map(|n| format!("{0}:{0} fizz", n * 3)).collect();
@@ -491,11 +628,17 @@ async fn r4_patterns_that_can_not_be_used_say_why() {
     let reduction = small(&memory()).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     let mut errors = String::new();
-    for (pattern, offset) in
-        [("(unclosed", json!(1)), ("a{99999999}", json!(1)), ("(?=look)", json!(1)), ("x", json!(-5))]
-    {
+    for (pattern, offset) in [
+        ("(unclosed", json!(1)),
+        ("a{99999999}", json!(1)),
+        ("(?=look)", json!(1)),
+        ("x", json!(-5)),
+    ] {
         let arguments = json!({"path": location, "pattern": pattern, "offset": offset});
-        errors.push_str(&format!("{pattern}\n{}\n\n", read(&reduction, arguments).await.unwrap_err()));
+        errors.push_str(&format!(
+            "{pattern}\n{}\n\n",
+            read(&reduction, arguments).await.unwrap_err()
+        ));
     }
     insta::assert_snapshot!(errors, @"
     (unclosed
@@ -521,10 +664,32 @@ async fn r4_patterns_that_can_not_be_used_say_why() {
 #[tokio::test]
 async fn r4_patterns_understand_unicode() {
     let reduction = small(&memory()).build().unwrap();
-    let location = store_result(&reduction, "a", "Ärger mit 狐狸 und Größe\nplain\n".repeat(100)).await;
-    for pattern in ["(?i)ärger", "狐.", r"\bGröße\b", r"\w+ mit", "^plain$", r"[一-龥]+"] {
-        let found = read(&reduction, json!({"path": location, "pattern": pattern, "limit": 3})).await.unwrap();
-        assert_eq!(found.preview.lines().count(), 3, "{pattern}: {}", found.prose);
+    let location = store_result(
+        &reduction,
+        "a",
+        "Ärger mit 狐狸 und Größe\nplain\n".repeat(100),
+    )
+    .await;
+    for pattern in [
+        "(?i)ärger",
+        "狐.",
+        r"\bGröße\b",
+        r"\w+ mit",
+        "^plain$",
+        r"[一-龥]+",
+    ] {
+        let found = read(
+            &reduction,
+            json!({"path": location, "pattern": pattern, "limit": 3}),
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            found.preview.lines().count(),
+            3,
+            "{pattern}: {}",
+            found.prose
+        );
     }
 }
 
@@ -533,30 +698,56 @@ async fn r4_a_pattern_takes_linear_time() {
     let reduction = builder(&memory()).build().unwrap();
     let location = store_result(&reduction, "a", format!("{}!\n", "a".repeat(1_000_000))).await;
     for pattern in ["(a+)+$", "(a*)*b", "(a|aa)+$", "(.*)*=(.*)*"] {
-        let found = read(&reduction, json!({"path": location, "pattern": pattern})).await.unwrap();
-        assert!(found.prose.starts_with("Matching lines: "), "{pattern}: {}", found.prose);
+        let found = read(&reduction, json!({"path": location, "pattern": pattern}))
+            .await
+            .unwrap();
+        assert!(
+            found.prose.starts_with("Matching lines: "),
+            "{pattern}: {}",
+            found.prose
+        );
     }
 }
 
 #[tokio::test]
 async fn r4_long_matching_lines_under_the_smallest_limit_can_be_read_on() {
-    let error = builder(&memory()).preview_length(0).max_length_for_trunc(1).build().unwrap_err();
-    let BuildError::LimitTooSmall { at_least, .. } = error else { panic!("{error}") };
-    let reduction = builder(&memory()).preview_length(0).max_length_for_trunc(at_least).build().unwrap();
+    let error = builder(&memory())
+        .preview_length(0)
+        .max_length_for_trunc(1)
+        .build()
+        .unwrap_err();
+    let BuildError::LimitTooSmall { at_least, .. } = error else {
+        panic!("{error}")
+    };
+    let reduction = builder(&memory())
+        .preview_length(0)
+        .max_length_for_trunc(at_least)
+        .build()
+        .unwrap();
     // The longest locations leave the least room.
     let reduction = reduction.session(&"s".repeat(64));
     let id = "i".repeat(64);
     store_result(&reduction, &id, lines(400)).await;
-    let location = store_result(&reduction, &id, format!("needle {}\n", "x".repeat(900)).repeat(5)).await;
-    let (found, _) = read_through(&reduction, &json!({"path": location, "pattern": "needle"})).await;
+    let location = store_result(
+        &reduction,
+        &id,
+        format!("needle {}\n", "x".repeat(900)).repeat(5),
+    )
+    .await;
+    let (found, _) =
+        read_through(&reduction, &json!({"path": location, "pattern": "needle"})).await;
     assert_eq!(found.matches("needle").count(), 5);
 }
 
 #[tokio::test]
 async fn what_is_gone_from_the_store_is_said_to_be_gone() {
     let store = Fs::temporary().unwrap();
-    let reduction =
-        ToolReduction::builder().backend(store).max_length_for_trunc(1_500).preview_length(200).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(store)
+        .max_length_for_trunc(1_500)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     std::fs::remove_file(&location).unwrap();
     for arguments in [
@@ -566,22 +757,35 @@ async fn what_is_gone_from_the_store_is_said_to_be_gone() {
         json!({"path": location.replace("trunc/a", "clear/never.png")}),
     ] {
         let error = read(&reduction, arguments).await.unwrap_err();
-        assert_eq!(error, "nothing is stored at `path` any more: call the tool again if you need its result");
+        assert_eq!(
+            error,
+            "nothing is stored at `path` any more: call the tool again if you need its result"
+        );
     }
     // The reading fails, and the loop goes on.
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", "read_file", json!({"path": location}).to_string());
-    let shown = reduction.truncate(&call, reader.call(&call).await).await.unwrap();
+    let shown = reduction
+        .truncate(&call, reader.call(&call).await)
+        .await
+        .unwrap();
     assert!(shown.is_error);
 }
 
 #[tokio::test]
 async fn a_store_that_fails_in_a_read_is_said_to_fail() {
     let store = Faulty::new(memory());
-    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
+    let reduction = ToolReduction::builder()
+        .backend(store.clone())
+        .max_length_for_trunc(1_000)
+        .preview_length(200);
     let reduction = reduction.build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
-    for fault in [Fault::Fail(ErrorKind::Unavailable), Fault::Fail(ErrorKind::Denied), Fault::ApplyThenFail] {
+    for fault in [
+        Fault::Fail(ErrorKind::Unavailable),
+        Fault::Fail(ErrorKind::Denied),
+        Fault::ApplyThenFail,
+    ] {
         for arguments in [
             json!({"path": location}),
             json!({"path": location, "offset": -3}),
@@ -589,8 +793,14 @@ async fn a_store_that_fails_in_a_read_is_said_to_fail() {
         ] {
             store.fault_on_next_read(fault);
             let error = read(&reduction, arguments.clone()).await.unwrap_err();
-            assert_eq!(error, "the store failed: try again, or call the tool again if you need its result");
-            assert!(read(&reduction, arguments).await.is_ok(), "the next one works");
+            assert_eq!(
+                error,
+                "the store failed: try again, or call the tool again if you need its result"
+            );
+            assert!(
+                read(&reduction, arguments).await.is_ok(),
+                "the next one works"
+            );
         }
     }
     // Another reader's result is kept as well as can be: truncated, not lost.
@@ -600,20 +810,32 @@ async fn a_store_that_fails_in_a_read_is_said_to_fail() {
     assert_eq!(Hint::parse(text(&parts)).unwrap().kind, Kind::Truncated);
     // Where nothing can be read, nobody knows what a name means: whole.
     store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-    assert_eq!(text(&wrapped(&reduction, &cat, &lines(400)).await), lines(400));
+    assert_eq!(
+        text(&wrapped(&reduction, &cat, &lines(400)).await),
+        lines(400)
+    );
 }
 
 #[tokio::test]
 async fn a_reader_of_another_name_and_none_at_all() {
-    let reduction = small(&memory()).read_file_tool_name("fetch_output").build().unwrap();
+    let reduction = small(&memory())
+        .read_file_tool_name("fetch_output")
+        .build()
+        .unwrap();
     assert_eq!(reduction.read_file_tool().definition().name, "fetch_output");
-    let shown = reduction.truncate(&call("a", "grep"), lines(400)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "grep"), lines(400))
+        .await
+        .unwrap();
     assert!(shown.text().contains("Read it with fetch_output."));
     let location = shown.report.decisions[0].locations[0].to_string();
     assert!(read(&reduction, json!({"path": location})).await.is_ok());
 
     let nameless = small(&memory()).read_file_tool_name(None).build().unwrap();
-    let shown = nameless.truncate(&call("a", "grep"), lines(400)).await.unwrap();
+    let shown = nameless
+        .truncate(&call("a", "grep"), lines(400))
+        .await
+        .unwrap();
     assert!(!shown.text().contains("Read it with"));
     assert!(nameless.required_tools().is_empty());
     assert_eq!(nameless.read_file_tool().definition().name, "read_file");
@@ -625,7 +847,10 @@ async fn what_reads_is_an_error_or_a_page_and_keeps_the_loop_going() {
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", "read_file", json!({"path": "/etc/passwd"}).to_string());
     let error: ToolError = reader.call(&call).await.unwrap_err();
-    let shown = reduction.truncate(&call, Err::<ToolOutput, _>(error)).await.unwrap();
+    let shown = reduction
+        .truncate(&call, Err::<ToolOutput, _>(error))
+        .await
+        .unwrap();
     assert!(shown.is_error && !shown.report.is_change());
 }
 
@@ -665,25 +890,49 @@ impl Backend for Counting {
 #[tokio::test]
 async fn r2_reading_on_in_long_content_reads_nothing_of_what_is_before() {
     let store = Counting(memory(), Arc::default());
-    let reduction = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
+    let reduction = ToolReduction::builder()
+        .backend(store.clone())
+        .max_length_for_trunc(1_000)
+        .preview_length(200);
     let reduction = reduction.build().unwrap();
-    let contents = [format!("head\n{}", "0123456789".repeat(4 << 20)), lines(3 << 20)];
+    let contents = [
+        format!("head\n{}", "0123456789".repeat(4 << 20)),
+        lines(3 << 20),
+    ];
     for (id, content) in ["a", "b"].into_iter().zip(contents) {
         let location = store_result(&reduction, id, content.clone()).await;
         // Far in, the lines before it have to be counted once.
         let offset = if id == "a" { "2+30000000" } else { "2000000" };
-        let mut page = read(&reduction, json!({"path": location, "offset": offset})).await.unwrap();
+        let mut page = read(&reduction, json!({"path": location, "offset": offset}))
+            .await
+            .unwrap();
         for _ in 0..3 {
             let before = store.1.load(Ordering::Relaxed);
             let next = next_offset(&page).unwrap();
-            let on = read(&reduction, json!({"path": location, "offset": next})).await.unwrap();
+            let on = read(&reduction, json!({"path": location, "offset": next}))
+                .await
+                .unwrap();
             let read_now = store.1.load(Ordering::Relaxed) - before;
-            assert!(read_now <= 1 << 20, "{read_now} bytes were read for one page");
-            assert!(content.contains(&format!("{}{}", page.preview, on.preview)), "{next}");
+            assert!(
+                read_now <= 1 << 20,
+                "{read_now} bytes were read for one page"
+            );
+            assert!(
+                content.contains(&format!("{}{}", page.preview, on.preview)),
+                "{next}"
+            );
             // Another process reads it from the beginning, and shows the same.
-            let other = ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
+            let other = ToolReduction::builder()
+                .backend(store.clone())
+                .max_length_for_trunc(1_000)
+                .preview_length(200);
             let other = other.build().unwrap();
-            assert_eq!(read(&other, json!({"path": location, "offset": next})).await.unwrap(), on);
+            assert_eq!(
+                read(&other, json!({"path": location, "offset": next}))
+                    .await
+                    .unwrap(),
+                on
+            );
             page = on;
         }
     }

@@ -67,7 +67,8 @@ fn log() -> Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     let install = || {
         let log = Log::default();
-        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone())).unwrap();
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()))
+            .unwrap();
         log
     };
     LOG.get_or_init(install).clone()
@@ -95,16 +96,24 @@ fn toml(json: &Value) -> String {
     fn inline(json: &Value) -> String {
         match json {
             Value::Object(fields) => {
-                let fields: Vec<_> =
-                    fields.iter().map(|(name, value)| format!("{} = {}", json!(name), inline(value))).collect();
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|(name, value)| format!("{} = {}", json!(name), inline(value)))
+                    .collect();
                 format!("{{ {} }}", fields.join(", "))
             }
-            Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+            Value::Array(items) => format!(
+                "[{}]",
+                items.iter().map(inline).collect::<Vec<_>>().join(", ")
+            ),
             scalar => scalar.to_string(),
         }
     }
     let fields = json.as_object().unwrap();
-    fields.iter().map(|(name, value)| format!("{} = {}\n", json!(name), inline(value))).collect()
+    fields
+        .iter()
+        .map(|(name, value)| format!("{} = {}\n", json!(name), inline(value)))
+        .collect()
 }
 
 /// Settings that name `url` for all tools, for one tool, and for both.
@@ -115,7 +124,12 @@ fn settings(url: &str) -> Vec<Settings> {
         json!({"backend": url, "tool_config": {"grep": {"backend": url}}}),
     ]
     .into_iter()
-    .flat_map(|json| [Settings::from_json(&json.to_string()).unwrap(), Settings::from_toml(&toml(&json)).unwrap()])
+    .flat_map(|json| {
+        [
+            Settings::from_json(&json.to_string()).unwrap(),
+            Settings::from_toml(&toml(&json)).unwrap(),
+        ]
+    })
     .collect()
 }
 
@@ -139,13 +153,19 @@ fn o4_no_secret_of_a_stores_url_is_shown() {
                 holds_no_secret(url, &format!("{builder:?}"));
                 holds_no_secret(url, &said(&builder.build().unwrap_err()));
             }
-            let reduction = ToolReduction::builder().settings(settings, |_: &str| Ok::<_, BuildError>(Memory::new()));
-            holds_no_secret(url, &format!("{:?}", reduction.skip_truncation(true).build()));
+            let reduction = ToolReduction::builder()
+                .settings(settings, |_: &str| Ok::<_, BuildError>(Memory::new()));
+            holds_no_secret(
+                url,
+                &format!("{:?}", reduction.skip_truncation(true).build()),
+            );
         }
         let mut policy = ToolPolicy::new();
         policy.backend_url = Some(url.into());
         holds_no_secret(url, &format!("{policy:?}"));
-        let unopened = ToolReduction::builder().backend(Memory::new()).tool("grep", policy);
+        let unopened = ToolReduction::builder()
+            .backend(Memory::new())
+            .tool("grep", policy);
         holds_no_secret(url, &said(&unopened.build().unwrap_err()));
     }
     tracing::trace!("the log is kept");
@@ -184,24 +204,37 @@ fn o4_no_error_of_a_settings_file_quotes_a_url() {
     };
     for url in URLS {
         for json in places(url) {
-            let errors: [SettingsError; 2] =
-                [Settings::from_json(&json.to_string()).unwrap_err(), Settings::from_toml(&toml(&json)).unwrap_err()];
+            let errors: [SettingsError; 2] = [
+                Settings::from_json(&json.to_string()).unwrap_err(),
+                Settings::from_toml(&toml(&json)).unwrap_err(),
+            ];
             for error in errors {
                 holds_no_secret(&json.to_string(), &said(&error));
             }
         }
-        for broken in [format!("{{\"backend\": \"{url}\" x}}"), format!("{{\"backend\": \"{url}"), format!("\"{url}\"")]
-        {
+        for broken in [
+            format!("{{\"backend\": \"{url}\" x}}"),
+            format!("{{\"backend\": \"{url}"),
+            format!("\"{url}\""),
+        ] {
             holds_no_secret(&broken, &said(&Settings::from_json(&broken).unwrap_err()));
         }
-        for broken in
-            [format!("backend = {url}"), format!("backend = \"{url}\" x"), format!("{url} = 1"), url.to_owned()]
-        {
+        for broken in [
+            format!("backend = {url}"),
+            format!("backend = \"{url}\" x"),
+            format!("{url} = 1"),
+            url.to_owned(),
+        ] {
             holds_no_secret(&broken, &said(&Settings::from_toml(&broken).unwrap_err()));
         }
     }
-    let typo = Settings::from_json(r#"{"preview": "line"}"#).unwrap_err().to_string();
-    assert!(typo.contains("`line` is none of"), "a word is still repeated: {typo}");
+    let typo = Settings::from_json(r#"{"preview": "line"}"#)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        typo.contains("`line` is none of"),
+        "a word is still repeated: {typo}"
+    );
 }
 
 /// Reading back, reports and hints name locations, and no URL that a store was opened by.
@@ -209,9 +242,15 @@ fn o4_no_error_of_a_settings_file_quotes_a_url() {
 async fn o4_locations_and_reports_hold_no_option() {
     let opened = |_: &str| Ok::<_, BuildError>(Memory::new());
     let settings = settings(URLS[0]).remove(0);
-    let reduction = ToolReduction::builder().settings(settings, opened).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .settings(settings, opened)
+        .build()
+        .unwrap();
     let call = ToolCall::new("call_1", "grep", "{}");
-    let shown = reduction.truncate(&call, "a line\n".repeat(20_000)).await.unwrap();
+    let shown = reduction
+        .truncate(&call, "a line\n".repeat(20_000))
+        .await
+        .unwrap();
     holds_no_secret("hint", &shown.text());
     holds_no_secret("report", &serde_json::to_string(&shown.report).unwrap());
 }
@@ -235,13 +274,21 @@ fn o4_a_url_means_the_place_that_it_says() {
         "/a\tb",
         "/a\n",
     ] {
-        for url in [format!("file://{root}{path}"), format!("memory:/m{path}"), format!("s3://bucket{path}")] {
+        for url in [
+            format!("file://{root}{path}"),
+            format!("memory:/m{path}"),
+            format!("s3://bucket{path}"),
+        ] {
             assert!(!StoreUrl::from(&*url).has_plain_path(), "{url:?}");
             let error = backend::open(&url).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains(": "), "it says what to do: {error}");
         }
     }
-    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0, "nothing was made");
+    assert_eq!(
+        std::fs::read_dir(&root).unwrap().count(),
+        0,
+        "nothing was made"
+    );
     for url in [
         "s3://bucket",
         "s3://bucket/",
@@ -256,7 +303,13 @@ fn o4_a_url_means_the_place_that_it_says() {
     }
     let by_url = backend::open(&format!("file://{root}/a/")).unwrap();
     let key = backend::Key::new("trunc/a").unwrap();
-    assert_eq!(by_url.locate(&key).as_str(), backend::open(&format!("{root}/a")).unwrap().locate(&key).as_str());
+    assert_eq!(
+        by_url.locate(&key).as_str(),
+        backend::open(&format!("{root}/a"))
+            .unwrap()
+            .locate(&key)
+            .as_str()
+    );
 }
 
 /// A scheme without its slashes, and a path with options, would become the name of a directory, secrets included.
@@ -272,7 +325,10 @@ fn o4_a_misspelt_url_is_no_directory() {
         ("file:///var/my%20dir", "is no file URL"),
     ] {
         let error = backend::open(url).map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains(says) && !error.contains("abc"), "{url}: {error}");
+        assert!(
+            error.contains(says) && !error.contains("abc"),
+            "{url}: {error}"
+        );
         assert_eq!(StoreUrl::from(url).directory(), None, "{url}");
     }
     assert!(!std::path::Path::new("s3:").exists());

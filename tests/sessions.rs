@@ -16,24 +16,49 @@ use offcut::testkit::Faulty;
 use offcut::{Builder, Part, ToolCall, ToolReduction};
 use serde_json::json;
 
-const REFUSED: &str =
-    "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it";
+const REFUSED: &str = "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it";
 
 fn eager(store: impl Backend) -> Builder {
-    let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
-    builder.max_length_for_trunc(1_500).preview_length(200).max_tokens_for_clear(1).clear_retention_suffix_limit(0)
+    let builder = ToolReduction::builder()
+        .backend(store)
+        .token_counter(offcut::TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(1_500)
+        .preview_length(200)
+        .max_tokens_for_clear(1)
+        .clear_retention_suffix_limit(0)
 }
 
 /// What the reader of `session` says to `path`.
 async fn read(session: &ToolReduction, path: &str) -> Result<String, String> {
     let call = ToolCall::new("r", "read_file", json!({"path": path}).to_string());
-    let output = session.read_file_tool().call(&call).await.map_err(|error| error.to_string())?;
-    Ok(output.into_parts().await.0.iter().map(|part| if let Part::Text(text) = part { &**text } else { "" }).collect())
+    let output = session
+        .read_file_tool()
+        .call(&call)
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(output
+        .into_parts()
+        .await
+        .0
+        .iter()
+        .map(|part| {
+            if let Part::Text(text) = part {
+                &**text
+            } else {
+                ""
+            }
+        })
+        .collect())
 }
 
 /// Stores a result of the session, and says what the model is shown of it.
 async fn secret(session: &ToolReduction) -> (String, Location) {
-    let shown = session.truncate(&call("a", "vault"), lines(400)).await.unwrap().text();
+    let shown = session
+        .truncate(&call("a", "vault"), lines(400))
+        .await
+        .unwrap()
+        .text();
     let location = Hint::parse(&shown).unwrap().location.unwrap();
     (shown, location)
 }
@@ -64,19 +89,50 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     let mut longer = Hint::parse(&shown).unwrap();
     longer.preview = "[… 9999 B …]\n".repeat(60);
     // A tool of the other session returns it, as it is or forged: when it comes, and when it is old.
-    for result in [shown.clone(), longer.render(), format!("{shown}\n").repeat(20)] {
-        let came = two.truncate(&call("b", "curl"), result.as_str()).await.unwrap();
-        let mut messages = [round("b", "curl", came.parts[0].clone()), round("z", "f", "ok")].concat();
+    for result in [
+        shown.clone(),
+        longer.render(),
+        format!("{shown}\n").repeat(20),
+    ] {
+        let came = two
+            .truncate(&call("b", "curl"), result.as_str())
+            .await
+            .unwrap();
+        let mut messages = [
+            round("b", "curl", came.parts[0].clone()),
+            round("z", "f", "ok"),
+        ]
+        .concat();
         messages.push(Message::assistant("done"));
         let report = clear(&two, &mut messages).await;
-        assert_ne!(report.decisions[0].outcome, Outcome::Kept(offcut::report::Reason::AlreadyHint));
+        assert_ne!(
+            report.decisions[0].outcome,
+            Outcome::Kept(offcut::report::Reason::AlreadyHint)
+        );
         let hint = Hint::parse(text(content(&messages[1]))).unwrap();
-        let there = two.read_original(hint.location.as_ref().unwrap()).await.unwrap().unwrap();
-        assert_eq!(there, result.as_bytes(), "it is stored as what it is, in its own session");
-        assert!(hint.location.unwrap().as_str().starts_with("memory://t/two/"));
+        let there = two
+            .read_original(hint.location.as_ref().unwrap())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            there,
+            result.as_bytes(),
+            "it is stored as what it is, in its own session"
+        );
+        assert!(
+            hint.location
+                .unwrap()
+                .as_str()
+                .starts_with("memory://t/two/")
+        );
     }
     assert_eq!(read(&two, location.as_str()).await.unwrap_err(), REFUSED);
-    let entry = store.inner().read(&Key::new("one/trunc/a").unwrap(), 0..u64::MAX).await.unwrap();
+    let entry = store
+        .inner()
+        .read(&Key::new("one/trunc/a").unwrap(), 0..u64::MAX)
+        .await
+        .unwrap();
     assert_eq!(entry.bytes, lines(400).as_bytes());
 }
 
@@ -89,7 +145,10 @@ async fn r3_what_another_reader_returns_of_another_session_is_no_page() {
     let cat = ToolCall::new("c", "cat", json!({"file": location}).to_string());
     let shown = two.truncate(&cat, lines(400)).await.unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
-    assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://t/two/trunc/c");
+    assert_eq!(
+        shown.report.decisions[0].locations[0].as_str(),
+        "memory://t/two/trunc/c"
+    );
 }
 
 #[tokio::test]
@@ -98,8 +157,15 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
     let session = eager(store).build().unwrap().session("one");
     let (_, location) = secret(&session).await;
     // Its root has another name now, or its store is another one.
-    let renamed = eager(moved.clone()).root_dir("agent").build().unwrap().session("one");
-    assert_eq!(read(&renamed, location.as_str()).await.unwrap_err(), REFUSED);
+    let renamed = eager(moved.clone())
+        .root_dir("agent")
+        .build()
+        .unwrap()
+        .session("one");
+    assert_eq!(
+        read(&renamed, location.as_str()).await.unwrap_err(),
+        REFUSED
+    );
     // Its session is known, and its content is gone.
     let emptied = eager(memory()).build().unwrap().session("one");
     let gone = "nothing is stored at `path` any more: call the tool again if you need its result";
@@ -109,15 +175,31 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
 /// The prefix of a session whose id is no safe name is a digest. Nobody gets it by taking that for an id.
 #[tokio::test]
 async fn l6_no_session_gets_the_prefix_of_another() {
-    let whole = builder(&memory()).max_length_for_trunc(1_500).preview_length(200).build().unwrap();
+    let whole = builder(&memory())
+        .max_length_for_trunc(1_500)
+        .preview_length(200)
+        .build()
+        .unwrap();
     for id in ["../one", "", "user@example.org", "swept", &"x".repeat(65)] {
         let session = whole.session(id);
         let (_, location) = secret(&session).await;
-        let prefix = location.as_str().strip_prefix("memory://t/").unwrap().split('/').next().unwrap();
+        let prefix = location
+            .as_str()
+            .strip_prefix("memory://t/")
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap();
         let thief = whole.session(prefix);
-        assert!(thief.read_original(&location).await.is_none(), "{id:?} is {prefix}");
+        assert!(
+            thief.read_original(&location).await.is_none(),
+            "{id:?} is {prefix}"
+        );
         assert_eq!(read(&thief, location.as_str()).await.unwrap_err(), REFUSED);
-        assert!(whole.session(id).read_original(&location).await.is_some(), "the same id is the same session");
+        assert!(
+            whole.session(id).read_original(&location).await.is_some(),
+            "the same id is the same session"
+        );
     }
 }
 
@@ -128,26 +210,43 @@ const RESERVED: [&str; 5] = ["trunc", "clear", "swept", "Trunc", "CLEAR"];
 async fn l6_no_call_takes_the_place_of_a_session() {
     let home = tempfile::tempdir().unwrap();
     let whole = eager(Fs::open(home.path()).unwrap()).build().unwrap();
-    for holder in [whole.clone(), whole.session("one"), whole.session("one").session("trunc")] {
+    for holder in [
+        whole.clone(),
+        whole.session("one"),
+        whole.session("one").session("trunc"),
+    ] {
         for id in RESERVED {
             for phase in 0..2 {
                 let shown = if phase == 0 {
-                    holder.truncate(&call(id, "f"), lines(400)).await.unwrap().text()
+                    holder
+                        .truncate(&call(id, "f"), lines(400))
+                        .await
+                        .unwrap()
+                        .text()
                 } else {
                     let mut messages = [round(id, "f", lines(100)), round("z", "f", "ok")].concat();
                     clear(&holder, &mut messages).await;
                     text(content(&messages[1])).to_owned()
                 };
                 let location = Hint::parse(&shown).unwrap().location.unwrap();
-                assert!(!location.as_str().ends_with(&format!("/{id}")), "{location}");
+                assert!(
+                    !location.as_str().ends_with(&format!("/{id}")),
+                    "{location}"
+                );
                 assert!(holder.read_original(&location).await.unwrap().is_ok());
             }
         }
         for id in RESERVED {
             for session in [holder.session(id), holder.session("two").session(id)] {
                 let (_, location) = secret(&session).await;
-                assert!(!location.as_str().contains(&format!("/{id}/trunc/")), "{location}");
-                assert_eq!(session.read_original(&location).await.unwrap().unwrap(), lines(400));
+                assert!(
+                    !location.as_str().contains(&format!("/{id}/trunc/")),
+                    "{location}"
+                );
+                assert_eq!(
+                    session.read_original(&location).await.unwrap().unwrap(),
+                    lines(400)
+                );
                 assert!(holder.read_original(&location).await.is_none());
             }
         }
@@ -162,44 +261,99 @@ async fn l6_a_store_with_names_that_are_reserved_now_stays_readable() {
         ("agent/trunc/trunc", whole.clone()),
         ("agent/trunc/trunc/a", whole.session("trunc")),
         ("agent/Clear/clear/a", whole.session("Clear")),
-        ("agent/trunc/two/trunc/a", whole.session("trunc").session("two")),
-        ("agent/one/clear/trunc/a", whole.session("one").session("clear")),
+        (
+            "agent/trunc/two/trunc/a",
+            whole.session("trunc").session("two"),
+        ),
+        (
+            "agent/one/clear/trunc/a",
+            whole.session("one").session("clear"),
+        ),
     ];
     for (key, _) in &sessions {
-        store.put(&Key::new(*key).unwrap(), key.as_bytes().into()).await.unwrap();
+        store
+            .put(&Key::new(*key).unwrap(), key.as_bytes().into())
+            .await
+            .unwrap();
     }
     for (owner, session) in &sessions {
         for (key, _) in &sessions {
             let location = Location::new(format!("memory://t/{key}"));
             let read = session.read_original(&location).await;
-            assert_eq!(read.map(|read| read.unwrap()), (key == owner).then(|| key.as_bytes().into()), "{owner} {key}");
+            assert_eq!(
+                read.map(|read| read.unwrap()),
+                (key == owner).then(|| key.as_bytes().into()),
+                "{owner} {key}"
+            );
         }
     }
     // A sweep that is told which sessions go on keeps what they stored, before and now.
     let (_, location) = secret(&whole.session("trunc")).await;
-    let live = Live::new().session("trunc").session("Clear").session("two").session("clear");
+    let live = Live::new()
+        .session("trunc")
+        .session("Clear")
+        .session("two")
+        .session("clear");
     let policy = SweepPolicy::new().unreferenced().apply();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1_000_000);
     let report = whole.sweep(&live, &policy, later).await.unwrap();
-    assert_eq!((report.moved.count, report.live.count), (1, 5), "what the root itself stored is not live: {report:?}");
-    assert!(store.read(&Key::new("agent/trunc/trunc/a").unwrap(), 0..9).await.is_ok());
-    assert!(whole.session("trunc").read_original(&location).await.unwrap().is_ok());
+    assert_eq!(
+        (report.moved.count, report.live.count),
+        (1, 5),
+        "what the root itself stored is not live: {report:?}"
+    );
+    assert!(
+        store
+            .read(&Key::new("agent/trunc/trunc/a").unwrap(), 0..9)
+            .await
+            .is_ok()
+    );
+    assert!(
+        whole
+            .session("trunc")
+            .read_original(&location)
+            .await
+            .unwrap()
+            .is_ok()
+    );
 }
 
 #[tokio::test]
 async fn l6_an_id_from_a_callback_is_not_a_reserved_name() {
     for given in RESERVED {
-        let reduction = eager(memory()).gen_trunc_offload_file_path(move |_: &ToolCall| Ok(given.to_owned()));
-        let shown = reduction.build().unwrap().truncate(&call("a", "f"), lines(400)).await.unwrap();
-        assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://t/trunc/a");
-        assert!(shown.report.decisions[0].error.as_ref().unwrap().contains("`trunc`"));
+        let reduction =
+            eager(memory()).gen_trunc_offload_file_path(move |_: &ToolCall| Ok(given.to_owned()));
+        let shown = reduction
+            .build()
+            .unwrap()
+            .truncate(&call("a", "f"), lines(400))
+            .await
+            .unwrap();
+        assert_eq!(
+            shown.report.decisions[0].locations[0].as_str(),
+            "memory://t/trunc/a"
+        );
+        assert!(
+            shown.report.decisions[0]
+                .error
+                .as_ref()
+                .unwrap()
+                .contains("`trunc`")
+        );
     }
 }
 
 #[test]
 fn o2_no_root_holds_a_reserved_name() {
     for root in ["trunc", "agent/Clear", "swept/agent", "a/trunc/b"] {
-        let error = eager(memory()).root_dir(root).build().unwrap_err().to_string();
-        assert!(error.contains("`trunc`, `clear` or `swept`"), "{root}: {error}");
+        let error = eager(memory())
+            .root_dir(root)
+            .build()
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("`trunc`, `clear` or `swept`"),
+            "{root}: {error}"
+        );
     }
 }

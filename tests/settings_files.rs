@@ -33,22 +33,44 @@ fn toml_and_json_say_the_same() {
     assert_eq!(Settings::from_json(&json).unwrap(), from_toml);
     assert_eq!(from_toml.read_file_tool_name, None);
     assert_eq!(from_toml.max_length_for_trunc, Limit::tokens(9_000));
-    assert_eq!(from_toml.tool_config["grep"].max_length_for_trunc, Some(Limit::Bytes(20_000)));
-    assert_eq!(from_toml.tool_config["grep"].backend_url, Some("memory:grep".into()));
+    assert_eq!(
+        from_toml.tool_config["grep"].max_length_for_trunc,
+        Some(Limit::Bytes(20_000))
+    );
+    assert_eq!(
+        from_toml.tool_config["grep"].backend_url,
+        Some("memory:grep".into())
+    );
     assert_eq!(Settings::from_toml("").unwrap(), Settings::default());
     assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
-    assert_eq!(Settings::from_json(r#"{"read_file_tool_name": null}"#).unwrap().read_file_tool_name, None);
+    assert_eq!(
+        Settings::from_json(r#"{"read_file_tool_name": null}"#)
+            .unwrap()
+            .read_file_tool_name,
+        None
+    );
 }
 
 #[test]
 fn o3_the_presets_are_files_too() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
-    let presets =
-        [("eino", Settings::eino()), ("anthropic", Settings::anthropic()), ("recommended", Settings::recommended())];
+    let presets = [
+        ("eino", Settings::eino()),
+        ("anthropic", Settings::anthropic()),
+        ("recommended", Settings::recommended()),
+    ];
     for (name, settings) in &presets {
-        assert_eq!(Settings::load(folder.join(format!("{name}.toml"))).unwrap(), *settings, "{name}");
+        assert_eq!(
+            Settings::load(folder.join(format!("{name}.toml"))).unwrap(),
+            *settings,
+            "{name}"
+        );
     }
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), presets.len(), "a test for each file");
+    assert_eq!(
+        std::fs::read_dir(folder).unwrap().count(),
+        presets.len(),
+        "a test for each file"
+    );
 }
 
 #[test]
@@ -71,13 +93,21 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         "root_dir = ",
         "[tool_config.grep]\ntrunc_handler = \"x\"",
     ];
-    let json =
-        ["{\n  \"max_lenght_for_trunc\": 5\n}", "[]", "{", "{} {}", "{\"tool_config\": {\"grep\": {\"preview\": 5}}}"];
+    let json = [
+        "{\n  \"max_lenght_for_trunc\": 5\n}",
+        "[]",
+        "{",
+        "{} {}",
+        "{\"tool_config\": {\"grep\": {\"preview\": 5}}}",
+    ];
     let of = |text: &str, error: offcut::SettingsError| format!("{text:?}\n    {error}\n");
     let errors: String = toml
         .iter()
         .map(|text| of(text, Settings::from_toml(text).expect_err(text)))
-        .chain(json.iter().map(|text| of(text, Settings::from_json(text).expect_err(text))))
+        .chain(
+            json.iter()
+                .map(|text| of(text, Settings::from_json(text).expect_err(text))),
+        )
         .collect();
     insta::assert_snapshot!(errors, @r#"
     "max_length = 5"
@@ -140,7 +170,13 @@ fn a_file_that_cant_be_read_is_named() {
         Settings::load(folder.path().join("missing.toml")),
     ]
     .into_iter()
-    .map(|result| result.unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "DIR") + "\n")
+    .map(|result| {
+        result
+            .unwrap_err()
+            .to_string()
+            .replace(folder.path().to_str().unwrap(), "DIR")
+            + "\n"
+    })
     .collect();
     insta::assert_snapshot!(errors, @"
     DIR/a.toml, line 2, `langauge`: unknown field; did you mean `language`?
@@ -148,7 +184,10 @@ fn a_file_that_cant_be_read_is_named() {
     DIR/a.yaml: settings are read from files that end in `.toml` or `.json`
     DIR/missing.toml: can't be read: No such file or directory (os error 2)
     ");
-    assert_eq!(Settings::load(write("b.toml", TOML)).unwrap(), Settings::from_toml(TOML).unwrap());
+    assert_eq!(
+        Settings::load(write("b.toml", TOML)).unwrap(),
+        Settings::from_toml(TOML).unwrap()
+    );
 }
 
 #[tokio::test]
@@ -167,15 +206,30 @@ async fn o1_backends_that_settings_name_are_opened_once_and_used() {
         opened.push(url.to_owned());
         backend::open(url)
     };
-    let reduction = ToolReduction::builder().settings(Settings::from_toml(text).unwrap(), open).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .settings(Settings::from_toml(text).unwrap(), open)
+        .build()
+        .unwrap();
     opened.sort();
     assert_eq!(opened, ["memory:all", "memory:grep"]);
-    for (tool, location) in
-        [("ls", "memory://all/trunc/c"), ("grep", "memory://grep/trunc/c"), ("find", "memory://grep/trunc/c-find")]
-    {
+    for (tool, location) in [
+        ("ls", "memory://all/trunc/c"),
+        ("grep", "memory://grep/trunc/c"),
+        ("find", "memory://grep/trunc/c-find"),
+    ] {
         let id = location.rsplit('/').next().unwrap();
-        let shown = reduction.truncate(&ToolCall::new(id, tool, "{}"), "x\n".repeat(2_000)).await.unwrap();
-        assert_eq!(Hint::parse(&shown.text()).unwrap().location.unwrap().as_str(), location);
+        let shown = reduction
+            .truncate(&ToolCall::new(id, tool, "{}"), "x\n".repeat(2_000))
+            .await
+            .unwrap();
+        assert_eq!(
+            Hint::parse(&shown.text())
+                .unwrap()
+                .location
+                .unwrap()
+                .as_str(),
+            location
+        );
     }
 }
 
@@ -194,9 +248,14 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
         of(json!({"backend": "file://relative"})),
         of(json!({"backend": ""})),
         of(json!({"backend": "memory:", "tool_config": {"grep": {"backend": "memory:"}}})),
-        ToolReduction::builder().backend(Memory::new()).tool("grep", unopened),
+        ToolReduction::builder()
+            .backend(Memory::new())
+            .tool("grep", unopened),
         // Two that are both called alike, and opened one by one.
-        of(json!({"backend": "memory:a"})).tool("grep", ToolPolicy::new().backend(Memory::named("a").unwrap())),
+        of(json!({"backend": "memory:a"})).tool(
+            "grep",
+            ToolPolicy::new().backend(Memory::named("a").unwrap()),
+        ),
     ];
     let mut errors = String::new();
     for case in cases {
@@ -205,7 +264,11 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
             Err(error) => {
                 errors.push_str(&format!("{error}\n"));
                 let source = std::error::Error::source(&error);
-                errors.push_str(&source.map(|source| format!("    {source}\n")).unwrap_or_default());
+                errors.push_str(
+                    &source
+                        .map(|source| format!("    {source}\n"))
+                        .unwrap_or_default(),
+                );
             }
         }
     }
@@ -225,8 +288,15 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
     the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
     ");
     // A backend that is set afterwards takes the place of one that can't be opened.
-    assert!(of(json!({"backend": "s3://bucket"})).backend(Memory::new()).build().is_ok());
-    let tool = of(json!({"tool_config": {"grep": {"backend": "s3://bucket"}}})).backend(Memory::new()).build();
+    assert!(
+        of(json!({"backend": "s3://bucket"}))
+            .backend(Memory::new())
+            .build()
+            .is_ok()
+    );
+    let tool = of(json!({"tool_config": {"grep": {"backend": "s3://bucket"}}}))
+        .backend(Memory::new())
+        .build();
     assert!(matches!(tool, Err(BuildError::Open { tool: Some(tool), .. }) if tool == "grep"));
 }
 
@@ -234,7 +304,10 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
 async fn a_path_and_a_file_url_are_directories() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let (by_path, by_url) = (backend::open(path).unwrap(), backend::open(&format!("file://{path}")).unwrap());
+    let (by_path, by_url) = (
+        backend::open(path).unwrap(),
+        backend::open(&format!("file://{path}")).unwrap(),
+    );
     let key = backend::Key::new("trunc/a").unwrap();
     by_path.put(&key, "x".into()).await.unwrap();
     assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
@@ -242,11 +315,25 @@ async fn a_path_and_a_file_url_are_directories() {
 
 /// The rows of the first table of a page in the docs, cell by cell.
 fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)).unwrap();
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(page),
+    )
+    .unwrap();
     let (_, text) = text.split_once(heading).unwrap();
-    let rows =
-        text.lines().skip_while(|line| !line.starts_with("|---")).skip(1).take_while(|line| line.starts_with('|'));
-    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        row.trim_matches('|')
+            .split(" | ")
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    })
+    .collect()
 }
 
 #[cfg(feature = "tiktoken")]
@@ -255,12 +342,22 @@ fn l11_the_table_of_options_has_every_option_with_its_default() {
     let said: Vec<(String, String)> = table("options.md", "")
         .into_iter()
         .map(|cells| {
-            (cells[0].replace('`', ""), cells[1].replace('`', "").replace("none", "null").replace("empty", "\"\""))
+            (
+                cells[0].replace('`', ""),
+                cells[1]
+                    .replace('`', "")
+                    .replace("none", "null")
+                    .replace("empty", "\"\""),
+            )
         })
         .collect();
     let settings = serde_json::to_value(Settings::default()).unwrap();
-    let are: Vec<(String, String)> =
-        settings.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+    let are: Vec<(String, String)> = settings
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.to_string()))
+        .collect();
     assert_eq!(said, are);
 }
 
@@ -273,43 +370,82 @@ fn what_the_docs_say_of_eino_is_shown_by_tests_that_are_there() {
     assert!(rows.len() > 15, "{rows:?}");
     for row in rows {
         let name = row[2].replace(['`', '|'], "");
-        assert!(tests.contains(&format!("async fn {}()", name.trim())), "{row:?}");
+        assert!(
+            tests.contains(&format!("async fn {}()", name.trim())),
+            "{row:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_examples_in_the_docs_are_settings() {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
-    let examples: Vec<&str> = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    let [first, eino] = examples[..] else { panic!("{} examples", examples.len()) };
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md"),
+    )
+    .unwrap();
+    let examples: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    let [first, eino] = examples[..] else {
+        panic!("{} examples", examples.len())
+    };
     // No folders where the tests run.
     let open = |url: &str| Memory::named(url.trim_start_matches("memory:").trim_start_matches('.'));
-    let build =
-        |text: &str| ToolReduction::builder().settings(Settings::from_toml(text).unwrap(), open).build().unwrap();
-    assert!(backend::open("memory:all").is_ok() && !first.contains("= \"s3:"), "what the code below it opens");
+    let build = |text: &str| {
+        ToolReduction::builder()
+            .settings(Settings::from_toml(text).unwrap(), open)
+            .build()
+            .unwrap()
+    };
+    assert!(
+        backend::open("memory:all").is_ok() && !first.contains("= \"s3:"),
+        "what the code below it opens"
+    );
     build(first);
     let (before, in_tokens) = first.split_once("8_000    # bytes; ").unwrap();
-    build(&format!("{before}{}", in_tokens.replacen(" for tokens", "", 1)));
+    build(&format!(
+        "{before}{}",
+        in_tokens.replacen(" for tokens", "", 1)
+    ));
     let reduction = build(eino);
     // What Eino ignores: a tool's own store, without a handler.
-    let shown = reduction.truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001)).await.unwrap();
-    assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://greps/data/agent/trunc/c");
+    let shown = reduction
+        .truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001))
+        .await
+        .unwrap();
+    assert_eq!(
+        shown.report.decisions[0].locations[0].as_str(),
+        "memory://greps/data/agent/trunc/c"
+    );
 }
 
 #[test]
 fn o4_no_key_stands_twice_in_any_spelling() {
     let json = |text: &str| Settings::from_json(text).unwrap_err().to_string();
-    let tool = json(r#"{"tool_config": {"grep": {"skip_clear": true}, "gr\u0065p": {"skip_truncation": true}}}"#);
-    let language = json(r#"{"templates": {"en": {"reader": "Call {reader}."}, "english": {"reader": "{reader}"}}}"#);
-    let sentence = json(r#"{"templates": {"en": {"reader": "Call {reader}.", "reader": "{reader}"}}}"#);
+    let tool = json(
+        r#"{"tool_config": {"grep": {"skip_clear": true}, "gr\u0065p": {"skip_truncation": true}}}"#,
+    );
+    let language = json(
+        r#"{"templates": {"en": {"reader": "Call {reader}."}, "english": {"reader": "{reader}"}}}"#,
+    );
+    let sentence =
+        json(r#"{"templates": {"en": {"reader": "Call {reader}.", "reader": "{reader}"}}}"#);
     for error in [&tool, &language, &sentence] {
         assert!(error.contains("a key stands twice"), "{error}");
         assert!(error.starts_with("line 1, `t"), "{error}");
     }
     #[cfg(feature = "toml")]
     {
-        let error =
-            Settings::from_toml("[templates.en]\nreader = \"{reader}\"\n[templates.english]\nreader = \"{reader}!\"");
-        assert!(error.unwrap_err().to_string().contains("a key stands twice"));
+        let error = Settings::from_toml(
+            "[templates.en]\nreader = \"{reader}\"\n[templates.english]\nreader = \"{reader}!\"",
+        );
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("a key stands twice")
+        );
     }
 }

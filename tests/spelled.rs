@@ -8,7 +8,9 @@ mod generate;
 mod left_alone;
 
 use generate::{joined, json, number, space, string};
-use offcut::format::{BodyError, Format, JsonText, PartRef, Piece, RequestBody, Spelled, WireFormat};
+use offcut::format::{
+    BodyError, Format, JsonText, PartRef, Piece, RequestBody, Spelled, WireFormat,
+};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 
@@ -131,7 +133,9 @@ impl Template {
         let mut filled = filled.iter();
         let text = |bit: &Bit| match bit {
             Bit::Text(text) => text.clone(),
-            Bit::Hole(hole) => filled.next().map_or_else(|| hole.is.clone(), |new| (*new).to_owned()),
+            Bit::Hole(hole) => filled
+                .next()
+                .map_or_else(|| hole.is.clone(), |new| (*new).to_owned()),
         };
         self.0.iter().map(text).collect()
     }
@@ -139,8 +143,10 @@ impl Template {
     /// `§` stands for a hole, and `~` for white space.
     fn of(text: &str, spaces: &[String], holes: Vec<Hole>) -> Self {
         let mut spaces = spaces.iter().cycle();
-        let text: String =
-            text.split('~').flat_map(|text| [text.to_owned(), spaces.next().cloned().unwrap()]).collect();
+        let text: String = text
+            .split('~')
+            .flat_map(|text| [text.to_owned(), spaces.next().cloned().unwrap()])
+            .collect();
         let mut bits = Vec::new();
         let mut holes = holes.into_iter();
         for text in text.split('§') {
@@ -164,31 +170,58 @@ impl Round {
     ) -> Self {
         let is = |bit: u8| seed >> bit & 1 == 1;
         // Only what is valid Unicode is replaced.
-        let text = if serde_json::from_str::<String>(text).is_ok() { text.clone() } else { "\"\\u0061\"".to_owned() };
-        let any = if serde_json::from_str::<serde_json::Value>(any).is_ok() { any } else { number };
-        let hole = |of, is: &str, becomes: &str| Hole { of, is: is.to_owned(), becomes: becomes.to_owned() };
-        let (hint, hints) = (r#""a \"hint\"\n""#, r#"[{"type":"text","text":"a \"hint\"\n"}]"#);
+        let text = if serde_json::from_str::<String>(text).is_ok() {
+            text.clone()
+        } else {
+            "\"\\u0061\"".to_owned()
+        };
+        let any = if serde_json::from_str::<serde_json::Value>(any).is_ok() {
+            any
+        } else {
+            number
+        };
+        let hole = |of, is: &str, becomes: &str| Hole {
+            of,
+            is: is.to_owned(),
+            becomes: becomes.to_owned(),
+        };
+        let (hint, hints) = (
+            r#""a \"hint\"\n""#,
+            r#"[{"type":"text","text":"a \"hint\"\n"}]"#,
+        );
         let arguments = || hole(Of::Arguments(0), &text, r#""{\"_cleared\":1.00}""#);
         let object = || hole(Of::Arguments(0), any, r#"{"_cleared":1.00}"#);
         let content = |slot| match is(0) {
-            true => hole(Of::Result(slot), &format!("[{{\"type\" :\"text\", \"text\":{text}}} ]"), hints),
+            true => hole(
+                Of::Result(slot),
+                &format!("[{{\"type\" :\"text\", \"text\":{text}}} ]"),
+                hints,
+            ),
             false => hole(Of::Result(slot), &text, hint),
         };
-        let content_key = if is(1) { "\"content\"" } else { "\"c\\u006Fntent\"" };
+        let content_key = if is(1) {
+            "\"content\""
+        } else {
+            "\"c\\u006Fntent\""
+        };
         let extra = format!("\"x\":{other},~\"x\"~:{number}");
         let (ask, answer, holes) = match format {
             WireFormat::OpenAiChat => (
                 format!(
                     "{{~\"role\":\"assistant\",{extra},\"tool_calls\"~:[~{{\"id\":\"c{nth}\",\"function\":{{~\"name\":\"f\",\"arguments\":§~}}~,{extra}}}]~}}"
                 ),
-                format!("~{{{content_key}~:~§~,\"role\"~:\"tool\",{extra},\"tool_call_id\":\"c{nth}\"~}}~"),
+                format!(
+                    "~{{{content_key}~:~§~,\"role\"~:\"tool\",{extra},\"tool_call_id\":\"c{nth}\"~}}~"
+                ),
                 [vec![arguments()], vec![content(0)]],
             ),
             WireFormat::Responses => (
                 format!(
                     "{{\"type\":\"function_call\",{extra},\"call_id\":\"c{nth}\",\"arguments\"~:§,\"name\":\"f\"}}"
                 ),
-                format!("{{\"type\":\"function_call_output\",\"call_id\":\"c{nth}\",{extra}~,\"output\":~§~}}"),
+                format!(
+                    "{{\"type\":\"function_call_output\",\"call_id\":\"c{nth}\",{extra}~,\"output\":~§~}}"
+                ),
                 [
                     vec![arguments()],
                     vec![match is(0) {
@@ -231,7 +264,10 @@ impl Round {
             ),
         };
         let [asked, answered] = holes;
-        Self([Template::of(&ask, spaces, asked), Template::of(&answer, spaces, answered)])
+        Self([
+            Template::of(&ask, spaces, asked),
+            Template::of(&answer, spaces, answered),
+        ])
     }
 }
 
@@ -240,9 +276,14 @@ fn l7_any_depth_is_read_and_left_as_it_came() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let deeper = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
     for deep in [deep, deeper] {
-        let before = format!(r#"{{"messages":[{{"role":"tool","x":{deep},"content":"long"}}],"y":{deep}}}"#);
+        let before =
+            format!(r#"{{"messages":[{{"role":"tool","x":{deep},"content":"long"}}],"y":{deep}}}"#);
         let mut body = RequestBody::parse(before.as_str()).unwrap();
-        Spelled(WireFormat::OpenAiChat).replace_result(&mut body.messages_mut()[0], 0, vec!["short".into()]);
+        Spelled(WireFormat::OpenAiChat).replace_result(
+            &mut body.messages_mut()[0],
+            0,
+            vec!["short".into()],
+        );
         assert_eq!(body.to_string(), before.replace("long", "short"));
     }
 }
@@ -251,15 +292,28 @@ fn l7_any_depth_is_read_and_left_as_it_came() {
 fn l5_a_field_is_added_with_the_least_bytes_and_removed_with_its_comma() {
     let part = "{\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"AAAA\"}}";
     for (before, after) in [
-        ("{ \"parts\" : [P] , \"name\":\"f\" }", "{ \"name\":\"f\",\"response\":{\"output\":\"x\"} }"),
-        ("{ \"name\":\"f\" , \"parts\":[P] }", "{ \"name\":\"f\",\"response\":{\"output\":\"x\"} }"),
+        (
+            "{ \"parts\" : [P] , \"name\":\"f\" }",
+            "{ \"name\":\"f\",\"response\":{\"output\":\"x\"} }",
+        ),
+        (
+            "{ \"name\":\"f\" , \"parts\":[P] }",
+            "{ \"name\":\"f\",\"response\":{\"output\":\"x\"} }",
+        ),
         ("{ \"parts\" : [P] }", "{ \"response\":{\"output\":\"x\"} }"),
         ("{ }", "{\"response\":{\"output\":\"x\"} }"),
-        ("{\"a\":1, \"parts\":[] ,\"response\": {} }", "{\"a\":1 ,\"response\": {\"output\":\"x\"} }"),
-        ("{\"response\":{ \"error\" : \"long\" },\"parts\":[P]}", "{\"response\":{ \"error\" : \"x\" }}"),
+        (
+            "{\"a\":1, \"parts\":[] ,\"response\": {} }",
+            "{\"a\":1 ,\"response\": {\"output\":\"x\"} }",
+        ),
+        (
+            "{\"response\":{ \"error\" : \"long\" },\"parts\":[P]}",
+            "{\"response\":{ \"error\" : \"x\" }}",
+        ),
     ] {
         let wrap = |response: &str| {
-            format!("{{\"role\":\"user\",\"parts\":[ {{\"functionResponse\":{response} }}] }}").replace('P', part)
+            format!("{{\"role\":\"user\",\"parts\":[ {{\"functionResponse\":{response} }}] }}")
+                .replace('P', part)
         };
         let mut message = JsonText::parse(wrap(before)).unwrap();
         Spelled(WireFormat::Gemini).replace_result(&mut message, 0, vec!["x".into()]);
@@ -275,8 +329,9 @@ fn l5_marks_move_as_they_are_spelled() {
     );
     let mut message = JsonText::parse(before).unwrap();
     Spelled(WireFormat::OpenAiChat).replace_result(&mut message, 0, vec!["x".into()]);
-    let expected =
-        format!(r#"{{"role":"tool", "content": [{{"type":"text","text":"x","cache_control":{mark},"zz":1E5}}]}}"#);
+    let expected = format!(
+        r#"{{"role":"tool", "content": [{{"type":"text","text":"x","cache_control":{mark},"zz":1E5}}]}}"#
+    );
     assert_eq!(message.as_str(), expected);
 }
 
@@ -284,17 +339,42 @@ fn l5_marks_move_as_they_are_spelled() {
 fn l12_what_is_no_body_is_said_without_a_piece_of_it() {
     for (text, expected) in [
         ("", "not JSON: expected a value at line 1, column 1"),
-        ("{\n\"secret\": 01}", "not JSON: expected `,` or `}` at line 2, column 12"),
-        ("[\"secret", "not JSON: expected the end of a string at line 1, column 9"),
-        ("[1] secret", "not JSON: expected the end at line 1, column 5"),
-        ("\u{feff}[]", "not JSON: expected a value at line 1, column 1"),
+        (
+            "{\n\"secret\": 01}",
+            "not JSON: expected `,` or `}` at line 2, column 12",
+        ),
+        (
+            "[\"secret",
+            "not JSON: expected the end of a string at line 1, column 9",
+        ),
+        (
+            "[1] secret",
+            "not JSON: expected the end at line 1, column 5",
+        ),
+        (
+            "\u{feff}[]",
+            "not JSON: expected a value at line 1, column 1",
+        ),
     ] {
         let error = RequestBody::parse(text).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
     }
-    for text in ["1", "null", "{}", r#"{"messages":"secret"}"#, r#"{"input":{}}"#] {
-        assert_eq!(RequestBody::parse(text).unwrap_err(), BodyError::NoMessages, "{text}");
+    for text in [
+        "1",
+        "null",
+        "{}",
+        r#"{"messages":"secret"}"#,
+        r#"{"input":{}}"#,
+    ] {
+        assert_eq!(
+            RequestBody::parse(text).unwrap_err(),
+            BodyError::NoMessages,
+            "{text}"
+        );
     }
     let twice = r#"{"messages":[],"mess\u0061ges":[]}"#;
-    assert_eq!(RequestBody::parse(twice).unwrap_err(), BodyError::KeyTwice { field: "messages" });
+    assert_eq!(
+        RequestBody::parse(twice).unwrap_err(),
+        BodyError::KeyTwice { field: "messages" }
+    );
 }

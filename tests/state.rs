@@ -33,9 +33,16 @@ fn reduce(reducer: &impl Reducer<Value, Update = Value>, existing: Value, update
 
 /// What the error says, with its source, after a look that the value came back as it was.
 #[allow(clippy::needless_pass_by_value, reason = "as reducers take it")]
-fn fails<T: Clone + PartialEq + std::fmt::Debug, R: Reducer<T>>(reducer: &R, existing: T, update: R::Update) -> String {
+fn fails<T: Clone + PartialEq + std::fmt::Debug, R: Reducer<T>>(
+    reducer: &R,
+    existing: T,
+    update: R::Update,
+) -> String {
     let error = reducer.reduce(existing.clone(), update).unwrap_err();
-    assert_eq!((error.value(), error.code(), error.reducer()), (&existing, "reducer_error", reducer.name()));
+    assert_eq!(
+        (error.value(), error.code(), error.reducer()),
+        (&existing, "reducer_error", reducer.name())
+    );
     let said = match error.cause().source() {
         Some(source) => format!("{}: {source}", error.cause()),
         None => error.cause().to_string(),

@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer,
+};
 use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::{Chunk, Limit, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
@@ -49,12 +51,16 @@ impl Backend for Counting {
     }
 
     async fn put(&self, _: &Key, content: Bytes) -> Result<Put, BackendError> {
-        self.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
+        self.bytes
+            .fetch_add(content.len() as u64, Ordering::Relaxed);
         Ok(Put::Stored)
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(CountingWriter { store: self.clone(), written: 0 }))
+        Ok(Box::new(CountingWriter {
+            store: self.clone(),
+            written: 0,
+        }))
     }
 
     async fn read(&self, _: &Key, _: Range<u64>) -> Result<Page, BackendError> {
@@ -92,12 +98,21 @@ impl Writer for CountingWriter {
 }
 
 fn reduction(store: impl Backend, limit: Limit) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store).token_counter(TokenCounter::Estimate);
-    builder.max_length_for_trunc(limit).preview_length(PREVIEW).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store)
+        .token_counter(TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(limit)
+        .preview_length(PREVIEW)
+        .build()
+        .unwrap()
 }
 
 /// A stream of which each chunk is made when it is asked for.
-fn made<T>(chunks: impl Iterator<Item = T> + Send + 'static, make: impl Fn(T) -> Chunk + Send + 'static) -> ToolOutput
+fn made<T>(
+    chunks: impl Iterator<Item = T> + Send + 'static,
+    make: impl Fn(T) -> Chunk + Send + 'static,
+) -> ToolOutput
 where
     T: Send + 'static,
 {
@@ -111,16 +126,27 @@ fn bytes(pattern: &[u8], length: usize) -> Chunk {
 }
 
 fn link() -> Chunk {
-    Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() })
+    Chunk::Part(Part::Link {
+        mime: None,
+        url: "https://example.org".into(),
+    })
 }
 
 /// Runs `output` through a reduction, and says how many bytes more than before were in use at most, and what was shown.
-async fn cost(reduction: &ToolReduction, id: &str, output: ToolOutput, is_shown: bool) -> (usize, Vec<Part>) {
+async fn cost(
+    reduction: &ToolReduction,
+    id: &str,
+    output: ToolOutput,
+    is_shown: bool,
+) -> (usize, Vec<Part>) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
     let call = ToolCall::new(id, "build", "{}");
     let parts = if is_shown {
-        ToolOutput::from(reduction.truncate_stream(&call, output)).into_parts().await.0
+        ToolOutput::from(reduction.truncate_stream(&call, output))
+            .into_parts()
+            .await
+            .0
     } else {
         reduction.truncate(&call, output).await.unwrap().parts
     };
@@ -140,61 +166,134 @@ async fn costs_little(
     for is_shown in [false, true] {
         let store = Counting::default();
         let (peak, parts) = cost(&reduction(store.clone(), limit), id, make(), is_shown).await;
-        assert!(peak <= at_most, "{what}: {peak} bytes of {at_most} were in use at once");
-        let Part::Text(text) = &parts[0] else { panic!("{what}: no text") };
+        assert!(
+            peak <= at_most,
+            "{what}: {peak} bytes of {at_most} were in use at once"
+        );
+        let Part::Text(text) = &parts[0] else {
+            panic!("{what}: no text")
+        };
         assert!(Hint::parse(text).unwrap().location.is_some(), "{what}");
-        assert!(store.bytes.load(Ordering::Relaxed) >= length, "{what}: not all of it was stored");
+        assert!(
+            store.bytes.load(Ordering::Relaxed) >= length,
+            "{what}: not all of it was stored"
+        );
     }
 }
 
 /// One test, so that nothing else is counted.
 #[test]
 fn l9_a_stream_costs_a_few_times_the_limit() {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-        let limit = Limit::Bytes(LIMIT);
-        let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
-        costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
-        costs_little("a limit in tokens", Limit::tokens(LIMIT as u64 / 4), "a", (1, 8 << 20), || lines(8)).await;
-        costs_little("an id that is no name", limit, "../a", (1, 8 << 20), || lines(8)).await;
-        let odd: [(&str, &[u8]); 3] = [("one line", b"x"), ("Chinese", "字".as_bytes()), ("no UTF-8", b"\xff")];
-        for (what, pattern) in odd {
-            let make = || made(0..(8 << 20) / CHUNK, move |_| bytes(pattern, CHUNK));
-            costs_little(what, limit, "a", (1, 8 << 20), make).await;
-        }
-        costs_little("byte by byte", limit, "a", (1, 1 << 18), || made(0..1 << 18, |_| bytes(LINE, 1))).await;
-        let broken = || {
-            let chunks = (0..1 << 10).map(|_| Ok(bytes(LINE, CHUNK / 8)));
-            ToolOutput::stream(stream::iter(chunks.chain([Err(ToolError::new("the pipe broke"))])))
-        };
-        costs_little("a stream that breaks off", limit, "a", (1, 8 << 20), broken).await;
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(async {
+            let limit = Limit::Bytes(LIMIT);
+            let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
+            costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
+            costs_little(
+                "a limit in tokens",
+                Limit::tokens(LIMIT as u64 / 4),
+                "a",
+                (1, 8 << 20),
+                || lines(8),
+            )
+            .await;
+            costs_little("an id that is no name", limit, "../a", (1, 8 << 20), || {
+                lines(8)
+            })
+            .await;
+            let odd: [(&str, &[u8]); 3] = [
+                ("one line", b"x"),
+                ("Chinese", "字".as_bytes()),
+                ("no UTF-8", b"\xff"),
+            ];
+            for (what, pattern) in odd {
+                let make = || made(0..(8 << 20) / CHUNK, move |_| bytes(pattern, CHUNK));
+                costs_little(what, limit, "a", (1, 8 << 20), make).await;
+            }
+            costs_little("byte by byte", limit, "a", (1, 1 << 18), || {
+                made(0..1 << 18, |_| bytes(LINE, 1))
+            })
+            .await;
+            let broken = || {
+                let chunks = (0..1 << 10).map(|_| Ok(bytes(LINE, CHUNK / 8)));
+                ToolOutput::stream(stream::iter(
+                    chunks.chain([Err(ToolError::new("the pipe broke"))]),
+                ))
+            };
+            costs_little("a stream that breaks off", limit, "a", (1, 8 << 20), broken).await;
 
-        let texts = || made(0..2 * TEXTS, |n| if n % 2 == 0 { bytes(LINE, TEXT) } else { link() });
-        costs_little("texts between links", limit, "a", (TEXTS, (TEXTS * TEXT) as u64), texts).await;
-        let parts = || made(0..TEXTS, |_| Chunk::Part(Part::Text("x".repeat(TEXT))));
-        costs_little("texts that come whole", limit, "a", (TEXTS, (TEXTS * TEXT) as u64), parts).await;
+            let texts = || {
+                made(0..2 * TEXTS, |n| {
+                    if n % 2 == 0 {
+                        bytes(LINE, TEXT)
+                    } else {
+                        link()
+                    }
+                })
+            };
+            costs_little(
+                "texts between links",
+                limit,
+                "a",
+                (TEXTS, (TEXTS * TEXT) as u64),
+                texts,
+            )
+            .await;
+            let parts = || made(0..TEXTS, |_| Chunk::Part(Part::Text("x".repeat(TEXT))));
+            costs_little(
+                "texts that come whole",
+                limit,
+                "a",
+                (TEXTS, (TEXTS * TEXT) as u64),
+                parts,
+            )
+            .await;
 
-        // However short texts are, what is kept of each adds up: from some number on they are one.
-        let many = || made(0..200_000, |n| Chunk::Part(Part::Text(format!("text {n}"))));
-        costs_little("many texts", limit, "a", (256, 200_000 * 6), many).await;
-        let mixed = || made(0..200_000, |n| if n % 2 == 0 { bytes(LINE, 9) } else { Chunk::Part("text".into()) });
-        costs_little("many texts in both ways", limit, "a", (256, 100_000 * 13), mixed).await;
+            // However short texts are, what is kept of each adds up: from some number on they are one.
+            let many = || made(0..200_000, |n| Chunk::Part(Part::Text(format!("text {n}"))));
+            costs_little("many texts", limit, "a", (256, 200_000 * 6), many).await;
+            let mixed = || {
+                made(0..200_000, |n| {
+                    if n % 2 == 0 {
+                        bytes(LINE, 9)
+                    } else {
+                        Chunk::Part("text".into())
+                    }
+                })
+            };
+            costs_little(
+                "many texts in both ways",
+                limit,
+                "a",
+                (256, 100_000 * 13),
+                mixed,
+            )
+            .await;
 
-        for is_shown in [false, true] {
-            let run = reduction(Fs::temporary().unwrap(), limit);
-            let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
-            // A writer of files fills one buffer of a mebibyte while another is on its way.
-            let at_most = AT_MOST + (1 << 20);
-            assert!(peak <= at_most, "files: {peak} bytes of {at_most} were in use at once");
-        }
-        names_stored_content(limit).await;
-    });
+            for is_shown in [false, true] {
+                let run = reduction(Fs::temporary().unwrap(), limit);
+                let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
+                // A writer of files fills one buffer of a mebibyte while another is on its way.
+                let at_most = AT_MOST + (1 << 20);
+                assert!(
+                    peak <= at_most,
+                    "files: {peak} bytes of {at_most} were in use at once"
+                );
+            }
+            names_stored_content(limit).await;
+        });
 }
 
 /// A call that names what is stored is no reason to hold its stream, whether that is a page of it in the end or not.
 async fn names_stored_content(limit: Limit) {
     let run = reduction(Fs::temporary().unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
-    let stored = run.truncate(&ToolCall::new("a", "build", "{}"), made(0..16 << 10, row)).await.unwrap();
+    let stored = run
+        .truncate(&ToolCall::new("a", "build", "{}"), made(0..16 << 10, row))
+        .await
+        .unwrap();
     let arguments = json!({"file": stored.report.decisions[0].locations[0]}).to_string();
     for (step, outcome) in [(1, Outcome::Paged), (2, Outcome::Truncated)] {
         for is_shown in [false, true] {
@@ -212,7 +311,10 @@ async fn names_stored_content(limit: Limit) {
             let peak = MEMORY.peak_usage().saturating_sub(before);
             // A writer of files fills one buffer of a mebibyte while another is on its way; some of what is stored is read.
             let at_most = AT_MOST + (2 << 20);
-            assert!(peak <= at_most, "{outcome:?}: {peak} bytes of {at_most} were in use at once");
+            assert!(
+                peak <= at_most,
+                "{outcome:?}: {peak} bytes of {at_most} were in use at once"
+            );
             assert_eq!(report.decisions[0].outcome, outcome);
         }
     }

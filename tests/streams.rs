@@ -30,19 +30,27 @@ use offcut::backend::{Fs, Memory};
 use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{Chunk, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction, TruncatedStream};
+use offcut::{
+    Chunk, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction, TruncatedStream,
+};
 
 const LIMIT: usize = 1_000;
 const PREVIEW: usize = 200;
 
 fn small(store: &Memory) -> offcut::Builder {
-    builder(store).max_length_for_trunc(LIMIT).preview_length(PREVIEW)
+    builder(store)
+        .max_length_for_trunc(LIMIT)
+        .preview_length(PREVIEW)
 }
 
 type Item = Result<Chunk, ToolError>;
 
 fn chunks(content: impl AsRef<[u8]>, size: usize) -> Vec<Chunk> {
-    content.as_ref().chunks(size).map(|bytes| Chunk::Bytes(bytes.to_vec().into())).collect()
+    content
+        .as_ref()
+        .chunks(size)
+        .map(|bytes| Chunk::Bytes(bytes.to_vec().into()))
+        .collect()
 }
 
 fn output(chunks: Vec<Chunk>) -> ToolOutput {
@@ -84,8 +92,16 @@ impl Way {
     async fn go(self, reduction: &ToolReduction, call: &ToolCall, output: ToolOutput) -> Shown {
         match self {
             Self::Read => match reduction.truncate(call, output).await {
-                Ok(shown) => Shown { parts: shown.parts, error: shown.interrupted, report: Some(shown.report) },
-                Err(error) => Shown { parts: Vec::new(), error: Some(error.into()), report: None },
+                Ok(shown) => Shown {
+                    parts: shown.parts,
+                    error: shown.interrupted,
+                    report: Some(shown.report),
+                },
+                Err(error) => Shown {
+                    parts: Vec::new(),
+                    error: Some(error.into()),
+                    report: None,
+                },
             },
             Self::Shown => to_the_end(reduction.truncate_stream(call, output)).await,
         }
@@ -95,12 +111,19 @@ impl Way {
 async fn to_the_end(mut shown: TruncatedStream) -> Shown {
     let mut items: Vec<Item> = Vec::new();
     while let Some(item) = shown.next().await {
-        assert!(!matches!(items.last(), Some(Err(_))), "nothing comes behind an error");
+        assert!(
+            !matches!(items.last(), Some(Err(_))),
+            "nothing comes behind an error"
+        );
         items.push(item);
     }
     let report = shown.report().cloned();
     let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    Shown { parts, error, report }
+    Shown {
+        parts,
+        error,
+        report,
+    }
 }
 
 /// A tool's output that comes when it is fed, waits when it is not, and knows how much was taken.
@@ -112,7 +135,10 @@ struct Feed {
 
 impl Feed {
     fn of(chunks: Vec<Chunk>) -> Self {
-        Self { waiting: Arc::new(Mutex::new(chunks.into_iter().map(Ok).collect())), taken: Arc::default() }
+        Self {
+            waiting: Arc::new(Mutex::new(chunks.into_iter().map(Ok).collect())),
+            taken: Arc::default(),
+        }
     }
 
     fn give(&self, chunk: Chunk) {
@@ -149,14 +175,27 @@ async fn t10_the_head_is_shown_before_the_end_is_known() {
         }
     }
     let (parts, _) = output(seen).into_parts().await;
-    assert_eq!(text(&parts), lines(13), "the lines that fit into half of the preview");
-    assert!(stored(&store).await.is_empty(), "it has no name before its end");
+    assert_eq!(
+        text(&parts),
+        lines(13),
+        "the lines that fit into half of the preview"
+    );
+    assert!(
+        stored(&store).await.is_empty(),
+        "it has no name before its end"
+    );
 }
 
 #[tokio::test]
 async fn t10_the_tail_and_the_hint_come_last() {
     let reduction = small(&memory()).build().unwrap();
-    let shown = Way::Shown.go(&reduction, &call("call_1", "f"), output(chunks(lines(400), 64))).await;
+    let shown = Way::Shown
+        .go(
+            &reduction,
+            &call("call_1", "f"),
+            output(chunks(lines(400), 64)),
+        )
+        .await;
     insta::assert_snapshot!(text(&shown.parts), @r#"
     line 1
     line 2
@@ -190,11 +229,22 @@ async fn t10_parts_before_the_text_go_out_at_once_and_those_behind_it_wait() {
     let reduction = small(&memory()).build().unwrap();
     let feed = Feed::default();
     let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
-    let link = |n: usize| Chunk::Part(Part::Link { mime: None, url: format!("https://example.org/{n}") });
+    let link = |n: usize| {
+        Chunk::Part(Part::Link {
+            mime: None,
+            url: format!("https://example.org/{n}"),
+        })
+    };
     feed.give(link(1));
-    assert_eq!(shown.next().now_or_never().unwrap().unwrap().unwrap(), link(1));
+    assert_eq!(
+        shown.next().now_or_never().unwrap().unwrap().unwrap(),
+        link(1)
+    );
     feed.give(Chunk::Bytes(lines(400).into()));
-    assert!(matches!(shown.next().now_or_never(), Some(Some(Ok(Chunk::Bytes(_))))));
+    assert!(matches!(
+        shown.next().now_or_never(),
+        Some(Some(Ok(Chunk::Bytes(_))))
+    ));
     feed.give(link(2));
     assert!(shown.next().now_or_never().is_none());
 }
@@ -207,24 +257,49 @@ async fn t11_a_source_that_fails_at_every_chunk() {
         for before in 0..=all.len() {
             let store = memory();
             let reduction = small(&store).build().unwrap();
-            let failing = all[..before].iter().cloned().map(Ok).chain([Err(ToolError::new("the pipe broke"))]);
+            let failing = all[..before]
+                .iter()
+                .cloned()
+                .map(Ok)
+                .chain([Err(ToolError::new("the pipe broke"))]);
             let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
             let shown = way.go(&reduction, &call("a", "f"), failing).await;
             let came = &content[..content.len().min(before * 97)];
-            assert_eq!(shown.error.as_ref().unwrap().to_string(), "the pipe broke", "{way:?} {before}");
+            assert_eq!(
+                shown.error.as_ref().unwrap().to_string(),
+                "the pipe broke",
+                "{way:?} {before}"
+            );
             if came.len() <= LIMIT {
-                let whole: Vec<Part> = (!came.is_empty()).then(|| came.into()).into_iter().collect();
+                let whole: Vec<Part> = (!came.is_empty())
+                    .then(|| came.into())
+                    .into_iter()
+                    .collect();
                 assert_eq!(shown.parts, whole, "{way:?} {before}");
                 assert_eq!(shown.outcome(), Outcome::Kept(Reason::WithinLimit));
                 assert!(stored(&store).await.is_empty(), "{way:?} {before}");
             } else {
                 let hint = Hint::parse(text(&shown.parts)).unwrap();
-                assert_eq!((hint.placement, hint.bytes), (way.placement(), came.len() as u64));
-                assert_eq!(hint.preview, Preview::HeadTail.show(came, PREVIEW), "{way:?} {before}");
-                assert!(
-                    hint.notes.interrupted && hint.prose.contains(&format!("broke off after {} bytes", came.len()))
+                assert_eq!(
+                    (hint.placement, hint.bytes),
+                    (way.placement(), came.len() as u64)
                 );
-                assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), came.into())], "{way:?} {before}");
+                assert_eq!(
+                    hint.preview,
+                    Preview::HeadTail.show(came, PREVIEW),
+                    "{way:?} {before}"
+                );
+                assert!(
+                    hint.notes.interrupted
+                        && hint
+                            .prose
+                            .contains(&format!("broke off after {} bytes", came.len()))
+                );
+                assert_eq!(
+                    stored(&store).await,
+                    [("memory://t/trunc/a".into(), came.into())],
+                    "{way:?} {before}"
+                );
             }
         }
     }
@@ -232,19 +307,44 @@ async fn t11_a_source_that_fails_at_every_chunk() {
 
 #[tokio::test]
 async fn t11_only_the_text_that_broke_off_says_so() {
-    let link = || Ok(Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() }));
+    let link = || {
+        Ok(Chunk::Part(Part::Link {
+            mime: None,
+            url: "https://example.org".into(),
+        }))
+    };
     let broke = || Err(ToolError::new("the pipe broke"));
     let bytes = |text: String| Ok(Chunk::Bytes(text.into()));
     let whole = |text: String| Ok(Chunk::Part(Part::Text(text)));
     let cases: Vec<(&str, Vec<Item>, Vec<bool>)> = vec![
-        ("the last", vec![bytes(lines(400)), link(), bytes(lines(500)), broke()], vec![false, true]),
-        ("none: a link follows", vec![bytes(lines(400)), link(), broke()], vec![false]),
-        ("none: it came whole", vec![whole(lines(400)), whole(lines(500)), broke()], vec![false, false]),
-        ("after one that came whole", vec![whole(lines(400)), bytes(lines(500)), broke()], vec![false, true]),
+        (
+            "the last",
+            vec![bytes(lines(400)), link(), bytes(lines(500)), broke()],
+            vec![false, true],
+        ),
+        (
+            "none: a link follows",
+            vec![bytes(lines(400)), link(), broke()],
+            vec![false],
+        ),
+        (
+            "none: it came whole",
+            vec![whole(lines(400)), whole(lines(500)), broke()],
+            vec![false, false],
+        ),
+        (
+            "after one that came whole",
+            vec![whole(lines(400)), bytes(lines(500)), broke()],
+            vec![false, true],
+        ),
     ];
     for (what, items, expected) in cases {
         for way in Way::BOTH {
-            let reduction = builder(&memory()).max_length_for_trunc(3_000).preview_length(300).build().unwrap();
+            let reduction = builder(&memory())
+                .max_length_for_trunc(3_000)
+                .preview_length(300)
+                .build()
+                .unwrap();
             let items: Vec<Item> = items
                 .iter()
                 .map(|item| match item {
@@ -252,7 +352,13 @@ async fn t11_only_the_text_that_broke_off_says_so() {
                     Err(error) => Err(ToolError::new(error.to_string())),
                 })
                 .collect();
-            let shown = way.go(&reduction, &call("a", "f"), ToolOutput::stream(stream::iter(items))).await;
+            let shown = way
+                .go(
+                    &reduction,
+                    &call("a", "f"),
+                    ToolOutput::stream(stream::iter(items)),
+                )
+                .await;
             let hints = shown.parts.iter().filter_map(|part| match part {
                 Part::Text(text) => Hint::parse(text),
                 _ => None,
@@ -270,17 +376,30 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
         let store = memory();
         let reduction = small(&store).build().unwrap();
         let short = b"caf\xe9 au lait \xf0\x9f\x98".to_vec();
-        let shown = Way::Shown.go(&reduction, &call("a", "f"), output(chunks(&short, size))).await;
+        let shown = Way::Shown
+            .go(&reduction, &call("a", "f"), output(chunks(&short, size)))
+            .await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
         assert!(hint.notes.not_utf8);
         assert_eq!(hint.preview, "caf\u{fffd} au lait \u{fffd}");
         assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), short)]);
 
-        let long = [b"\xff\xfe".to_vec(), lines(400).into_bytes(), b"\xe2\x82".to_vec()].concat();
-        let shown = Way::Shown.go(&reduction, &call("b", "f"), output(chunks(&long, size))).await;
+        let long = [
+            b"\xff\xfe".to_vec(),
+            lines(400).into_bytes(),
+            b"\xe2\x82".to_vec(),
+        ]
+        .concat();
+        let shown = Way::Shown
+            .go(&reduction, &call("b", "f"), output(chunks(&long, size)))
+            .await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
         assert!(hint.notes.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1\n"));
-        assert!(hint.preview.ends_with("line 400\n\u{fffd}"), "{}", hint.preview);
+        assert!(
+            hint.preview.ends_with("line 400\n\u{fffd}"),
+            "{}",
+            hint.preview
+        );
         assert_eq!(stored(&store).await[1], ("memory://t/trunc/b".into(), long));
     }
 }
@@ -297,18 +416,30 @@ fn in_turns(chunks: Vec<Chunk>) -> ToolOutput {
 async fn many_streams_of_one_id_overwrite_nothing() {
     let memory = small(&memory()).build().unwrap();
     let fs = ToolReduction::builder().backend(Fs::temporary().unwrap());
-    let fs = fs.max_length_for_trunc(LIMIT).preview_length(PREVIEW).build().unwrap();
+    let fs = fs
+        .max_length_for_trunc(LIMIT)
+        .preview_length(PREVIEW)
+        .build()
+        .unwrap();
     for reduction in [memory, fs] {
         // Twice the same, and an id that is no name.
         let contents: Vec<String> = (0..24).map(|n| lines(400 + n / 2)).collect();
         let runs = contents.iter().enumerate().map(|(n, content)| {
             let id = if n % 3 == 0 { "../call_0" } else { "call_0" };
             let (reduction, size) = (&reduction, 50 + n);
-            async move { Way::Shown.go(reduction, &call(id, "f"), in_turns(chunks(content, size))).await }
+            async move {
+                Way::Shown
+                    .go(reduction, &call(id, "f"), in_turns(chunks(content, size)))
+                    .await
+            }
         });
         for (shown, content) in join_all(runs).await.into_iter().zip(&contents) {
             let location = Hint::parse(text(&shown.parts)).unwrap().location.unwrap();
-            assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), *content, "{location}");
+            assert_eq!(
+                reduction.read_original(&location).await.unwrap().unwrap(),
+                *content,
+                "{location}"
+            );
         }
     }
 }

@@ -41,8 +41,15 @@ fn key(path: &str) -> Key {
 
 /// A reduction that truncates what is over 1 500 bytes.
 fn quick(store: impl Backend) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store).token_counter(TokenCounter::Estimate);
-    builder.max_length_for_trunc(1_500).preview_length(200).max_tokens_for_clear(1_500).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store)
+        .token_counter(TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(1_500)
+        .preview_length(200)
+        .max_tokens_for_clear(1_500)
+        .build()
+        .unwrap()
 }
 
 /// What a session reads at a key, as its reader would.
@@ -52,20 +59,30 @@ async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, Backe
     for session in &segments[..segments.len() - 2] {
         reduction = reduction.session(session);
     }
-    let content = reduction.read_original(&store.locate(&key(path))).await.unwrap()?;
+    let content = reduction
+        .read_original(&store.locate(&key(path)))
+        .await
+        .unwrap()?;
     Ok(String::from_utf8(content.to_vec()).unwrap())
 }
 
 /// All that is stored, the leases of dead sweeps included.
 async fn contents(store: &impl Backend) -> BTreeMap<String, Location> {
     let entries: Vec<_> = store.list().collect().await;
-    entries.into_iter().map(|entry| entry.unwrap().key).map(|key| (key.to_string(), store.locate(&key))).collect()
+    entries
+        .into_iter()
+        .map(|entry| entry.unwrap().key)
+        .map(|key| (key.to_string(), store.locate(&key)))
+        .collect()
 }
 
 fn is_a_month(month: &Month) {
     eprintln!("{month:?}");
     assert!(month.hints > 1_000 && month.checked > 5_000, "{month:?}");
-    assert!(month.moved > 500 && month.removed > 500 && month.brought_back > 20, "{month:?}");
+    assert!(
+        month.moved > 500 && month.removed > 500 && month.brought_back > 20,
+        "{month:?}"
+    );
 }
 
 #[tokio::test]

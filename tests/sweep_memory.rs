@@ -21,8 +21,12 @@ const TEXT: usize = 1 << 20;
 
 /// Texts of one name or of none that could be taken for many, of at least `bytes` bytes.
 fn hostile(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
-    let repeat = |begin: &str, part: &str| format!("{begin}{}", part.repeat(bytes / part.len() + 1)).into_bytes();
-    let dashes: Vec<String> = (1..bytes.isqrt() * 2).map(|count| format!("/s/trunc/a{} ", "-".repeat(count))).collect();
+    let repeat = |begin: &str, part: &str| {
+        format!("{begin}{}", part.repeat(bytes / part.len() + 1)).into_bytes()
+    };
+    let dashes: Vec<String> = (1..bytes.isqrt() * 2)
+        .map(|count| format!("/s/trunc/a{} ", "-".repeat(count)))
+        .collect();
     vec![
         ("dashes behind a name", repeat("/s/trunc/a", "-")),
         ("ever more dashes", dashes.concat().into_bytes()),
@@ -54,7 +58,10 @@ fn scan_texts() {
     let home = tempfile::tempdir().unwrap();
     for (what, text) in hostile(TEXT) {
         let path = home.path().join("chat.txt");
-        std::fs::File::create(&path).unwrap().write_all(&text).unwrap();
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(&text)
+            .unwrap();
         let text = String::from_utf8(text).unwrap();
         let (bytes, _live) = peak(|| Live::new().text(&text));
         assert!(bytes < AT_MOST, "a text of {what} takes {bytes} bytes");
@@ -62,29 +69,48 @@ fn scan_texts() {
         assert!(bytes < AT_MOST, "a file of {what} takes {bytes} bytes");
     }
     // Names take memory: each once, however often and in whatever context it stands.
-    let names =
-        |times: usize| (0..10_000).map(|n| format!("/store/s1/trunc/call_{n}. ")).collect::<String>().repeat(times);
+    let names = |times: usize| {
+        (0..10_000)
+            .map(|n| format!("/store/s1/trunc/call_{n}. "))
+            .collect::<String>()
+            .repeat(times)
+    };
     let [once, often] = [1, 20].map(|times| {
         let text = names(times);
         peak(|| Live::new().text(&text)).0
     });
-    assert!(often < once + AT_MOST && once < 10_000 * 300, "{once} bytes once, {often} often");
+    assert!(
+        often < once + AT_MOST && once < 10_000 * 300,
+        "{once} bytes once, {often} often"
+    );
 }
 
 fn scan_stored_content() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     for (what, text) in hostile(TEXT) {
         let store = Memory::new();
-        let reduction =
-            ToolReduction::builder().backend(store.clone()).token_counter(TokenCounter::Estimate).build().unwrap();
+        let reduction = ToolReduction::builder()
+            .backend(store.clone())
+            .token_counter(TokenCounter::Estimate)
+            .build()
+            .unwrap();
         let key = Key::new("s/clear/page").unwrap();
         runtime.block_on(store.put(&key, text.into())).unwrap();
         let live = Live::new().text("s/clear/page");
         let policy = SweepPolicy::new().unreferenced();
         let later = SystemTime::now() + Duration::from_secs(3 * 86_400);
-        let (bytes, report) = peak(|| runtime.block_on(reduction.sweep(&live, &policy, later)).unwrap());
+        let (bytes, report) = peak(|| {
+            runtime
+                .block_on(reduction.sweep(&live, &policy, later))
+                .unwrap()
+        });
         assert_eq!(report.live.count, 1);
-        assert!(bytes < 2 * AT_MOST, "stored content of {what} takes {bytes} bytes");
+        assert!(
+            bytes < 2 * AT_MOST,
+            "stored content of {what} takes {bytes} bytes"
+        );
     }
 }
 

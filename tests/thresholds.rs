@@ -14,7 +14,10 @@ use offcut::{BeforeModel, Builder, OnOffloadError, Report, ToolReduction};
 
 /// A token for each byte: what a name costs is seen.
 fn builder(store: impl Backend) -> Builder {
-    ToolReduction::builder().backend(store).count_tokens_with(|text: &str| text.len() as u64).max_tokens_for_clear(100)
+    ToolReduction::builder()
+        .backend(store)
+        .count_tokens_with(|text: &str| text.len() as u64)
+        .max_tokens_for_clear(100)
 }
 
 fn rounds(count: usize) -> Vec<Message> {
@@ -27,7 +30,11 @@ async fn pass(reduction: &ToolReduction, messages: &mut [Message]) -> (Report, u
     let before = tokens(reduction, messages);
     let report = clear(reduction, messages).await;
     let after = tokens(reduction, messages);
-    assert_eq!(report.cleared_input_tokens(), before.saturating_sub(after), "the report is exact");
+    assert_eq!(
+        report.cleared_input_tokens(),
+        before.saturating_sub(after),
+        "the report is exact"
+    );
     (report, before, after)
 }
 
@@ -37,10 +44,17 @@ async fn c6_a_pass_that_frees_exactly_so_much_acts() {
     let frees = pass(&all, &mut rounds(51)).await.0.cleared_input_tokens();
     for (at_least, cleared) in [(frees - 1, 50), (frees, 50), (frees + 1, 0)] {
         let store = memory();
-        let reduction = builder(store.clone()).clear_at_least_tokens(at_least).build().unwrap();
+        let reduction = builder(store.clone())
+            .clear_at_least_tokens(at_least)
+            .build()
+            .unwrap();
         let mut messages = rounds(51);
         let plan = reduction.plan(&Messages::new(&Plain, &mut messages));
-        assert_eq!(plan.report().cleared_tool_uses(), cleared, "{at_least} of {frees}, in the plan");
+        assert_eq!(
+            plan.report().cleared_tool_uses(),
+            cleared,
+            "{at_least} of {frees}, in the plan"
+        );
         let (report, ..) = pass(&reduction, &mut messages).await;
         assert_eq!(
             (report.cleared_tool_uses(), stored(&store).await.len()),
@@ -54,10 +68,17 @@ async fn c6_a_pass_that_frees_exactly_so_much_acts() {
 async fn c6_a_target_takes_no_result_more_than_it_needs() {
     let all = builder(memory()).build().unwrap();
     let (report, before, _) = pass(&all, &mut rounds(51)).await;
-    let of_thirty: u64 = report.decisions[..30].iter().map(|decision| decision.tokens.unwrap().saved()).sum();
+    let of_thirty: u64 = report.decisions[..30]
+        .iter()
+        .map(|decision| decision.tokens.unwrap().saved())
+        .sum();
     for (less, cleared) in [(0, 30), (1, 31)] {
         let target = before - of_thirty - less;
-        let reduction = builder(memory()).max_tokens_for_clear(target).clear_target_tokens(target).build().unwrap();
+        let reduction = builder(memory())
+            .max_tokens_for_clear(target)
+            .clear_target_tokens(target)
+            .build()
+            .unwrap();
         let mut messages = rounds(51);
         let plan = reduction.plan(&Messages::new(&Plain, &mut messages));
         assert_eq!(plan.report().cleared_tool_uses(), cleared, "in the plan");
@@ -71,22 +92,39 @@ async fn c6_a_target_takes_no_result_more_than_it_needs() {
 async fn with_names_taken(count: usize) -> offcut::backend::Memory {
     let store = memory();
     for n in 0..count {
-        store.put(&Key::new(format!("clear/call_{n}")).unwrap(), "something else".into()).await.unwrap();
+        store
+            .put(
+                &Key::new(format!("clear/call_{n}")).unwrap(),
+                "something else".into(),
+            )
+            .await
+            .unwrap();
     }
     store
 }
 
 #[tokio::test]
 async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await.0.cleared_input_tokens();
+    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11))
+        .await
+        .0
+        .cleared_input_tokens();
     // A digest with its hyphen, for each of three.
     let longer = 3 * 17;
     for (at_least, cleared) in [(frees - longer, 10), (frees - longer + 1, 0)] {
         let store = with_names_taken(3).await;
-        let reduction = builder(store.clone()).clear_at_least_tokens(at_least).build().unwrap();
+        let reduction = builder(store.clone())
+            .clear_at_least_tokens(at_least)
+            .build()
+            .unwrap();
         let (mut messages, before) = (rounds(11), rounds(11));
         let (report, ..) = pass(&reduction, &mut messages).await;
-        assert_eq!(report.cleared_tool_uses(), cleared, "{at_least}, and {} can be freed", frees - longer);
+        assert_eq!(
+            report.cleared_tool_uses(),
+            cleared,
+            "{at_least}, and {} can be freed",
+            frees - longer
+        );
         if cleared == 0 {
             assert_eq!(messages, before);
             assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::TooLittle));
@@ -96,24 +134,41 @@ async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
     let (_, before, _) = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await;
     let target = before - frees / 10 * 4;
     let store = with_names_taken(3).await;
-    let reduction = builder(store).max_tokens_for_clear(target).clear_target_tokens(target).build().unwrap();
+    let reduction = builder(store)
+        .max_tokens_for_clear(target)
+        .clear_target_tokens(target)
+        .build()
+        .unwrap();
     let (report, _, after) = pass(&reduction, &mut rounds(11)).await;
     assert_eq!(report.cleared_tool_uses(), 5);
     assert!(after <= target);
-    let rest =
-        outcomes(&report)[5..10].iter().filter(|(_, outcome)| *outcome == Outcome::Kept(Reason::TargetReached)).count();
+    let rest = outcomes(&report)[5..10]
+        .iter()
+        .filter(|(_, outcome)| *outcome == Outcome::Kept(Reason::TargetReached))
+        .count();
     assert_eq!(rest, 5);
 }
 
 #[tokio::test]
 async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little_changes_nothing() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await.0.cleared_input_tokens();
+    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11))
+        .await
+        .0
+        .cleared_input_tokens();
     for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
         let store = Faulty::new(memory());
         store.fault_on_write(4, Fault::Fail(ErrorKind::Unavailable));
         // A placeholder says less than a hint does in bytes, so a lost result would free more.
-        let at_least = if then == OnOffloadError::KeepOriginal { frees } else { frees + 1 };
-        let reduction = builder(store.clone()).clear_at_least_tokens(at_least).on_offload_error(then).build().unwrap();
+        let at_least = if then == OnOffloadError::KeepOriginal {
+            frees
+        } else {
+            frees + 1
+        };
+        let reduction = builder(store.clone())
+            .clear_at_least_tokens(at_least)
+            .on_offload_error(then)
+            .build()
+            .unwrap();
         let (mut messages, before) = (rounds(11), rounds(11));
         let (report, ..) = pass(&reduction, &mut messages).await;
         assert!(!report.is_change(), "{then:?}");
@@ -121,9 +176,17 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
         if then == OnOffloadError::PreviewOnly {
             continue;
         }
-        let reasons: Vec<_> = outcomes(&report).into_iter().map(|(_, outcome)| outcome).collect();
+        let reasons: Vec<_> = outcomes(&report)
+            .into_iter()
+            .map(|(_, outcome)| outcome)
+            .collect();
         assert_eq!(reasons[3], Outcome::Kept(Reason::StoreFailed));
-        assert!([0, 1, 2, 4, 9].iter().all(|at| reasons[*at] == Outcome::Kept(Reason::TooLittle)), "{reasons:?}");
+        assert!(
+            [0, 1, 2, 4, 9]
+                .iter()
+                .all(|at| reasons[*at] == Outcome::Kept(Reason::TooLittle)),
+            "{reasons:?}"
+        );
 
         // The next pass finds what was stored, and stores what is missing.
         store.heal();
@@ -134,7 +197,10 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
         let after = stored(store.inner()).await;
         assert_eq!(after.len(), 10, "nothing is stored twice");
         assert!(there.iter().all(|entry| after.contains(entry)));
-        assert!(!clear(&reduction, &mut messages).await.is_change(), "and stays so");
+        assert!(
+            !clear(&reduction, &mut messages).await.is_change(),
+            "and stays so"
+        );
     }
 }
 
@@ -144,7 +210,11 @@ async fn c6_a_target_that_a_failed_save_missed_is_reached_with_the_next_results(
     store.fault_on_write(1, Fault::Fail(ErrorKind::Other));
     let (_, before, after) = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await;
     let target = before - (before - after) / 10 * 3;
-    let reduction = builder(store).max_tokens_for_clear(target).clear_target_tokens(target).build().unwrap();
+    let reduction = builder(store)
+        .max_tokens_for_clear(target)
+        .clear_target_tokens(target)
+        .build()
+        .unwrap();
     let (report, _, after) = pass(&reduction, &mut rounds(11)).await;
     assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::StoreFailed));
     assert_eq!(report.cleared_tool_uses(), 3);
@@ -155,10 +225,23 @@ async fn c6_a_target_that_a_failed_save_missed_is_reached_with_the_next_results(
 async fn c6_what_a_handler_makes_longer_counts_against_the_rest() {
     let handler = |detail: Detail| {
         let replacement = |text: String| Ok(Handled::Replace(Replacement::losing(text)));
-        if detail.call.id == "call_0" { replacement("x".repeat(1_000)) } else { Ok(Handled::Default) }
+        if detail.call.id == "call_0" {
+            replacement("x".repeat(1_000))
+        } else {
+            Ok(Handled::Default)
+        }
     };
-    let make = |at_least| builder(memory()).clear_handler(handler).clear_at_least_tokens(at_least).build().unwrap();
-    let frees = pass(&make(0), &mut rounds(11)).await.0.cleared_input_tokens();
+    let make = |at_least| {
+        builder(memory())
+            .clear_handler(handler)
+            .clear_at_least_tokens(at_least)
+            .build()
+            .unwrap()
+    };
+    let frees = pass(&make(0), &mut rounds(11))
+        .await
+        .0
+        .cleared_input_tokens();
     for (at_least, cleared) in [(frees, 10), (frees + 1, 0)] {
         let (report, ..) = pass(&make(at_least), &mut rounds(11)).await;
         assert_eq!(report.cleared_tool_uses(), cleared);
@@ -167,11 +250,20 @@ async fn c6_what_a_handler_makes_longer_counts_against_the_rest() {
 
 #[tokio::test]
 async fn c6_repeated_decisions_are_repeated_where_the_rest_is_too_little() {
-    let reduction = builder(memory()).clear_at_least_tokens(500).build().unwrap();
+    let reduction = builder(memory())
+        .clear_at_least_tokens(500)
+        .build()
+        .unwrap();
     let mut history = rounds(11);
     let (report, ..) = pass(&reduction, &mut history.clone()).await;
     assert_eq!(report.cleared_tool_uses(), 10);
-    history.extend([round("new", "grep", lines(31)).to_vec(), vec![Message::assistant("more")]].concat());
+    history.extend(
+        [
+            round("new", "grep", lines(31)).to_vec(),
+            vec![Message::assistant("more")],
+        ]
+        .concat(),
+    );
     let mut sent = history.clone();
     clear(&reduction, &mut sent).await;
     assert!(text(content(&sent[1])).starts_with("[offcut/1 cleared"));
@@ -179,21 +271,48 @@ async fn c6_repeated_decisions_are_repeated_where_the_rest_is_too_little() {
     history.extend(later);
     let mut again = history.clone();
     let report = clear(&reduction, &mut again).await;
-    let done = |outcome| report.decisions.iter().filter(|decision| decision.outcome == outcome).count();
-    assert_eq!((done(Outcome::Repeated), done(Outcome::Kept(Reason::TooLittle))), (10, 2), "{:?}", outcomes(&report));
+    let done = |outcome| {
+        report
+            .decisions
+            .iter()
+            .filter(|decision| decision.outcome == outcome)
+            .count()
+    };
+    assert_eq!(
+        (
+            done(Outcome::Repeated),
+            done(Outcome::Kept(Reason::TooLittle))
+        ),
+        (10, 2),
+        "{:?}",
+        outcomes(&report)
+    );
 }
 
-async fn rewritten(reduction: &ToolReduction, messages: &mut Vec<Message>, text: &'static str) -> Report {
+async fn rewritten(
+    reduction: &ToolReduction,
+    messages: &mut Vec<Message>,
+    text: &'static str,
+) -> Report {
     let rewriter = move |_: &[Message]| Ok(Some(vec![Message::assistant(text)]));
     let mut conversation = Rewriting::new(&Plain, messages, rewriter);
-    reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap()
+    reduction
+        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn c6_a_rewriter_is_not_asked_before_hints_alone_are_enough() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4)).await.0.cleared_input_tokens();
+    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
+        .await
+        .0
+        .cleared_input_tokens();
     for (at_least, is_asked) in [(frees, true), (frees + 1, false)] {
-        let reduction = builder(memory()).clear_at_least_tokens(at_least).build().unwrap();
+        let reduction = builder(memory())
+            .clear_at_least_tokens(at_least)
+            .build()
+            .unwrap();
         let mut messages = rounds(4);
         // It would free more than hints do.
         let report = rewritten(&reduction, &mut messages, "gone").await;
@@ -204,13 +323,22 @@ async fn c6_a_rewriter_is_not_asked_before_hints_alone_are_enough() {
 
 #[tokio::test]
 async fn c6_where_a_rewriter_leaves_too_little_nothing_changes() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4)).await.0.cleared_input_tokens();
-    let reduction = builder(memory()).clear_at_least_tokens(frees).build().unwrap();
+    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
+        .await
+        .0
+        .cleared_input_tokens();
+    let reduction = builder(memory())
+        .clear_at_least_tokens(frees)
+        .build()
+        .unwrap();
     let mut messages = rounds(4);
     let long: &'static str = "a long note ".repeat(15).leak();
     let report = rewritten(&reduction, &mut messages, long).await;
     assert_eq!(messages, rounds(4), "the notes are longer than hints");
     assert!(!report.is_change() && report.cleared_input_tokens() == 0);
-    let reduction = builder(memory()).clear_at_least_tokens(frees / 4).build().unwrap();
+    let reduction = builder(memory())
+        .clear_at_least_tokens(frees / 4)
+        .build()
+        .unwrap();
     assert!(rewritten(&reduction, &mut messages, long).await.is_change());
 }

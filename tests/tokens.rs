@@ -17,12 +17,19 @@ use serde_json::Value;
 const MAX_RUN: usize = 4 * 1024;
 
 fn encodings() -> [(Tiktoken, &'static bpe_openai::Tokenizer); 2] {
-    [(Tiktoken::o200k_base(), bpe_openai::o200k_base()), (Tiktoken::cl100k_base(), bpe_openai::cl100k_base())]
+    [
+        (Tiktoken::o200k_base(), bpe_openai::o200k_base()),
+        (Tiktoken::cl100k_base(), bpe_openai::cl100k_base()),
+    ]
 }
 
 fn assert_exact(text: &str) {
     for (ours, other) in encodings() {
-        assert_eq!(ours.count(text), other.count(text) as u64, "{ours:?} of {text:.300?}");
+        assert_eq!(
+            ours.count(text),
+            other.count(text) as u64,
+            "{ours:?} of {text:.300?}"
+        );
     }
 }
 
@@ -35,7 +42,10 @@ fn assert_bounded(text: &str) {
     for (ours, other) in encodings() {
         let (counted, exact) = (ours.count(text), other.count(text) as u64);
         let error = (text.len() / MAX_RUN) as u64 * MAX_ERROR;
-        assert!(counted.abs_diff(exact) <= error, "{ours:?}: {counted}, not {exact} ± {error}: {text:.60}");
+        assert!(
+            counted.abs_diff(exact) <= error,
+            "{ours:?}: {counted}, not {exact} ± {error}: {text:.60}"
+        );
         assert!(counted <= text.len() as u64);
     }
 }
@@ -118,8 +128,22 @@ proptest! {
 
 #[test]
 fn l7_megabytes_of_anything_are_counted_within_the_bound() {
-    for unit in [" ", "\n", "a", "A", "=", "字", "\u{3000}", "e\u{301}", "👩‍👩‍👧", "ab", "aB", " \n", "=\n", "iVBORw0KGgo"]
-    {
+    for unit in [
+        " ",
+        "\n",
+        "a",
+        "A",
+        "=",
+        "字",
+        "\u{3000}",
+        "e\u{301}",
+        "👩‍👩‍👧",
+        "ab",
+        "aB",
+        " \n",
+        "=\n",
+        "iVBORw0KGgo",
+    ] {
         // So many spaces are more than the encoder takes by itself.
         let bytes = if unit == " " { 1_200_000 } else { 200_000 };
         assert_bounded(&unit.repeat(bytes / unit.len()));
@@ -131,7 +155,9 @@ fn transcripts() -> Vec<Value> {
     let files = std::env::var_os("OFFCUT_TRACES").and_then(|folder| std::fs::read_dir(folder).ok());
     let files = files.into_iter().flatten().map(|file| file.unwrap().path());
     let files = files.filter(|file| file.extension().is_some_and(|ending| ending == "json"));
-    files.map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()).collect()
+    files
+        .map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap())
+        .collect()
 }
 
 /// A chat as models see it: each message between two marks, with its role and its text; calls with their names and arguments.
@@ -140,7 +166,10 @@ fn rendered(message: &Value, other: &bpe_openai::Tokenizer) -> u64 {
     text.push_str(message["content"].as_str().unwrap_or_default());
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         let function = &call["function"];
-        let (name, arguments) = (function["name"].as_str().unwrap(), function["arguments"].as_str().unwrap());
+        let (name, arguments) = (
+            function["name"].as_str().unwrap(),
+            function["arguments"].as_str().unwrap(),
+        );
         text.push_str(&format!("functions.{name}\n{arguments}"));
     }
     2 + other.count(&*text) as u64
@@ -158,17 +187,26 @@ fn c1_transcripts_cost_what_the_rendered_request_does() {
             if let Some(text) = message["content"].as_str() {
                 let (counted, exact) = (ours.count(text), other.count(text) as u64);
                 let error = (text.len() / MAX_RUN) as u64 * MAX_ERROR;
-                assert!(counted.abs_diff(exact) <= error, "{counted}, not {exact}: {text:.60}");
+                assert!(
+                    counted.abs_diff(exact) <= error,
+                    "{counted}, not {exact}: {text:.60}"
+                );
             }
             whole += rendered(message, other);
         }
         let counted = reduction.count_tokens(&Messages::new(&OpenAiChat, messages), &[]);
-        assert!(counted.abs_diff(whole) * 50 <= whole, "{counted}, not {whole}, is more than 2 % off");
+        assert!(
+            counted.abs_diff(whole) * 50 <= whole,
+            "{counted}, not {whole}, is more than 2 % off"
+        );
         sum += counted;
         sum_rendered += whole;
     }
     if sum > 0 {
         println!("{sum} tokens counted, {sum_rendered} rendered");
-        assert!(sum.abs_diff(sum_rendered) * 100 <= sum_rendered, "{sum}, not {sum_rendered}: more than 1 % off");
+        assert!(
+            sum.abs_diff(sum_rendered) * 100 <= sum_rendered,
+            "{sum}, not {sum_rendered}: more than 1 % off"
+        );
     }
 }

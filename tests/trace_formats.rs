@@ -22,7 +22,11 @@ use serde_json::Value;
 use convert::{Converter, Turn};
 
 /// With optimisation all formats are replayed for each file, without it one.
-const FORMATS_EACH: usize = if cfg!(debug_assertions) { 1 } else { WireFormat::ALL.len() };
+const FORMATS_EACH: usize = if cfg!(debug_assertions) {
+    1
+} else {
+    WireFormat::ALL.len()
+};
 
 #[test]
 fn l1_l4_l5_transcripts_stay_valid_lossless_and_stable_in_every_format() {
@@ -32,14 +36,18 @@ fn l1_l4_l5_transcripts_stay_valid_lossless_and_stable_in_every_format() {
         writeln!(std::io::stderr(), "{skipped}").expect("stderr");
         return;
     }
-    let (next, totals) = (AtomicUsize::new(0), Mutex::new([Totals::default(); WireFormat::ALL.len()]));
+    let (next, totals) = (
+        AtomicUsize::new(0),
+        Mutex::new([Totals::default(); WireFormat::ALL.len()]),
+    );
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = files.get(index) else { break };
-                    for nth in (index..index + FORMATS_EACH).map(|nth| nth % WireFormat::ALL.len()) {
+                    for nth in (index..index + FORMATS_EACH).map(|nth| nth % WireFormat::ALL.len())
+                    {
                         let done = replay(file, WireFormat::ALL[nth]);
                         totals.lock().unwrap()[nth].add(done);
                     }
@@ -49,15 +57,24 @@ fn l1_l4_l5_transcripts_stay_valid_lossless_and_stable_in_every_format() {
     });
     for (format, totals) in WireFormat::ALL.iter().zip(*totals.lock().unwrap()) {
         writeln!(std::io::stderr(), "{format}: {totals:?}").expect("stderr");
-        assert!(files.len() < 40 || totals.results > 0 && totals.arguments > 0, "nothing was replaced in {format}");
+        assert!(
+            files.len() < 40 || totals.results > 0 && totals.arguments > 0,
+            "nothing was replaced in {format}"
+        );
     }
 }
 
 fn files() -> Vec<PathBuf> {
-    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else { return Vec::new() };
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else {
+        return Vec::new();
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let mut files: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
     files.sort();
     files
 }
@@ -73,7 +90,12 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, other: Self) {
-        let Self { messages, passes, results, arguments } = other;
+        let Self {
+            messages,
+            passes,
+            results,
+            arguments,
+        } = other;
         self.messages += messages;
         self.passes += passes;
         self.results += results;
@@ -82,8 +104,11 @@ impl Totals {
 }
 
 fn replay(file: &Path, format: WireFormat) -> Totals {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let trace: Value = serde_json::from_slice(&std::fs::read(file).expect("a readable file")).expect("a transcript");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let trace: Value = serde_json::from_slice(&std::fs::read(file).expect("a readable file"))
+        .expect("a transcript");
     let at = format!("{} as {format}", file.display());
     let turns = convert::turns(trace["messages"].as_array().expect("messages"));
     runtime.block_on(live(&turns, format, &at))
@@ -97,7 +122,10 @@ fn reduction(store: &Memory) -> ToolReduction {
         .max_tokens_for_clear(8_000)
         .clear_tool_inputs(true)
         .stub_length(150);
-    builder.backend(store.clone()).build().expect("a configuration")
+    builder
+        .backend(store.clone())
+        .build()
+        .expect("a configuration")
 }
 
 async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
@@ -109,7 +137,10 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
         match turn {
             Turn::Answer(call, text) => {
                 untouched.answer(call, vec![text.as_str().into()]);
-                let shown = reduction.truncate(call, text.as_str()).await.expect("a store that works");
+                let shown = reduction
+                    .truncate(call, text.as_str())
+                    .await
+                    .expect("a store that works");
                 live.answer(call, shown.parts);
             }
             Turn::Say(role, text) => {
@@ -117,20 +148,46 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
                 live.say(role, text);
             }
             Turn::Ask(text, calls) => {
-                assert_eq!(format.validate(&live.messages), Ok(()), "{at}: before a call of the model");
-                let report = reduction.clear(&format, &mut live.messages).await.expect("a store that works");
-                assert_eq!(format.validate(&live.messages), Ok(()), "{at}: after a pass");
+                assert_eq!(
+                    format.validate(&live.messages),
+                    Ok(()),
+                    "{at}: before a call of the model"
+                );
+                let report = reduction
+                    .clear(&format, &mut live.messages)
+                    .await
+                    .expect("a store that works");
+                assert_eq!(
+                    format.validate(&live.messages),
+                    Ok(()),
+                    "{at}: after a pass"
+                );
                 totals.passes += usize::from(report.is_change());
                 untouched.ask(text, calls);
                 live.ask(text, calls);
             }
         }
     }
-    reduction.clear(&format, &mut live.messages).await.expect("a store that works");
-    assert_eq!(format.validate(&untouched.messages), Ok(()), "{at}: as it was converted");
+    reduction
+        .clear(&format, &mut live.messages)
+        .await
+        .expect("a store that works");
+    assert_eq!(
+        format.validate(&untouched.messages),
+        Ok(()),
+        "{at}: as it was converted"
+    );
     assert_eq!(format.validate(&live.messages), Ok(()), "{at}: at the end");
 
-    lossless(&reduction, format, &untouched.messages, &live.messages, at, &mut totals).await;
+    lossless(
+        &reduction,
+        format,
+        &untouched.messages,
+        &live.messages,
+        at,
+        &mut totals,
+    )
+    .await;
     stable(&store, format, &live.messages, at).await;
     changes_nothing_where_nothing_is_to_do(format, &untouched.messages, at).await;
     totals.messages = live.messages.len();
@@ -159,9 +216,12 @@ fn seen(format: WireFormat, messages: &[Value]) -> Seen {
                 is_open = false;
                 all.rest.push_str(&format!("{piece:?}\n"));
             }
-            Piece::Content(PartRef::Text(text)) if is_open => all.slots.last_mut().expect("a slot").push_str(text),
+            Piece::Content(PartRef::Text(text)) if is_open => {
+                all.slots.last_mut().expect("a slot").push_str(text)
+            }
             Piece::Call(call) => {
-                all.rest.push_str(&format!("call {:?} {:?}\n", call.id, call.name));
+                all.rest
+                    .push_str(&format!("call {:?} {:?}\n", call.id, call.name));
                 all.arguments.push(call.arguments.to_string());
             }
             _ => all.rest.push_str(&format!("{piece:?}\n")),
@@ -180,25 +240,56 @@ async fn lossless(
     totals: &mut Totals,
 ) {
     let [before, after] = [before, after].map(|messages| seen(format, messages));
-    assert!(before.rest == after.rest, "{at}: something else than results and arguments changed");
-    assert_eq!((before.slots.len(), before.arguments.len()), (after.slots.len(), after.arguments.len()), "{at}");
-    for (original, shown) in before.slots.iter().zip(&after.slots).filter(|(original, shown)| original != shown) {
+    assert!(
+        before.rest == after.rest,
+        "{at}: something else than results and arguments changed"
+    );
+    assert_eq!(
+        (before.slots.len(), before.arguments.len()),
+        (after.slots.len(), after.arguments.len()),
+        "{at}"
+    );
+    for (original, shown) in before
+        .slots
+        .iter()
+        .zip(&after.slots)
+        .filter(|(original, shown)| original != shown)
+    {
         read_back(reduction, shown, original, at).await;
         totals.results += 1;
     }
-    for (original, shown) in before.arguments.iter().zip(&after.arguments).filter(|(original, shown)| original != shown)
+    for (original, shown) in before
+        .arguments
+        .iter()
+        .zip(&after.arguments)
+        .filter(|(original, shown)| original != shown)
     {
         let shown: Value = serde_json::from_str(shown).expect("JSON");
-        read_back(reduction, shown["_cleared"].as_str().expect("a hint"), original, at).await;
+        read_back(
+            reduction,
+            shown["_cleared"].as_str().expect("a hint"),
+            original,
+            at,
+        )
+        .await;
         totals.arguments += 1;
     }
 }
 
 async fn read_back(reduction: &ToolReduction, shown: &str, original: &str, at: &str) {
     let hint = Hint::parse(shown).unwrap_or_else(|| panic!("{at}: no hint: {shown:.300}"));
-    let location = hint.location.unwrap_or_else(|| panic!("{at}: not saved: {shown:.300}"));
-    let content = reduction.read_original(&location).await.expect("our own").expect("stored");
-    assert!(content == original && shown.len() < original.len(), "{at}: {location} is not what was replaced");
+    let location = hint
+        .location
+        .unwrap_or_else(|| panic!("{at}: not saved: {shown:.300}"));
+    let content = reduction
+        .read_original(&location)
+        .await
+        .expect("our own")
+        .expect("stored");
+    assert!(
+        content == original && shown.len() < original.len(),
+        "{at}: {location} is not what was replaced"
+    );
 }
 
 /// Another process finds nothing left to do in what went over the wire.
@@ -206,9 +297,18 @@ async fn stable(store: &Memory, format: WireFormat, messages: &[Value], at: &str
     let stored = store.len();
     let written = serde_json::to_string(messages).expect("JSON");
     let mut again: Vec<Value> = serde_json::from_str(&written).expect("JSON");
-    let report = reduction(store).clear(&format, &mut again).await.expect("a store that works");
-    assert!(!report.is_change() && store.len() == stored, "{at}: a second pass changes something");
-    assert!(serde_json::to_string(&again).expect("JSON") == written, "{at}: a second pass changes bytes");
+    let report = reduction(store)
+        .clear(&format, &mut again)
+        .await
+        .expect("a store that works");
+    assert!(
+        !report.is_change() && store.len() == stored,
+        "{at}: a second pass changes something"
+    );
+    assert!(
+        serde_json::to_string(&again).expect("JSON") == written,
+        "{at}: a second pass changes bytes"
+    );
 }
 
 /// A pass with nothing to do gives the bytes that parsing and writing give without it.
@@ -216,10 +316,21 @@ async fn changes_nothing_where_nothing_is_to_do(format: WireFormat, messages: &[
     let written = serde_json::to_string(messages).expect("JSON");
     let mut parsed: Vec<Value> = serde_json::from_str(&written).expect("JSON");
     let store = Memory::new();
-    let reduction =
-        ToolReduction::recommended(store.clone()).max_tokens_for_clear(u64::MAX).build().expect("a configuration");
-    let report = reduction.clear(&format, &mut parsed).await.expect("a store that works");
+    let reduction = ToolReduction::recommended(store.clone())
+        .max_tokens_for_clear(u64::MAX)
+        .build()
+        .expect("a configuration");
+    let report = reduction
+        .clear(&format, &mut parsed)
+        .await
+        .expect("a store that works");
     let plan = reduction.plan(&Messages::new(&format, &mut parsed));
-    assert!(!report.is_change() && !plan.report().is_change() && store.is_empty(), "{at}: nothing was to do");
-    assert!(serde_json::to_string(&parsed).expect("JSON") == written, "{at}: a pass with nothing to do changes bytes");
+    assert!(
+        !report.is_change() && !plan.report().is_change() && store.is_empty(),
+        "{at}: nothing was to do"
+    );
+    assert!(
+        serde_json::to_string(&parsed).expect("JSON") == written,
+        "{at}: a pass with nothing to do changes bytes"
+    );
 }

@@ -92,8 +92,14 @@ fn tight() -> Builder {
 
 fn configurations() -> [(&'static str, Builder); 3] {
     [
-        ("recommended", ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open)),
-        ("eino", ToolReduction::builder().settings(Settings::eino(), offcut::backend::open)),
+        (
+            "recommended",
+            ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open),
+        ),
+        (
+            "eino",
+            ToolReduction::builder().settings(Settings::eino(), offcut::backend::open),
+        ),
         ("tight", tight()),
     ]
 }
@@ -108,12 +114,15 @@ fn transcripts_stay_valid_lossless_and_stable() {
     let files = files();
     if files.is_empty() {
         // Not with a macro: the harness would keep it to itself.
-        let skipped =
-            "SKIPPED transcripts_stay_valid_lossless_and_stable: OFFCUT_TRACES names no folder with JSON files";
+        let skipped = "SKIPPED transcripts_stay_valid_lossless_and_stable: OFFCUT_TRACES names no folder with JSON files";
         writeln!(std::io::stderr(), "{skipped}").expect("stderr");
         return;
     }
-    let (next, totals, broken) = (AtomicUsize::new(0), Mutex::new(Totals::default()), Mutex::new(Vec::new()));
+    let (next, totals, broken) = (
+        AtomicUsize::new(0),
+        Mutex::new(Totals::default()),
+        Mutex::new(Vec::new()),
+    );
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
@@ -129,18 +138,37 @@ fn transcripts_stay_valid_lossless_and_stable() {
             });
         }
     });
-    let (totals, broken) = (totals.into_inner().expect("no panic"), broken.into_inner().expect("no panic"));
+    let (totals, broken) = (
+        totals.into_inner().expect("no panic"),
+        broken.into_inner().expect("no panic"),
+    );
     writeln!(std::io::stderr(), "{} files: {totals:?}", files.len()).expect("stderr");
-    assert!(broken.is_empty(), "{} of {} transcripts fail: {broken:#?}", broken.len(), files.len());
+    assert!(
+        broken.is_empty(),
+        "{} of {} transcripts fail: {broken:#?}",
+        broken.len(),
+        files.len()
+    );
 }
 
 fn files() -> Vec<PathBuf> {
-    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else { return Vec::new() };
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Some(folder) = std::env::var_os("OFFCUT_TRACES") else {
+        return Vec::new();
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let mut files: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
     // The largest first: the last ones are done side by side.
-    files.sort_by_key(|file| (std::cmp::Reverse(file.metadata().map_or(0, |metadata| metadata.len())), file.clone()));
+    files.sort_by_key(|file| {
+        (
+            std::cmp::Reverse(file.metadata().map_or(0, |metadata| metadata.len())),
+            file.clone(),
+        )
+    });
     files
 }
 
@@ -148,7 +176,9 @@ fn replay_file(file: &Path, index: usize) -> Totals {
     let bytes = std::fs::read(file).expect("a readable file");
     let is_exact = index.is_multiple_of(EXACT_EVERY) && bytes.len() as u64 <= EXACT_UP_TO;
     let trace: Trace = serde_json::from_slice(&bytes).expect("a transcript");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let mut totals = Totals::default();
     let mut counters = vec![TokenCounter::Estimate];
     counters.extend(is_exact.then_some(TokenCounter::O200kBase));
@@ -178,10 +208,18 @@ struct Extra {
 /// One configuration over one transcript.
 async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Totals {
     let store = store();
-    let make = |store: &Memory| builder.clone().backend(store.clone()).build().expect("a configuration");
+    let make = |store: &Memory| {
+        builder
+            .clone()
+            .backend(store.clone())
+            .build()
+            .expect("a configuration")
+    };
     let mut live = Loop::new(make(&store), trace, at);
     // With a store of its own, so that nothing the other loop stored can help it.
-    let mut originals = extra.originals.then(|| OverOriginals(Loop::new(make(&self::store()), trace, at)));
+    let mut originals = extra
+        .originals
+        .then(|| OverOriginals(Loop::new(make(&self::store()), trace, at)));
     for message in &trace.messages {
         if message["role"] == "assistant" {
             let (report, changed) = live.before_model(&store).await;
@@ -190,7 +228,8 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
                 assert_stable(&make(&store), &live, live.messages.clone(), &store).await;
             }
             // Where the one loop changes nothing, the other could only repeat: looking now and then is enough.
-            let is_due = report.is_change() || live.totals.model_calls.is_multiple_of(ORIGINALS_EVERY);
+            let is_due =
+                report.is_change() || live.totals.model_calls.is_multiple_of(ORIGINALS_EVERY);
             if let Some(originals) = originals.as_ref().filter(|_| is_due) {
                 originals.assert_sends_the_same(&live, &changed).await;
             }
@@ -226,9 +265,20 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
         again.receive(message).await;
     }
     again.before_model(&store).await;
-    assert!(again.edits == live.edits, "{at}: a replay from scratch edits differently");
-    assert_eq!(json(&again.messages), json(&live.messages), "{at}: a replay from scratch sends something else");
-    assert_eq!(store.len(), count, "{at}: a replay from scratch stores something new");
+    assert!(
+        again.edits == live.edits,
+        "{at}: a replay from scratch edits differently"
+    );
+    assert_eq!(
+        json(&again.messages),
+        json(&live.messages),
+        "{at}: a replay from scratch sends something else"
+    );
+    assert_eq!(
+        store.len(),
+        count,
+        "{at}: a replay from scratch stores something new"
+    );
     totals
 }
 
@@ -249,8 +299,19 @@ struct Loop<'t> {
 
 impl<'t> Loop<'t> {
     fn new(reduction: ToolReduction, trace: &'t Trace, at: &'t str) -> Self {
-        let totals = Totals { replays: 1, ..Totals::default() };
-        Self { reduction, trace, at, messages: Vec::new(), open: Vec::new(), edits: Vec::new(), totals }
+        let totals = Totals {
+            replays: 1,
+            ..Totals::default()
+        };
+        Self {
+            reduction,
+            trace,
+            at,
+            messages: Vec::new(),
+            open: Vec::new(),
+            edits: Vec::new(),
+            totals,
+        }
     }
 
     /// The next message of the transcript. A result is truncated as it comes.
@@ -263,16 +324,36 @@ impl<'t> Loop<'t> {
             && let Some(content) = message["content"].as_str()
         {
             self.totals.results += 1;
-            let open = self.open.iter().position(|call| message["tool_call_id"] == call.id);
-            let call = open.map(|index| self.open.remove(index)).unwrap_or_default();
-            let shown = self.reduction.truncate(&call, content).await.expect("a store that works");
+            let open = self
+                .open
+                .iter()
+                .position(|call| message["tool_call_id"] == call.id);
+            let call = open
+                .map(|index| self.open.remove(index))
+                .unwrap_or_default();
+            let shown = self
+                .reduction
+                .truncate(&call, content)
+                .await
+                .expect("a store that works");
             let text = shown.text();
             assert_eq!(shown.parts.len(), 1, "{}", self.at);
-            assert_eq!(shown.report.is_change(), text != content, "{}: the report says what was done", self.at);
+            assert_eq!(
+                shown.report.is_change(),
+                text != content,
+                "{}: the report says what was done",
+                self.at
+            );
             if text != content {
-                assert!(text.len() < content.len(), "{}: {} is no gain", self.at, text.len());
+                assert!(
+                    text.len() < content.len(),
+                    "{}: {} is no gain",
+                    self.at,
+                    text.len()
+                );
                 self.totals.truncated += 1;
-                self.edits.push((self.messages.len(), self.messages.len(), text.clone()));
+                self.edits
+                    .push((self.messages.len(), self.messages.len(), text.clone()));
                 message["content"] = Value::String(text);
             }
         }
@@ -285,7 +366,9 @@ impl<'t> Loop<'t> {
         let (before, stored) = (self.messages.clone(), store.len());
         let report = pass(&self.reduction, &self.trace.tools, &mut self.messages).await;
         assert_eq!(before.len(), self.messages.len(), "{}", self.at);
-        let changed: Vec<usize> = (0..before.len()).filter(|index| before[*index] != self.messages[*index]).collect();
+        let changed: Vec<usize> = (0..before.len())
+            .filter(|index| before[*index] != self.messages[*index])
+            .collect();
         let mut reported: Vec<usize> = report
             .decisions
             .iter()
@@ -294,15 +377,28 @@ impl<'t> Loop<'t> {
             .collect();
         reported.sort_unstable();
         reported.dedup();
-        assert_eq!(changed, reported, "{}: what changed is what the report says", self.at);
+        assert_eq!(
+            changed, reported,
+            "{}: what changed is what the report says",
+            self.at
+        );
         if changed.is_empty() {
-            assert_eq!(store.len(), stored, "{}: a pass that changes nothing stores nothing", self.at);
+            assert_eq!(
+                store.len(),
+                stored,
+                "{}: a pass that changes nothing stores nothing",
+                self.at
+            );
             return (report, changed);
         }
         self.totals.passes += 1;
         self.assert_sums(&report, before);
         for index in &changed {
-            self.edits.push((self.messages.len(), *index, self.messages[*index].to_string()));
+            self.edits.push((
+                self.messages.len(),
+                *index,
+                self.messages[*index].to_string(),
+            ));
         }
         (report, changed)
     }
@@ -311,27 +407,54 @@ impl<'t> Loop<'t> {
     fn assert_sums(&self, report: &Report, mut before: Vec<Value>) {
         let mut after = self.messages.clone();
         let count = |messages: &mut Vec<Value>| {
-            self.reduction.count_tokens(&Messages::new(&OpenAiChat, messages), &self.trace.tools)
+            self.reduction
+                .count_tokens(&Messages::new(&OpenAiChat, messages), &self.trace.tools)
         };
         let (before, after) = (count(&mut before), count(&mut after));
         assert_eq!(before - after, report.cleared_input_tokens(), "{}", self.at);
-        for Decision { bytes, tokens, outcome, .. } in &report.decisions {
+        for Decision {
+            bytes,
+            tokens,
+            outcome,
+            ..
+        } in &report.decisions
+        {
             let tokens = tokens.unwrap_or_default();
-            let is_less = |change: Change| if outcome.is_change() { change.after < change.before } else { true };
-            assert!(is_less(*bytes) && tokens.after <= tokens.before, "{}: {bytes:?} {tokens:?}", self.at);
+            let is_less = |change: Change| {
+                if outcome.is_change() {
+                    change.after < change.before
+                } else {
+                    true
+                }
+            };
+            assert!(
+                is_less(*bytes) && tokens.after <= tokens.before,
+                "{}: {bytes:?} {tokens:?}",
+                self.at
+            );
         }
     }
 
     /// Everything but what was replaced is as it was, and everything that was replaced is had back byte for byte.
     async fn verify(&self) -> Totals {
         let mut totals = self.totals;
-        assert_eq!(self.messages.len(), self.trace.messages.len(), "{}", self.at);
+        assert_eq!(
+            self.messages.len(),
+            self.trace.messages.len(),
+            "{}",
+            self.at
+        );
         for (now, original) in self.messages.iter().zip(&self.trace.messages) {
             let mut restored = now.clone();
-            if let (Some(shown), Some(content)) = (now["content"].as_str(), original["content"].as_str())
+            if let (Some(shown), Some(content)) =
+                (now["content"].as_str(), original["content"].as_str())
                 && shown != content
             {
-                assert_eq!(now["role"], "tool", "{}: only results are replaced", self.at);
+                assert_eq!(
+                    now["role"], "tool",
+                    "{}: only results are replaced",
+                    self.at
+                );
                 let hint = self.read_back(shown, content).await;
                 totals.cleared += usize::from(hint.kind == Kind::Cleared);
                 totals.verified += 1;
@@ -339,30 +462,55 @@ impl<'t> Loop<'t> {
             }
             let calls = original["tool_calls"].as_array().map_or(0, Vec::len);
             for call in 0..calls {
-                let arguments = |message: &Value| message["tool_calls"][call]["function"]["arguments"].clone();
+                let arguments =
+                    |message: &Value| message["tool_calls"][call]["function"]["arguments"].clone();
                 let (shown, asked) = (arguments(now), arguments(original));
                 if shown == asked {
                     continue;
                 }
                 let shown: BTreeMap<String, String> =
                     serde_json::from_str(shown.as_str().expect("text")).expect("one string field");
-                assert_eq!(shown.keys().collect::<Vec<_>>(), ["_cleared"], "{}", self.at);
-                self.read_back(&shown["_cleared"], asked.as_str().expect("text")).await;
+                assert_eq!(
+                    shown.keys().collect::<Vec<_>>(),
+                    ["_cleared"],
+                    "{}",
+                    self.at
+                );
+                self.read_back(&shown["_cleared"], asked.as_str().expect("text"))
+                    .await;
                 totals.arguments += 1;
                 totals.verified += 1;
                 restored["tool_calls"][call]["function"]["arguments"] = asked;
             }
             // As text: the order of keys counts.
-            assert_eq!(restored.to_string(), original.to_string(), "{}: something else was changed", self.at);
+            assert_eq!(
+                restored.to_string(),
+                original.to_string(),
+                "{}: something else was changed",
+                self.at
+            );
         }
         totals
     }
 
     async fn read_back(&self, shown: &str, original: &str) -> Hint {
-        let hint = Hint::parse(shown).unwrap_or_else(|| panic!("{}: no hint: {shown:.300}", self.at));
-        let location = hint.location.as_ref().unwrap_or_else(|| panic!("{}: not saved: {shown:.300}", self.at));
-        let content = self.reduction.read_original(location).await.expect("our own").expect("stored");
-        assert!(content == original, "{}: what is stored at {location} is not what was replaced", self.at);
+        let hint =
+            Hint::parse(shown).unwrap_or_else(|| panic!("{}: no hint: {shown:.300}", self.at));
+        let location = hint
+            .location
+            .as_ref()
+            .unwrap_or_else(|| panic!("{}: not saved: {shown:.300}", self.at));
+        let content = self
+            .reduction
+            .read_original(location)
+            .await
+            .expect("our own")
+            .expect("stored");
+        assert!(
+            content == original,
+            "{}: what is stored at {location} is not what was replaced",
+            self.at
+        );
         assert_eq!(hint.bytes, original.len() as u64, "{}", self.at);
         assert!(shown.len() < original.len(), "{}: never longer", self.at);
         hint
@@ -376,7 +524,10 @@ impl OverOriginals<'_> {
     async fn assert_sends_the_same(&self, live: &Loop<'_>, changed: &[usize]) {
         let mut sent = self.0.messages.clone();
         pass(&self.0.reduction, &live.trace.tools, &mut sent).await;
-        let other = sent.iter().zip(&live.messages).position(|(one, two)| one != two);
+        let other = sent
+            .iter()
+            .zip(&live.messages)
+            .position(|(one, two)| one != two);
         if let Some(index) = other {
             let (one, two) = (&sent[index], &live.messages[index]);
             let turn = live.messages.len();
@@ -386,23 +537,48 @@ impl OverOriginals<'_> {
             );
         }
         for index in changed {
-            assert_eq!(sent[*index].to_string(), live.messages[*index].to_string(), "{}", live.at);
+            assert_eq!(
+                sent[*index].to_string(),
+                live.messages[*index].to_string(),
+                "{}",
+                live.at
+            );
         }
     }
 }
 
 async fn pass(reduction: &ToolReduction, tools: &[Value], messages: &mut [Value]) -> Report {
     let mut conversation = Messages::new(&OpenAiChat, messages);
-    let mut turn = BeforeModel { tools, ..BeforeModel::new(&mut conversation) };
-    reduction.clear_turn(&mut turn).await.expect("a store that works")
+    let mut turn = BeforeModel {
+        tools,
+        ..BeforeModel::new(&mut conversation)
+    };
+    reduction
+        .clear_turn(&mut turn)
+        .await
+        .expect("a store that works")
 }
 
 /// A pass over `messages`, which is what a pass has left, changes nothing and stores nothing.
-async fn assert_stable(reduction: &ToolReduction, live: &Loop<'_>, mut messages: Vec<Value>, store: &Memory) {
+async fn assert_stable(
+    reduction: &ToolReduction,
+    live: &Loop<'_>,
+    mut messages: Vec<Value>,
+    store: &Memory,
+) {
     let stored = store.len();
     let report = pass(reduction, &live.trace.tools, &mut messages).await;
-    assert!(!report.is_change(), "{}: a second pass changes {:?}", live.at, report.decisions);
-    assert!(messages == live.messages, "{}: a second pass changes messages and does not say so", live.at);
+    assert!(
+        !report.is_change(),
+        "{}: a second pass changes {:?}",
+        live.at,
+        report.decisions
+    );
+    assert!(
+        messages == live.messages,
+        "{}: a second pass changes messages and does not say so",
+        live.at
+    );
     assert_eq!(store.len(), stored, "{}: a second pass stores", live.at);
 }
 

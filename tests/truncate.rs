@@ -12,12 +12,14 @@ use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};
 use offcut::testkit::{Fault, Faulty};
 use offcut::{
-    Chunk, Error, Language, Limit, Middleware, Next, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
-    ToolReduction,
+    Chunk, Error, Language, Limit, Middleware, Next, OnOffloadError, Part, ToolCall, ToolError,
+    ToolOutput, ToolPolicy, ToolReduction,
 };
 
 fn small(store: &Memory) -> offcut::Builder {
-    builder(store).max_length_for_trunc(1_000).preview_length(200)
+    builder(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
 }
 
 #[tokio::test]
@@ -25,21 +27,40 @@ async fn t1_strictly_more_than_the_limit_is_truncated() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let exact = "é".repeat(500);
-    let shown = reduction.truncate(&call("a", "f"), exact.clone()).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), exact.clone())
+        .await
+        .unwrap();
     assert_eq!(text(&shown.parts), exact);
-    assert_eq!(shown.report.decisions[0].outcome, Outcome::Kept(Reason::WithinLimit));
+    assert_eq!(
+        shown.report.decisions[0].outcome,
+        Outcome::Kept(Reason::WithinLimit)
+    );
     assert!(stored(&store).await.is_empty());
-    let shown = reduction.truncate(&call("a", "f"), format!("{exact}x")).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), format!("{exact}x"))
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
 }
 
 #[tokio::test]
 async fn t1_a_limit_in_tokens_counts_tokens() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(Limit::tokens(1_000)).preview_length(200).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), "x".repeat(4_000)).await.unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(Limit::tokens(1_000))
+        .preview_length(200)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), "x".repeat(4_000))
+        .await
+        .unwrap();
     assert!(!shown.report.is_change());
-    let shown = reduction.truncate(&call("a", "f"), "x".repeat(4_001)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), "x".repeat(4_001))
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].tokens.unwrap().before, 1_001);
     assert!(shown.report.is_change());
 }
@@ -47,14 +68,29 @@ async fn t1_a_limit_in_tokens_counts_tokens() {
 #[tokio::test]
 async fn t2_how_a_result_was_cut_into_chunks_changes_nothing() {
     let content = lines(400);
-    let whole = small(&memory()).build().unwrap().truncate(&call("a", "f"), content.clone()).await.unwrap();
+    let whole = small(&memory())
+        .build()
+        .unwrap()
+        .truncate(&call("a", "f"), content.clone())
+        .await
+        .unwrap();
     for size in [1, 7, 999, 5_000] {
         let store = memory();
-        let chunks: Vec<_> = content.as_bytes().chunks(size).map(|b| Ok(Chunk::Bytes(b.to_vec().into()))).collect();
+        let chunks: Vec<_> = content
+            .as_bytes()
+            .chunks(size)
+            .map(|b| Ok(Chunk::Bytes(b.to_vec().into())))
+            .collect();
         let reduction = small(&store).build().unwrap();
-        let streamed = reduction.truncate(&call("a", "f"), ToolOutput::stream(stream::iter(chunks))).await.unwrap();
+        let streamed = reduction
+            .truncate(&call("a", "f"), ToolOutput::stream(stream::iter(chunks)))
+            .await
+            .unwrap();
         assert_eq!(streamed.parts, whole.parts);
-        assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), content.clone().into_bytes())]);
+        assert_eq!(
+            stored(&store).await,
+            [("memory://t/trunc/a".into(), content.clone().into_bytes())]
+        );
     }
 }
 
@@ -63,7 +99,10 @@ async fn t3_a_long_text_is_stored_as_it_is_and_replaced_by_hint_and_preview() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let content = lines(400);
-    let shown = reduction.truncate(&call("call_1", "grep"), content.clone()).await.unwrap();
+    let shown = reduction
+        .truncate(&call("call_1", "grep"), content.clone())
+        .await
+        .unwrap();
     insta::assert_snapshot!(text(&shown.parts), @r#"
     [offcut/1 truncated 3492B/400L 39+193 "memory://t/trunc/call_1"] Stored in full. Read it with read_file.
     line 1
@@ -92,13 +131,26 @@ async fn t3_a_long_text_is_stored_as_it_is_and_replaced_by_hint_and_preview() {
     let decision = &shown.report.decisions[0];
     assert_eq!(decision.bytes.before, content.len() as u64);
     assert_eq!(decision.bytes.after, text(&shown.parts).len() as u64);
-    assert_eq!(reduction.read_original(&decision.locations[0]).await.unwrap().unwrap(), content);
+    assert_eq!(
+        reduction
+            .read_original(&decision.locations[0])
+            .await
+            .unwrap()
+            .unwrap(),
+        content
+    );
 }
 
 #[tokio::test]
 async fn t3_in_chinese_the_envelope_is_the_same() {
-    let reduction = small(&memory()).language(Language::Chinese).build().unwrap();
-    let shown = reduction.truncate(&call("call_1", "grep"), lines(400)).await.unwrap();
+    let reduction = small(&memory())
+        .language(Language::Chinese)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("call_1", "grep"), lines(400))
+        .await
+        .unwrap();
     insta::assert_snapshot!(text(&shown.parts), @r#"
     [offcut/1 truncated 3492B/400L 44+193 "memory://t/trunc/call_1"] 已完整存储。可用 read_file 读取。
     line 1
@@ -131,7 +183,10 @@ async fn t3_one_line_of_five_megabytes() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let content = "0123456789".repeat(500_000);
-    let shown = reduction.truncate(&call("a", "f"), content.clone()).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), content.clone())
+        .await
+        .unwrap();
     assert!(text(&shown.parts).len() < 500);
     assert_eq!(stored(&store).await[0].1, content.as_bytes());
 }
@@ -140,16 +195,46 @@ async fn t3_one_line_of_five_megabytes() {
 async fn t4_the_longest_of_several_texts_are_truncated() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
-    let parts = vec![Part::from("short"), Part::from(lines(80)), Part::from("also short"), Part::from(lines(200))];
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let parts = vec![
+        Part::from("short"),
+        Part::from(lines(80)),
+        Part::from("also short"),
+        Part::from(lines(200)),
+    ];
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(shown.parts[..3], parts[..3], "one was enough");
     assert!(Hint::parse(text(&shown.parts[3..])).is_some());
 
-    let parts = vec![Part::from(lines(60)), Part::from("short"), Part::from(lines(91)), Part::from(lines(92))];
-    let shown = reduction.truncate(&call("b", "f"), ToolOutput::parts(parts)).await.unwrap();
-    let locations: Vec<_> = shown.report.decisions[0].locations.iter().map(ToString::to_string).collect();
+    let parts = vec![
+        Part::from(lines(60)),
+        Part::from("short"),
+        Part::from(lines(91)),
+        Part::from(lines(92)),
+    ];
+    let shown = reduction
+        .truncate(&call("b", "f"), ToolOutput::parts(parts))
+        .await
+        .unwrap();
+    let locations: Vec<_> = shown.report.decisions[0]
+        .locations
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(locations, ["memory://t/trunc/b", "memory://t/trunc/b-2"]);
-    let length: usize = shown.parts.iter().map(|part| if let Part::Text(text) = part { text.len() } else { 0 }).sum();
+    let length: usize = shown
+        .parts
+        .iter()
+        .map(|part| {
+            if let Part::Text(text) = part {
+                text.len()
+            } else {
+                0
+            }
+        })
+        .sum();
     assert!(length <= 1_000, "{length}");
 }
 
@@ -157,20 +242,36 @@ async fn t4_the_longest_of_several_texts_are_truncated() {
 async fn t4_many_small_texts_are_stored_as_one() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
-    let image = Part::Media { mime: "image/png".into(), data: vec![1, 2, 3].into() };
-    let mut parts: Vec<Part> =
-        (0..100).map(|n| Part::from(format!("part {n}"))).chain([Part::from("x".repeat(500))]).collect();
+    let image = Part::Media {
+        mime: "image/png".into(),
+        data: vec![1, 2, 3].into(),
+    };
+    let mut parts: Vec<Part> = (0..100)
+        .map(|n| Part::from(format!("part {n}")))
+        .chain([Part::from("x".repeat(500))])
+        .collect();
     parts.insert(50, image.clone());
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(shown.parts.len(), 2);
     assert_eq!(shown.parts[1], image);
-    let Part::Text(hint) = &shown.parts[0] else { panic!() };
+    let Part::Text(hint) = &shown.parts[0] else {
+        panic!()
+    };
     assert!(Hint::parse(hint).unwrap().notes.joined);
 
     // Every text can be had back from what is stored.
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
     parts.remove(50);
-    assert_eq!(texts_in(&content).into_iter().map(Part::from).collect::<Vec<_>>(), parts);
+    assert_eq!(
+        texts_in(&content)
+            .into_iter()
+            .map(Part::from)
+            .collect::<Vec<_>>(),
+        parts
+    );
 }
 
 /// The texts that were stored as one.
@@ -193,7 +294,10 @@ async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
     let reduction = small(&store).build().unwrap();
     let texts: Vec<String> = (0..400).map(|n| format!("part {n}")).collect();
     let parts: Vec<Part> = texts.iter().map(|text| Part::from(text.as_str())).collect();
-    let whole = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let whole = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
     let back = texts_in(&content);
     assert_eq!(back.len(), 257);
@@ -202,12 +306,18 @@ async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
 
     let chunks = stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part))));
     let streamed = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(chunks));
-    assert_eq!(ToolOutput::from(streamed).into_parts().await.0.len(), whole.parts.len());
+    assert_eq!(
+        ToolOutput::from(streamed).into_parts().await.0.len(),
+        whole.parts.len()
+    );
     assert_eq!(store.len(), 1, "the same is stored");
 
     // Within the limit nothing is touched.
     let parts: Vec<Part> = (0..400).map(|_| Part::from("a")).collect();
-    let whole = reduction.truncate(&call("b", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let whole = reduction
+        .truncate(&call("b", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(whole.parts, parts);
 }
 
@@ -218,16 +328,25 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
     let big = serde_json::json!({"rows": (0..400).collect::<Vec<_>>()});
     let parts = vec![
         Part::Json(serde_json::json!({"small": 1})),
-        Part::Media { mime: "image/png".into(), data: vec![0; 100_000].into() },
+        Part::Media {
+            mime: "image/png".into(),
+            data: vec![0; 100_000].into(),
+        },
         Part::Json(big.clone()),
         Part::Opaque(serde_json::json!({"x": "y".repeat(5_000)})),
         Part::from("x".repeat(300)),
     ];
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts.clone())).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(shown.parts[..2], parts[..2]);
     assert_eq!(shown.parts[3..], parts[3..]);
     assert!(Hint::parse(text(&shown.parts[2..3])).is_some());
-    assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), big.to_string().into_bytes())]);
+    assert_eq!(
+        stored(&store).await,
+        [("memory://t/trunc/a".into(), big.to_string().into_bytes())]
+    );
 }
 
 #[tokio::test]
@@ -235,7 +354,10 @@ async fn t6_what_would_not_get_shorter_stays() {
     // Spaces cost fewer tokens than the hint that would replace them.
     let count = |text: &str| text.split_whitespace().count() as u64;
     let reduction = small(&memory()).count_tokens_with(count).build().unwrap();
-    let shown = reduction.truncate(&call("a", "f"), " ".repeat(5_000)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), " ".repeat(5_000))
+        .await
+        .unwrap();
     assert!(!shown.report.is_change());
 }
 
@@ -244,11 +366,17 @@ async fn t7_a_failed_call_is_passed_on_and_an_error_result_keeps_its_mark() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let fails = |_: ToolCall| async { Err::<ToolOutput, _>(ToolError::new("e".repeat(5_000))) };
-    let error = reduction.wrap_tool_call(&call("a", "f"), Next::new(&[], &fails)).await.unwrap_err();
+    let error = reduction
+        .wrap_tool_call(&call("a", "f"), Next::new(&[], &fails))
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string().len(), 5_000);
     assert!(stored(&store).await.is_empty());
 
-    let shown = reduction.truncate(&call("a", "f"), Err::<ToolOutput, _>(error)).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), Err::<ToolOutput, _>(error))
+        .await
+        .unwrap();
     assert!(shown.is_error && shown.report.is_change());
 }
 
@@ -259,22 +387,41 @@ async fn t8_a_store_that_fails_costs_nothing_by_default() {
         let store = Faulty::new(memory());
         store.fault_on_every_write(fault);
         let make = |then| {
-            let builder =
-                ToolReduction::builder().backend(store.clone()).max_length_for_trunc(1_000).preview_length(200);
+            let builder = ToolReduction::builder()
+                .backend(store.clone())
+                .max_length_for_trunc(1_000)
+                .preview_length(200);
             builder.on_offload_error(then).build().unwrap()
         };
-        let kept = make(OnOffloadError::KeepOriginal).truncate(&call("a", "f"), content.clone()).await.unwrap();
+        let kept = make(OnOffloadError::KeepOriginal)
+            .truncate(&call("a", "f"), content.clone())
+            .await
+            .unwrap();
         assert_eq!(text(&kept.parts), content);
-        assert_eq!(kept.report.decisions[0].outcome, Outcome::Kept(Reason::StoreFailed));
+        assert_eq!(
+            kept.report.decisions[0].outcome,
+            Outcome::Kept(Reason::StoreFailed)
+        );
         assert!(kept.report.decisions[0].error.is_some());
 
-        let lost = make(OnOffloadError::PreviewOnly).truncate(&call("a", "f"), content.clone()).await.unwrap();
+        let lost = make(OnOffloadError::PreviewOnly)
+            .truncate(&call("a", "f"), content.clone())
+            .await
+            .unwrap();
         assert_eq!(lost.report.decisions[0].outcome, Outcome::Lost);
         let hint = Hint::parse(text(&lost.parts)).unwrap();
-        assert_eq!((hint.location, hint.prose.as_str()), (None, "It could not be stored; what is not shown is lost."));
+        assert_eq!(
+            (hint.location, hint.prose.as_str()),
+            (None, "It could not be stored; what is not shown is lost.")
+        );
 
-        let failed = make(OnOffloadError::Fail).truncate(&call("a", "f"), content.clone()).await.unwrap_err();
-        let Error::Offload { tool, call_id, .. } = failed else { panic!("{failed}") };
+        let failed = make(OnOffloadError::Fail)
+            .truncate(&call("a", "f"), content.clone())
+            .await
+            .unwrap_err();
+        let Error::Offload { tool, call_id, .. } = failed else {
+            panic!("{failed}")
+        };
         assert_eq!((tool.as_str(), call_id.as_str()), ("f", "a"));
     }
 }
@@ -284,19 +431,34 @@ async fn t11_a_stream_that_breaks_off() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let broken = |content: String| {
-        let chunks = [Ok(Chunk::Bytes(content.into())), Err(ToolError::new("connection lost"))];
+        let chunks = [
+            Ok(Chunk::Bytes(content.into())),
+            Err(ToolError::new("connection lost")),
+        ];
         ToolOutput::stream(stream::iter(chunks))
     };
-    let shown = reduction.truncate(&call("a", "f"), broken("short".into())).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), broken("short".into()))
+        .await
+        .unwrap();
     assert!(stored(&store).await.is_empty());
-    assert_eq!(Vec::<Part>::from(shown), [Part::from("short"), Part::from("connection lost")]);
+    assert_eq!(
+        Vec::<Part>::from(shown),
+        [Part::from("short"), Part::from("connection lost")]
+    );
 
-    let shown = reduction.truncate(&call("a", "f"), broken(lines(400))).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), broken(lines(400)))
+        .await
+        .unwrap();
     let hint = Hint::parse(text(&shown.parts)).unwrap();
     assert!(hint.notes.interrupted && hint.prose.contains("broke off"));
     assert_eq!(stored(&store).await[0].1, lines(400).as_bytes());
     let (parts, error) = ToolOutput::from(shown).into_parts().await;
-    assert_eq!((parts.len(), error.unwrap().to_string().as_str()), (1, "connection lost"));
+    assert_eq!(
+        (parts.len(), error.unwrap().to_string().as_str()),
+        (1, "connection lost")
+    );
 }
 
 #[tokio::test]
@@ -304,7 +466,10 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let short = b"caf\xe9 au lait".to_vec();
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::bytes(short.clone())).await.unwrap();
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::bytes(short.clone()))
+        .await
+        .unwrap();
     insta::assert_snapshot!(text(&shown.parts), @r#"
     [offcut/1 truncated,not-utf8 12B/1L 86+14 "memory://t/trunc/a"] Stored in full. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
     caf� au lait
@@ -312,7 +477,10 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     assert_eq!(stored(&store).await[0].1, short);
 
     let long = [b"\xff\xfe".to_vec(), lines(400).into_bytes()].concat();
-    let shown = reduction.truncate(&call("b", "f"), ToolOutput::bytes(long.clone())).await.unwrap();
+    let shown = reduction
+        .truncate(&call("b", "f"), ToolOutput::bytes(long.clone()))
+        .await
+        .unwrap();
     let hint = Hint::parse(text(&shown.parts)).unwrap();
     assert!(hint.notes.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1"));
     assert_eq!(stored(&store).await[1].1, long);
@@ -335,25 +503,50 @@ fn ids_of_one_short_name() -> [String; 2] {
 #[tokio::test]
 async fn l1_short_names_that_are_the_same_never_overwrite() {
     let store = memory();
-    let reduction = small(&store).names(offcut::Names::Short).max_tokens_for_clear(10).build().unwrap();
+    let reduction = small(&store)
+        .names(offcut::Names::Short)
+        .max_tokens_for_clear(10)
+        .build()
+        .unwrap();
     let (ids, contents) = (ids_of_one_short_name(), [lines(500), lines(600)]);
     let mut messages = Vec::new();
     for (id, content) in ids.iter().zip(&contents) {
-        let shown = reduction.truncate(&call(id, "f"), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call(id, "f"), content.clone())
+            .await
+            .unwrap();
         messages.push(shown.report.decisions[0].locations[0].clone());
         let streamed = ToolOutput::stream(stream::iter([Ok(Chunk::Bytes(content.clone().into()))]));
         let again = reduction.truncate(&call(id, "f"), streamed).await.unwrap();
-        assert_eq!(again.report.decisions[0].locations[0], messages[messages.len() - 1], "and the same is there once");
+        assert_eq!(
+            again.report.decisions[0].locations[0],
+            messages[messages.len() - 1],
+            "and the same is there once"
+        );
     }
-    let mut history = ids.iter().zip(&contents).flat_map(|(id, content)| common::round(id, "f", content.clone()));
-    let mut history: Vec<_> = history.by_ref().chain(common::round("last", "f", "ok")).collect();
+    let mut history = ids
+        .iter()
+        .zip(&contents)
+        .flat_map(|(id, content)| common::round(id, "f", content.clone()));
+    let mut history: Vec<_> = history
+        .by_ref()
+        .chain(common::round("last", "f", "ok"))
+        .collect();
     let report = common::clear(&reduction, &mut history).await;
-    let cleared = report.decisions[..2].iter().map(|decision| decision.locations[0].clone());
+    let cleared = report.decisions[..2]
+        .iter()
+        .map(|decision| decision.locations[0].clone());
     let all: Vec<_> = messages.into_iter().chain(cleared).collect();
     for (location, content) in all.iter().zip(contents.iter().cycle()) {
-        assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), content.as_bytes());
+        assert_eq!(
+            reduction.read_original(location).await.unwrap().unwrap(),
+            content.as_bytes()
+        );
     }
-    let names: Vec<usize> = all.iter().map(|location| location.as_str().rsplit('/').next().unwrap().len()).collect();
+    let names: Vec<usize> = all
+        .iter()
+        .map(|location| location.as_str().rsplit('/').next().unwrap().len())
+        .collect();
     assert_eq!(names, [6, 6 + 17, 6, 6 + 17]);
 }
 
@@ -363,9 +556,15 @@ async fn ids_that_repeat_never_overwrite() {
     let reduction = small(&store).build().unwrap();
     let (one, two) = (lines(400), lines(401));
     for content in [&one, &two, &one, &two] {
-        let shown = reduction.truncate(&call("call_0", "f"), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("call_0", "f"), content.clone())
+            .await
+            .unwrap();
         let location = &shown.report.decisions[0].locations[0];
-        assert_eq!(reduction.read_original(location).await.unwrap().unwrap(), *content);
+        assert_eq!(
+            reduction.read_original(location).await.unwrap().unwrap(),
+            *content
+        );
     }
     assert_eq!(stored(&store).await.len(), 2);
 }
@@ -375,20 +574,49 @@ async fn l6_hostile_ids_are_names_of_digests() {
     let outside = tempfile::tempdir().unwrap();
     let root = outside.path().canonicalize().unwrap().join("store");
     let store = Fs::open(&root).unwrap();
-    let reduction =
-        ToolReduction::builder().backend(store).max_length_for_trunc(1_000).preview_length(200).build().unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(store)
+        .max_length_for_trunc(1_000)
+        .preview_length(200)
+        .build()
+        .unwrap();
     let long = "x".repeat(2_000);
-    for (n, id) in ["../../x", "a\0b", &long, "调用", ".", "..", "", "Call", "call", "/etc/passwd", "con", "a/b"]
-        .iter()
-        .enumerate()
+    for (n, id) in [
+        "../../x",
+        "a\0b",
+        &long,
+        "调用",
+        ".",
+        "..",
+        "",
+        "Call",
+        "call",
+        "/etc/passwd",
+        "con",
+        "a/b",
+    ]
+    .iter()
+    .enumerate()
     {
         let content = lines(400 + n);
-        let shown = reduction.truncate(&call(id, "f"), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call(id, "f"), content.clone())
+            .await
+            .unwrap();
         let location = &shown.report.decisions[0].locations[0];
-        assert!(location.as_str().starts_with(root.to_str().unwrap()), "{location}");
-        assert_eq!(std::fs::read(location.as_str()).unwrap(), content.as_bytes());
+        assert!(
+            location.as_str().starts_with(root.to_str().unwrap()),
+            "{location}"
+        );
+        assert_eq!(
+            std::fs::read(location.as_str()).unwrap(),
+            content.as_bytes()
+        );
     }
-    let beside: Vec<_> = std::fs::read_dir(outside.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let beside: Vec<_> = std::fs::read_dir(outside.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(beside, ["store"], "nothing was written outside of the root");
 }
 
@@ -406,14 +634,29 @@ async fn o1_a_policy_overrides_field_by_field() {
         Hint::parse(&shown.text()).map(|hint| (hint.kind, hint.location.unwrap().to_string()))
     };
     let content = "word ".repeat(300);
-    let grep = reduction.truncate(&call("a", "grep"), content.clone()).await.unwrap();
-    assert_eq!(kind(&grep), Some((Kind::Truncated, "memory://grep/trunc/a".into())));
+    let grep = reduction
+        .truncate(&call("a", "grep"), content.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        kind(&grep),
+        Some((Kind::Truncated, "memory://grep/trunc/a".into()))
+    );
     for tool in ["read", "raw", "listed"] {
-        let shown = reduction.truncate(&call("a", tool), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", tool), content.clone())
+            .await
+            .unwrap();
         assert_eq!(kind(&shown), None, "{tool}");
     }
-    let other = reduction.truncate(&call("a", "other"), content).await.unwrap();
-    assert_eq!(kind(&other), Some((Kind::Truncated, "memory://t/trunc/a".into())));
+    let other = reduction
+        .truncate(&call("a", "other"), content)
+        .await
+        .unwrap();
+    assert_eq!(
+        kind(&other),
+        Some((Kind::Truncated, "memory://t/trunc/a".into()))
+    );
     assert_eq!((own.list_len().await, global.list_len().await), (1, 1));
 }
 
@@ -430,13 +673,35 @@ impl<B: Backend> ListLen for B {
 #[tokio::test]
 async fn t4_one_text_among_many_documents_is_stored_as_it_is() {
     let store = memory();
-    let reduction = builder(&store).max_length_for_trunc(20_000).preview_length(2_000).build().unwrap();
+    let reduction = builder(&store)
+        .max_length_for_trunc(20_000)
+        .preview_length(2_000)
+        .build()
+        .unwrap();
     let document = || Part::Json(serde_json::json!({"rows": lines(3_000)}));
-    let parts: Vec<Part> = (0..32).map(|_| document()).chain([Part::Text(lines(3_000))]).collect();
-    let shown = reduction.truncate(&call("a", "f"), ToolOutput::parts(parts)).await.unwrap();
+    let parts: Vec<Part> = (0..32)
+        .map(|_| document())
+        .chain([Part::Text(lines(3_000))])
+        .collect();
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts))
+        .await
+        .unwrap();
     assert_eq!(shown.parts.len(), 33);
-    let Part::Text(last) = &shown.parts[32] else { panic!("no text") };
+    let Part::Text(last) = &shown.parts[32] else {
+        panic!("no text")
+    };
     let hint = Hint::parse(last).unwrap();
-    assert!(!hint.notes.joined && !last.contains("It was 1 text"), "{last}");
-    assert_eq!(reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap(), lines(3_000));
+    assert!(
+        !hint.notes.joined && !last.contains("It was 1 text"),
+        "{last}"
+    );
+    assert_eq!(
+        reduction
+            .read_original(&hint.location.unwrap())
+            .await
+            .unwrap()
+            .unwrap(),
+        lines(3_000)
+    );
 }

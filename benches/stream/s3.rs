@@ -12,7 +12,10 @@ mod server;
 
 /// Serves until its standard input ends. The first line that it writes is a URL without a spool.
 pub(super) fn serve() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     let server = runtime.block_on(server::Server::start());
     let mut out = std::io::stdout();
     writeln!(out, "{}", server.url("bench", ""))?;
@@ -29,16 +32,30 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start() -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = command
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut url = String::new();
-        BufReader::new(child.stdout.take().ok_or("the server has no output")?).read_line(&mut url)?;
-        Ok(Self { child, url: url.trim().to_owned() })
+        BufReader::new(child.stdout.take().ok_or("the server has no output")?)
+            .read_line(&mut url)?;
+        Ok(Self {
+            child,
+            url: url.trim().to_owned(),
+        })
     }
 
     /// The URL, with the spool in `directory`.
     pub(super) fn url(&self, directory: &str) -> String {
-        let parameters = self.url.split('&').filter(|parameter| !parameter.starts_with("spool="));
-        format!("{}&spool={directory}", parameters.collect::<Vec<_>>().join("&"))
+        let parameters = self
+            .url
+            .split('&')
+            .filter(|parameter| !parameter.starts_with("spool="));
+        format!(
+            "{}&spool={directory}",
+            parameters.collect::<Vec<_>>().join("&")
+        )
     }
 }
 

@@ -126,12 +126,17 @@ fn offset(text: &str) -> Result<String, String> {
         Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
         None => text == "0" || Position::parse(text).is_some(),
     };
-    is_offset.then(|| text.to_owned()).ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
+    is_offset
+        .then(|| text.to_owned())
+        .ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
 }
 
 fn pattern(text: &str) -> Result<String, String> {
     // As the reader compiles it.
-    RegexBuilder::new(text).size_limit(ReadFileTool::MAX_PATTERN).build().map_err(|error| error.to_string())?;
+    RegexBuilder::new(text)
+        .size_limit(ReadFileTool::MAX_PATTERN)
+        .build()
+        .map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
 
@@ -167,7 +172,12 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
     pub(crate) grace: Duration,
     /// Only what is stored below this prefix: the agents' root_dir.
-    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) root: String,
     /// Only what this conversation has stored, below the root if there is one.
     #[arg(long, value_name = "ID")]

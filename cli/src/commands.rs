@@ -32,12 +32,20 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 
 /// What an input is called in errors.
 fn name_of(path: &Path) -> String {
-    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
+    if path.as_os_str() == "-" {
+        "stdin".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 fn read_stdin() -> Result<String, Failure> {
-    String::from_utf8(input::read_all()?)
-        .map_err(|error| Failure::usage(format!("stdin can't be read: {error}"), "JSON is text in UTF-8"))
+    String::from_utf8(input::read_all()?).map_err(|error| {
+        Failure::usage(
+            format!("stdin can't be read: {error}"),
+            "JSON is text in UTF-8",
+        )
+    })
 }
 
 /// Says of each result that was not treated as it should be what became of it.
@@ -45,7 +53,10 @@ fn note_failures(report: &Report) {
     for decision in &report.decisions {
         if let Some(error) = &decision.error {
             let tool = output::visible(&decision.tool);
-            output::warn(&format!("the result of {tool} {}: {error}", what_became_of(decision)));
+            output::warn(&format!(
+                "the result of {tool} {}: {error}",
+                what_became_of(decision)
+            ));
         }
     }
 }
@@ -55,7 +66,10 @@ fn what_became_of(decision: &Decision) -> String {
         (None, _) => "was not stored".to_owned(),
         // No callback is set here: the store could not take it, and its spool did.
         (Some(location), Outcome::Truncated) => {
-            format!("is stored on this machine alone, at {}", output::visible(location.as_str()))
+            format!(
+                "is stored on this machine alone, at {}",
+                output::visible(location.as_str())
+            )
         }
         (Some(_), _) => "is stored, though not all went well".to_owned(),
     }
@@ -70,12 +84,18 @@ mod tests {
 
     #[test]
     fn h3_what_the_spool_took_is_not_said_to_be_lost() {
-        let reduction = ToolReduction::recommended(Memory::new()).build().expect("a reduction");
+        let reduction = ToolReduction::recommended(Memory::new())
+            .build()
+            .expect("a reduction");
         let call = ToolCall::new("a", "a\nb\u{1b}", "{}");
         let runtime = crate::settings::runtime().expect("a runtime");
-        let shown = runtime.block_on(reduction.truncate(&call, "line\n".repeat(30_000))).expect("a result");
+        let shown = runtime
+            .block_on(reduction.truncate(&call, "line\n".repeat(30_000)))
+            .expect("a result");
         let mut decision = shown.report.decisions[0].clone();
-        assert!(what_became_of(&decision).starts_with("is stored on this machine alone, at memory:"));
+        assert!(
+            what_became_of(&decision).starts_with("is stored on this machine alone, at memory:")
+        );
         decision.locations.clear();
         assert_eq!(what_became_of(&decision), "was not stored");
         assert_eq!(output::visible(&decision.tool), "a\\nb\\u{1b}");

@@ -79,18 +79,30 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
 
 impl Read {
     pub(crate) fn of(messages: &[Message]) -> Self {
-        Self { messages: messages.iter().map(Said::by).collect() }
+        Self {
+            messages: messages.iter().map(Said::by).collect(),
+        }
     }
 
     /// What stands before and behind the first place of `used` in a message, up to so many characters of each.
     pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
-        let Some(said) = self.messages.get(message) else { return Default::default() };
+        let Some(said) = self.messages.get(message) else {
+            return Default::default();
+        };
         let places = std::iter::once(&said.text).chain(&said.written);
         let Some((before, after)) = places.filter_map(|text| text.split_once(used)).next() else {
             return Default::default();
         };
-        let from = before.char_indices().rev().take(most).last().map_or(before.len(), |(at, _)| at);
-        (before[from..].to_owned(), after.chars().take(most).collect())
+        let from = before
+            .char_indices()
+            .rev()
+            .take(most)
+            .last()
+            .map_or(before.len(), |(at, _)| at);
+        (
+            before[from..].to_owned(),
+            after.chars().take(most).collect(),
+        )
     }
 }
 
@@ -99,7 +111,9 @@ impl Said {
         let (speaker, content, calls) = match message {
             Message::Tool { content, .. } => (Speaker::Tool, content, &[][..]),
             Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..]),
-            Message::System { content } | Message::User { content } => (Speaker::Other, content, &[][..]),
+            Message::System { content } | Message::User { content } => {
+                (Speaker::Other, content, &[][..])
+            }
         };
         let mut text = text_of(content);
         let mut written = vec![text.clone()];
@@ -110,7 +124,11 @@ impl Said {
                 Err(_) => written.push(call.arguments.clone()),
             }
         }
-        Self { speaker, text, written }
+        Self {
+            speaker,
+            text,
+            written,
+        }
     }
 }
 
@@ -127,23 +145,48 @@ impl<'r> Evidence<'r> {
     /// What the turns of `read` take from its results.
     pub(crate) fn of(read: &'r Read) -> Self {
         let (mut said_names, mut said_lines) = (HashSet::new(), HashSet::new());
-        let (mut by_name, mut by_line) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
+        let (mut by_name, mut by_line) = (
+            HashMap::<_, Vec<usize>>::new(),
+            HashMap::<_, Vec<usize>>::new(),
+        );
         let (mut turns, mut results) = (Vec::new(), HashMap::new());
         for (at, said) in read.messages.iter().enumerate() {
             let own_names = names(&said.text);
-            let own_lines: HashSet<&str> = said.written.iter().flat_map(|text| quotable(text)).collect();
+            let own_lines: HashSet<&str> = said
+                .written
+                .iter()
+                .flat_map(|text| quotable(text))
+                .collect();
             if said.speaker == Speaker::Tool {
-                own_names.keys().for_each(|name| by_name.entry(*name).or_default().push(at));
-                own_lines.iter().for_each(|line| by_line.entry(*line).or_default().push(at));
-                results.insert(at, Result { text: &said.text, names: own_names });
+                own_names
+                    .keys()
+                    .for_each(|name| by_name.entry(*name).or_default().push(at));
+                own_lines
+                    .iter()
+                    .for_each(|line| by_line.entry(*line).or_default().push(at));
+                results.insert(
+                    at,
+                    Result {
+                        text: &said.text,
+                        names: own_names,
+                    },
+                );
                 continue;
             }
             if said.speaker == Speaker::Assistant {
-                let used = names::used(&said.text, |name| by_name.contains_key(name) && !said_names.contains(name));
-                let mut quoted: Vec<&str> =
-                    own_lines.iter().copied().filter(|line| !said_lines.contains(line)).collect();
+                let used = names::used(&said.text, |name| {
+                    by_name.contains_key(name) && !said_names.contains(name)
+                });
+                let mut quoted: Vec<&str> = own_lines
+                    .iter()
+                    .copied()
+                    .filter(|line| !said_lines.contains(line))
+                    .collect();
                 quoted.sort_unstable();
-                turns.push(Turn { names: uses(&used, &by_name), quotes: uses(&quoted, &by_line) });
+                turns.push(Turn {
+                    names: uses(&used, &by_name),
+                    quotes: uses(&quoted, &by_line),
+                });
             }
             said_names.extend(own_names.into_keys());
             said_lines.extend(own_lines);
@@ -155,20 +198,36 @@ impl<'r> Evidence<'r> {
     pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
         self.results.get(&message).is_some_and(|result| {
             let places = result.names.get(name).map_or(&[][..], Vec::as_slice);
-            places.iter().any(|at| shown.contains(window(result.text, *at, at + name.len())))
+            places
+                .iter()
+                .any(|at| shown.contains(window(result.text, *at, at + name.len())))
         })
     }
 }
 
 fn uses(found: &[&str], known: &HashMap<&str, Vec<usize>>) -> Vec<Use> {
-    let found = found.iter().filter_map(|text| Some((*text, known.get(text)?)));
-    found.map(|(text, results)| Use { text: text.to_owned(), results: results.clone() }).collect()
+    let found = found
+        .iter()
+        .filter_map(|text| Some((*text, known.get(text)?)));
+    found
+        .map(|(text, results)| Use {
+            text: text.to_owned(),
+            results: results.clone(),
+        })
+        .collect()
 }
 
 /// What of `text` stands in the line of `start..end`, up to so many characters to each side.
 pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
-    let before = text[..start].char_indices().rev().take_while(|(_, c)| *c != '\n').take(WINDOW);
-    let after = text[end..].char_indices().take_while(|(_, c)| *c != '\n').take(WINDOW);
+    let before = text[..start]
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| *c != '\n')
+        .take(WINDOW);
+    let after = text[end..]
+        .char_indices()
+        .take_while(|(_, c)| *c != '\n')
+        .take(WINDOW);
     let from = before.last().map_or(start, |(at, _)| at);
     let to = after.last().map_or(end, |(at, c)| end + at + c.len_utf8());
     &text[from..to]
@@ -203,7 +262,10 @@ mod tests {
         ];
         let read = Read::of(&messages);
         let evidence = Evidence::of(&read);
-        assert_eq!(evidence.turns.iter().map(names_of).collect::<Vec<_>>(), [vec![], vec!["read_frame"], vec![]]);
+        assert_eq!(
+            evidence.turns.iter().map(names_of).collect::<Vec<_>>(),
+            [vec![], vec!["read_frame"], vec![]]
+        );
         assert_eq!(evidence.turns[1].names[0].results, [2]);
     }
 
@@ -212,13 +274,18 @@ mod tests {
         let messages = [
             call("{}"),
             result("  7→\tlet total = \"sum of all\";\n  8→"),
-            call(r#"{"edits": [{"old": "let total = \"sum of all\";", "new": "let total = 0; // nothing"}]}"#),
+            call(
+                r#"{"edits": [{"old": "let total = \"sum of all\";", "new": "let total = 0; // nothing"}]}"#,
+            ),
         ];
         let read = Read::of(&messages);
         let evidence = Evidence::of(&read);
         let quotes = &evidence.turns[1].quotes;
         assert_eq!(quotes.len(), 1, "{quotes:?}");
-        assert_eq!((quotes[0].text.as_str(), &quotes[0].results[..]), ("let total = \"sum of all\";", &[1][..]));
+        assert_eq!(
+            (quotes[0].text.as_str(), &quotes[0].results[..]),
+            ("let total = \"sum of all\";", &[1][..])
+        );
     }
 
     #[test]
@@ -228,6 +295,9 @@ mod tests {
         assert_eq!(window(&text, at, at + 9), "ééé some_name x");
         let long = format!("{}some_name{}", "é".repeat(50), "ü".repeat(50));
         let at = long.find("some_name").unwrap();
-        assert_eq!(window(&long, at, at + 9), format!("{}some_name{}", "é".repeat(40), "ü".repeat(40)));
+        assert_eq!(
+            window(&long, at, at + 9),
+            format!("{}some_name{}", "é".repeat(40), "ü".repeat(40))
+        );
     }
 }

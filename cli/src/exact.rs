@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 
 /// Reads `text`, or says what of it can't be read or would be lost.
@@ -12,8 +14,15 @@ pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> 
     serde_json::from_slice::<Distinct>(text).map_err(said)?;
     if let Some(at) = first_inexact(text) {
         let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let column = at - text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1) + 1;
-        return Err(format!("a number has more digits than can be kept at line {line} column {column}"));
+        let column = at
+            - text[..at]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |feed| feed + 1)
+            + 1;
+        return Err(format!(
+            "a number has more digits than can be kept at line {line} column {column}"
+        ));
     }
     serde_json::from_slice(text).map_err(said)
 }
@@ -77,7 +86,8 @@ impl<'de> Visitor<'de> for Distinct {
 
 /// Where the first number of valid JSON stands that is another one once it was read.
 fn first_inexact(text: &[u8]) -> Option<usize> {
-    let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+    let is_digit =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
@@ -90,7 +100,12 @@ fn first_inexact(text: &[u8]) -> Option<usize> {
             }
             b'-' | b'0'..=b'9' => {
                 let rest = text.get(at..)?;
-                let number = rest.get(..rest.iter().position(|byte| !is_digit(byte)).unwrap_or(rest.len()))?;
+                let number = rest.get(
+                    ..rest
+                        .iter()
+                        .position(|byte| !is_digit(byte))
+                        .unwrap_or(rest.len()),
+                )?;
                 let read = serde_json::from_slice::<Value>(number).map(|read| read.to_string());
                 if !read.is_ok_and(|read| decimal(read.as_bytes()) == decimal(number)) {
                     return Some(at);
@@ -106,7 +121,10 @@ fn first_inexact(text: &[u8]) -> Option<usize> {
 /// A number's digits without zeros around them, and the power of ten that its last digit counts.
 fn decimal(number: &[u8]) -> Option<(Vec<u8>, i64)> {
     let number = number.strip_prefix(b"-").unwrap_or(number);
-    let split = number.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(number.len());
+    let split = number
+        .iter()
+        .position(|byte| matches!(byte, b'e' | b'E'))
+        .unwrap_or(number.len());
     let (mantissa, exponent) = number.split_at(split);
     let mut power: i64 = match exponent.get(1..) {
         Some(digits) => str::from_utf8(digits).ok()?.parse().ok()?,
@@ -115,13 +133,21 @@ fn decimal(number: &[u8]) -> Option<(Vec<u8>, i64)> {
     if let Some(point) = mantissa.iter().position(|byte| *byte == b'.') {
         power = power.checked_sub(i64::try_from(mantissa.len() - point - 1).ok()?)?;
     }
-    let digits = mantissa.iter().copied().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0');
+    let digits = mantissa
+        .iter()
+        .copied()
+        .filter(u8::is_ascii_digit)
+        .skip_while(|digit| *digit == b'0');
     let mut digits: Vec<u8> = digits.collect();
     while digits.last() == Some(&b'0') {
         digits.pop();
         power = power.checked_add(1)?;
     }
-    Some(if digits.is_empty() { (digits, 0) } else { (digits, power) })
+    Some(if digits.is_empty() {
+        (digits, 0)
+    } else {
+        (digits, power)
+    })
 }
 
 #[cfg(test)]
@@ -137,11 +163,17 @@ mod tests {
             assert_eq!(from_slice::<Value>(text.as_bytes()).err(), None, "{text}");
         }
         for (text, problem) in [
-            ("[1,\n 123456789012345678901]", "a number has more digits than can be kept at line 2 column 2"),
+            (
+                "[1,\n 123456789012345678901]",
+                "a number has more digits than can be kept at line 2 column 2",
+            ),
             ("[0.10000000000000000555]", "a number has more digits"),
             ("[1e-400]", "a number has more digits"),
             ("[1e400]", "number out of range"),
-            (r#"[{"a": 1, "\u0061": 2}]"#, "a key stands twice in an object at line 1 column 18"),
+            (
+                r#"[{"a": 1, "\u0061": 2}]"#,
+                "a key stands twice in an object at line 1 column 18",
+            ),
             ("[1", "EOF"),
         ] {
             let error = from_slice::<Value>(text.as_bytes()).unwrap_err();

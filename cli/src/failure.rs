@@ -19,12 +19,20 @@ pub(crate) const PARTLY: u8 = 3;
 impl Failure {
     /// Something outside of this program failed: a file, a store.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: FAILED }
+        Self {
+            message: message.into(),
+            hint: None,
+            code: FAILED,
+        }
     }
 
     /// What was asked can't be done: arguments, settings, input.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: Some(hint.into()), code: USAGE }
+        Self {
+            message: message.into(),
+            hint: Some(hint.into()),
+            code: USAGE,
+        }
     }
 
     /// With what to do about it.

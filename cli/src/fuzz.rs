@@ -11,8 +11,10 @@ use crate::{report, settings};
 /// Where they are wrong.
 #[expect(clippy::expect_used, reason = "to panic is how it says what it found")]
 pub fn replay(transcript: &std::path::Path) {
-    let policies = ["aggressive", "eino"]
-        .map(|name| Policy { name: name.to_owned(), settings: settings::load(name).expect("a ready policy") });
+    let policies = ["aggressive", "eino"].map(|name| Policy {
+        name: name.to_owned(),
+        settings: settings::load(name).expect("a ready policy"),
+    });
     let sources = [Source::File(transcript.to_owned())];
     // What can't be read is skipped, and fails nothing.
     let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
@@ -23,22 +25,55 @@ pub fn replay(transcript: &std::path::Path) {
             let figures = replay.figures;
             assert_eq!(figures.model_calls, replay.contexts.len() as u64);
             assert_eq!(figures.tokens, replay.contexts.iter().sum::<u64>());
-            assert_eq!(figures.peak, replay.contexts.iter().copied().max().unwrap_or_default());
+            assert_eq!(
+                figures.peak,
+                replay.contexts.iter().copied().max().unwrap_or_default()
+            );
             assert!(figures.fresh <= figures.tokens && figures.breaks <= figures.model_calls);
             assert!(figures.shown <= figures.named && figures.named <= figures.reachable);
             assert!(figures.reachable <= figures.uses && figures.quoted <= figures.quotes);
-            assert_eq!((figures.uses, figures.quotes), (nothing.figures.uses, nothing.figures.quotes));
+            assert_eq!(
+                (figures.uses, figures.quotes),
+                (nothing.figures.uses, nothing.figures.quotes)
+            );
             // Never longer, at any call.
             assert_eq!(replay.contexts.len(), nothing.contexts.len());
-            assert!(replay.contexts.iter().zip(&nothing.contexts).all(|(is, was)| is <= was));
-            assert!(replay.changes.iter().all(|change| change.after <= change.before));
+            assert!(
+                replay
+                    .contexts
+                    .iter()
+                    .zip(&nothing.contexts)
+                    .all(|(is, was)| is <= was)
+            );
+            assert!(
+                replay
+                    .changes
+                    .iter()
+                    .all(|change| change.after <= change.before)
+            );
         }
-        assert_eq!((nothing.figures.breaks, nothing.figures.stored_objects), (0, 0));
-        assert_eq!((nothing.figures.shown, nothing.figures.quoted), (nothing.figures.uses, nothing.figures.quotes));
+        assert_eq!(
+            (nothing.figures.breaks, nothing.figures.stored_objects),
+            (0, 0)
+        );
+        assert_eq!(
+            (nothing.figures.shown, nothing.figures.quoted),
+            (nothing.figures.uses, nothing.figures.quotes)
+        );
     }
     let names = [NONE, "aggressive", "eino"];
-    let of = |replayed| report::html(&names, &replay::totals(replayed, policies.len()), replayed, Card::DEFAULT);
+    let of = |replayed| {
+        report::html(
+            &names,
+            &replay::totals(replayed, policies.len()),
+            replayed,
+            Card::DEFAULT,
+        )
+    };
     let ends = |page: String| page.matches("</script").count();
     let [page, empty] = [of(&replayed), of(&[])].map(|page| ends(page.expect("a report")));
-    assert_eq!(page, empty, "what a transcript says has ended a script in the report");
+    assert_eq!(
+        page, empty,
+        "what a transcript says has ended a script in the report"
+    );
 }

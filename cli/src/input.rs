@@ -45,12 +45,18 @@ pub(crate) fn pass_on_rest() -> Result<(), Failure> {
 /// All of stdin.
 pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&error))?;
     Ok(bytes)
 }
 
 fn unreadable(error: &io::Error) -> Failure {
-    Failure::usage(format!("stdin can't be read: {error}"), "name a file or a pipe that can be read, and try again")
+    Failure::usage(
+        format!("stdin can't be read: {error}"),
+        "name a file or a pipe that can be read, and try again",
+    )
 }
 
 /// What was read of stdin as a stream, so that it can be had back: the bytes that no writer has, and the writer that failed.
@@ -90,7 +96,10 @@ impl Came {
                     came.state().held.push_back(chunk.clone());
                     Some((Ok(Chunk::Bytes(chunk)), Some((came, may_lose))))
                 }
-                Err(error) => Some((Err(ToolError::new(format!("stdin can't be read: {error}"))), None)),
+                Err(error) => Some((
+                    Err(ToolError::new(format!("stdin can't be read: {error}"))),
+                    None,
+                )),
             }
         });
         ToolOutput::stream(chunks)
@@ -132,14 +141,17 @@ impl Came {
                     )
                 })?;
                 if block.is_empty() {
-                    return Err(Failure::new("the store gave back less of the input than was written to it")
-                        .hint("mend the store, and run the command again"));
+                    return Err(Failure::new(
+                        "the store gave back less of the input than was written to it",
+                    )
+                    .hint("mend the store, and run the command again"));
                 }
                 output::write_bytes(&block)?;
                 at += block.len() as u64;
             }
         }
-        held.iter().try_for_each(|bytes| output::write_bytes(bytes))?;
+        held.iter()
+            .try_for_each(|bytes| output::write_bytes(bytes))?;
         pass_on_rest()
     }
 }
@@ -151,7 +163,9 @@ mod tests {
     #[test]
     fn what_a_writer_has_is_not_held() {
         let came = Came::default();
-        came.state().held.extend(["abc", "def", "g"].map(Bytes::from));
+        came.state()
+            .held
+            .extend(["abc", "def", "g"].map(Bytes::from));
         came.is_written(4);
         assert_eq!(came.state().held, ["ef", "g"].map(Bytes::from));
         came.is_written(2);

@@ -45,7 +45,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Read(read) => commands::read::run(read, args.json),
         Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
         Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),
-        Command::Store(args::Store::Stat { store, location }) => commands::store::stat(store, location, args.json),
+        Command::Store(args::Store::Stat { store, location }) => {
+            commands::store::stat(store, location, args.json)
+        }
         Command::State(args::State::Apply(apply)) => commands::state::run(apply),
         Command::Config(args::Config::Default) => commands::config::default(args.json),
         Command::Config(args::Config::Check { file }) => commands::config::check(file, args.json),

@@ -40,7 +40,9 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
 #[cfg(unix)]
 fn stdout() -> io::Result<impl Write> {
     use std::os::fd::AsFd;
-    Ok(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?))
+    Ok(std::fs::File::from(
+        io::stdout().as_fd().try_clone_to_owned()?,
+    ))
 }
 
 #[cfg(not(unix))]
@@ -55,7 +57,9 @@ pub(crate) fn get_ready() -> Result<(), Failure> {
         // Without a handler, a limit of file sizes ends the program without a word.
         let is_met = std::sync::Arc::default();
         if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
-            warn(&format!("the signal for files over their limit can't be caught: {error}"));
+            warn(&format!(
+                "the signal for files over their limit can't be caught: {error}"
+            ));
         }
         if is_closed() {
             return Err(Failure::new("stdout is closed, so there is nowhere to write to").hint(
@@ -73,7 +77,13 @@ pub(crate) fn get_ready() -> Result<(), Failure> {
 fn is_closed() -> bool {
     use std::os::fd::AsFd;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    let Ok(mut stdout) = io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from) else { return true };
+    let Ok(mut stdout) = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(std::fs::File::from)
+    else {
+        return true;
+    };
     let is_null = || -> io::Result<bool> {
         let (is, null) = (stdout.metadata()?, std::fs::metadata("/dev/null")?);
         Ok(is.file_type().is_char_device() && is.rdev() == null.rdev())
@@ -83,14 +93,19 @@ fn is_closed() -> bool {
 
 /// Writes `value` to stdout as JSON with a line feed behind it.
 pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(format!("no JSON: {error}")))?;
     write(&(text + "\n"))
 }
 
 /// Says what went wrong. That stderr is closed is nothing to fail for.
 pub(crate) fn report(failure: &Failure) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", shown(&failure.to_string()));
+    let _ = writeln!(
+        err,
+        "{ERROR}error:{ERROR:#} {}",
+        shown(&failure.to_string())
+    );
     if let Some(hint) = failure.what_to_do() {
         let _ = writeln!(err, "{HINT}hint:{HINT:#} {}", shown(hint));
     }
@@ -127,28 +142,51 @@ fn shown(text: &str) -> Cow<'_, str> {
 
 /// Says something beside the result.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{HINT}note:{HINT:#} {}", shown(text));
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{HINT}note:{HINT:#} {}",
+        shown(text)
+    );
 }
 
 /// A name that anybody may have written, on one line and without control characters.
 pub(crate) fn visible(name: &str) -> String {
-    name.chars().flat_map(|c| if is_hidden(c) { c.escape_debug().collect() } else { vec![c] }).collect()
+    name.chars()
+        .flat_map(|c| {
+            if is_hidden(c) {
+                c.escape_debug().collect()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
 }
 
 /// A text as a terminal may get it: line feeds and tabs are its own, other control characters can be seen but not obeyed.
 fn visible_text(text: &str) -> String {
-    let show = |c: char| if is_hidden(c) && !matches!(c, '\n' | '\t') { c.escape_debug().collect() } else { vec![c] };
+    let show = |c: char| {
+        if is_hidden(c) && !matches!(c, '\n' | '\t') {
+            c.escape_debug().collect()
+        } else {
+            vec![c]
+        }
+    };
     text.chars().flat_map(show).collect()
 }
 
 /// Whether a terminal may obey it, rather than show it, or it changes the order of what is shown.
 fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Writes stored content to stdout: as it is into a file or a pipe, made visible on a terminal.
 pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { write(&visible_text(text)) } else { write(text) }
+    if io::stdout().is_terminal() {
+        write(&visible_text(text))
+    } else {
+        write(text)
+    }
 }
 
 /// Writes stored bytes that are no text to stdout, which must not be a terminal.
@@ -164,7 +202,11 @@ pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Says that something is not as it should be, though the command goes on.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", shown(text));
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{WARNING}warning:{WARNING:#} {}",
+        shown(text)
+    );
 }
 
 /// How far a long work is: one line that is written over and over, where stderr is a terminal.
@@ -177,7 +219,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(what: &'static str, total: usize) -> Self {
-        Self { what, total, is_shown: io::IsTerminal::is_terminal(&io::stderr()) }
+        Self {
+            what,
+            total,
+            is_shown: io::IsTerminal::is_terminal(&io::stderr()),
+        }
     }
 
     pub(crate) fn at(&self, done: usize) {
@@ -197,7 +243,10 @@ mod tests {
     #[test]
     fn h3_a_terminal_gets_no_control_characters() {
         let text = "a\tb\r\n\u{1b}[2J\u{7}\u{9b}31m\u{202e}é字\n";
-        assert_eq!(visible_text(text), "a\tb\\r\n\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}é字\n");
+        assert_eq!(
+            visible_text(text),
+            "a\tb\\r\n\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}é字\n"
+        );
         assert_eq!(visible("grep\n\u{1b}[31m"), "grep\\n\\u{1b}[31m");
     }
 }

@@ -38,8 +38,14 @@ pub(crate) struct Policy {
 
 impl Policy {
     fn names_a_store(&self) -> bool {
-        let tools = self.settings.tool_config.values().map(|tool| &tool.backend_url);
-        tools.chain([&self.settings.backend_url]).any(Option::is_some)
+        let tools = self
+            .settings
+            .tool_config
+            .values()
+            .map(|tool| &tool.backend_url);
+        tools
+            .chain([&self.settings.backend_url])
+            .any(Option::is_some)
     }
 }
 
@@ -74,8 +80,13 @@ pub(crate) fn all(
         while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let source = &sources[*index];
             let replayed = match source.read() {
-                Ok(transcripts) => Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?),
-                Err(why) => Err(Skipped { name: source.name(), why }),
+                Ok(transcripts) => {
+                    Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?)
+                }
+                Err(why) => Err(Skipped {
+                    name: source.name(),
+                    why,
+                }),
             };
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((*index, replayed));
@@ -84,12 +95,16 @@ pub(crate) fn all(
         Ok(())
     };
     std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(sources.len());
+        let threads = std::thread::available_parallelism()
+            .map_or(2, usize::from)
+            .min(sources.len());
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|worker| {
-            worker
-                .join()
-                .unwrap_or_else(|_| Err(Failure::new("a replay panicked: please report it with the transcript")))
+            worker.join().unwrap_or_else(|_| {
+                Err(Failure::new(
+                    "a replay panicked: please report it with the transcript",
+                ))
+            })
         })
     })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -114,27 +129,48 @@ async fn each(
     let is_one = transcripts.len() == 1;
     let mut replayed = Vec::new();
     for (index, messages) in transcripts.into_iter().enumerate() {
-        let name = if is_one { name.to_owned() } else { format!("{name}#{}", index + 1) };
+        let name = if is_one {
+            name.to_owned()
+        } else {
+            format!("{name}#{}", index + 1)
+        };
         replayed.push(one(name, messages, policies, ruler).await?);
     }
     Ok(replayed)
 }
 
 /// Replays one transcript: doing nothing, then each policy over a store of its own.
-async fn one(name: String, messages: Vec<Message>, policies: &[Policy], ruler: &Ruler) -> Result<Replayed, Failure> {
+async fn one(
+    name: String,
+    messages: Vec<Message>,
+    policies: &[Policy],
+    ruler: &Ruler,
+) -> Result<Replayed, Failure> {
     let messages = ids::of_a_provider(messages);
     let (read, ruler) = (Read::of(&messages), ruler.for_another());
     let script = Script::new(&messages, &read, &ruler);
-    let failed = |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));
+    let failed =
+        |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
         // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
-        let reduction =
-            if policy.names_a_store() { reduction.session(&format!("{} {name}", policy.name)) } else { reduction };
-        replays.push(agent::replay(&script, Some(&reduction)).await.map_err(failed)?);
+        let reduction = if policy.names_a_store() {
+            reduction.session(&format!("{} {name}", policy.name))
+        } else {
+            reduction
+        };
+        replays.push(
+            agent::replay(&script, Some(&reduction))
+                .await
+                .map_err(failed)?,
+        );
     }
-    Ok(Replayed { name, messages, replays })
+    Ok(Replayed {
+        name,
+        messages,
+        replays,
+    })
 }
 
 /// The sums over all transcripts, policy by policy.

@@ -61,14 +61,24 @@ struct Missed<'r> {
 }
 
 /// Makes the page.
-pub(crate) fn html(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> Result<String, Failure> {
+pub(crate) fn html(
+    names: &[&str],
+    totals: &[Figures],
+    replayed: &[Replayed],
+    card: Card,
+) -> Result<String, Failure> {
     let page = Page {
         card,
         policies: names,
-        totals: names.iter().zip(totals).map(|(name, total)| total.summary(name, card)).collect(),
+        totals: names
+            .iter()
+            .zip(totals)
+            .map(|(name, total)| total.summary(name, card))
+            .collect(),
         traces: replayed.iter().map(|one| trace(one, names, card)).collect(),
     };
-    let data = serde_json::to_string(&page).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+    let data =
+        serde_json::to_string(&page).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
     // What a transcript says must not end the element that holds it.
     let data = data.replace('<', "\\u003c");
     Ok(include_str!("report/page.html")
@@ -80,20 +90,49 @@ pub(crate) fn html(names: &[&str], totals: &[Figures], replayed: &[Replayed], ca
 
 fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
     let read = Read::of(&replayed.messages);
-    let calls: Vec<usize> = (0..replayed.messages.len()).filter(|at| is_call(&replayed.messages[*at])).collect();
+    let calls: Vec<usize> = (0..replayed.messages.len())
+        .filter(|at| is_call(&replayed.messages[*at]))
+        .collect();
     let row = |change: &Change| -> Row<'r> {
         let tool = tool_of(&replayed.messages[change.message]);
-        (change.call, change.message, change.outcome, change.before, change.after, tool)
+        (
+            change.call,
+            change.message,
+            change.outcome,
+            change.before,
+            change.after,
+            tool,
+        )
     };
     Trace {
         name: &replayed.name,
-        rows: names.iter().zip(&replayed.replays).map(|(name, replay)| replay.figures.summary(name, card)).collect(),
-        contexts: replayed.replays.iter().map(|replay| &replay.contexts[..]).collect(),
-        changes: replayed.replays.iter().map(|replay| replay.changes.iter().map(row).collect()).collect(),
+        rows: names
+            .iter()
+            .zip(&replayed.replays)
+            .map(|(name, replay)| replay.figures.summary(name, card))
+            .collect(),
+        contexts: replayed
+            .replays
+            .iter()
+            .map(|replay| &replay.contexts[..])
+            .collect(),
+        changes: replayed
+            .replays
+            .iter()
+            .map(|replay| replay.changes.iter().map(row).collect())
+            .collect(),
         moments: replayed
             .replays
             .iter()
-            .map(|replay| moments(&replay.misses, &replay.changes, &replayed.messages, &read, &calls))
+            .map(|replay| {
+                moments(
+                    &replay.misses,
+                    &replay.changes,
+                    &replayed.messages,
+                    &read,
+                    &calls,
+                )
+            })
             .collect(),
     }
 }
@@ -120,7 +159,10 @@ fn moments<'r>(
         tool: tool_of(&messages[miss.result]),
         fate: fate(miss, changes),
         around: read.around(miss.result, &miss.text, AROUND),
-        used: calls.get(miss.call).map(|at| read.around(*at, &miss.text, AROUND)).unwrap_or_default(),
+        used: calls
+            .get(miss.call)
+            .map(|at| read.around(*at, &miss.text, AROUND))
+            .unwrap_or_default(),
     };
     let moment = |(call, missed): (usize, Vec<&'r Miss>)| Moment {
         call,
@@ -131,10 +173,14 @@ fn moments<'r>(
 }
 
 fn fate(miss: &Miss, changes: &[Change]) -> String {
-    let last = changes.iter().rfind(|change| change.message == miss.result && change.call <= miss.call);
+    let last = changes
+        .iter()
+        .rfind(|change| change.message == miss.result && change.call <= miss.call);
     match last {
         Some(change) if change.outcome == Outcome::Truncated => "truncated when it came".to_owned(),
-        Some(change) if change.outcome == Outcome::Lost => format!("lost before call {}", change.call + 1),
+        Some(change) if change.outcome == Outcome::Lost => {
+            format!("lost before call {}", change.call + 1)
+        }
         Some(change) => format!("cleared before call {}", change.call + 1),
         None => "changed".to_owned(),
     }

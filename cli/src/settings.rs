@@ -18,11 +18,15 @@ pub(crate) const READY: [(&str, &str); 6] = [
     ("anthropic", include_str!("../policies/anthropic.toml")),
     ("aggressive", include_str!("../policies/aggressive.toml")),
     ("gentle", include_str!("../policies/gentle.toml")),
-    ("cache-friendly", include_str!("../policies/cache-friendly.toml")),
+    (
+        "cache-friendly",
+        include_str!("../policies/cache-friendly.toml"),
+    ),
 ];
 
 /// What helps with settings that are wrong.
-pub(crate) const HELP: &str = "`offcut config default` prints every option; `offcut config check FILE` checks a file";
+pub(crate) const HELP: &str =
+    "`offcut config default` prints every option; `offcut config check FILE` checks a file";
 /// The same where they are being checked.
 pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
 
@@ -33,11 +37,17 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     let names = || READY.map(|(ready, _)| ready).join(", ");
     if ready.is_none() && !is_file {
         return Err(Failure::usage(
-            format!("there is no ready policy and no file called {name} (ready are {})", names()),
+            format!(
+                "there is no ready policy and no file called {name} (ready are {})",
+                names()
+            ),
             "name one of these, or a .toml or .json file",
         ));
     }
-    let settings = ready.map_or_else(|| Settings::load(name), |(_, text)| Settings::from_toml(text));
+    let settings = ready.map_or_else(
+        || Settings::load(name),
+        |(_, text)| Settings::from_toml(text),
+    );
     settings.map_err(|error| {
         let is_unreadable = error.line.is_none() && error.field.is_empty();
         let ready = format!("name a .toml or .json file, or a ready policy: {}", names());
@@ -68,7 +78,9 @@ pub(crate) fn build_with(
     };
     builder.build().map_err(|error| {
         let hint = match error {
-            BuildError::NoBackend { .. } => "--backend URL names a place to store: a path, or s3://bucket/prefix",
+            BuildError::NoBackend { .. } => {
+                "--backend URL names a place to store: a path, or s3://bucket/prefix"
+            }
             _ => HELP,
         };
         Failure::usage(format!("{origin}: {}", chain(&error)), hint)
@@ -92,7 +104,10 @@ pub(crate) fn reduction_with(
 pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let settings = named(args)?;
     if stores::named_in(&settings).next().is_none() {
-        return Err(Failure::usage("there is no backend to read from", "--backend URL names the store"));
+        return Err(Failure::usage(
+            "there is no backend to read from",
+            "--backend URL names the store",
+        ));
     }
     stores::named_in(&settings).try_for_each(stores::expect)?;
     of_session(&settings, args, stores::open)
@@ -113,8 +128,14 @@ fn of_session(
     open: impl FnMut(&str) -> stores::Opened,
 ) -> Result<ToolReduction, Failure> {
     let reduction = build_with(settings, &args.config, None, open)?;
-    if settings.backend_url.as_ref().is_some_and(|url| url.as_str().starts_with("memory:")) {
-        output::note("what is stored in memory is gone when this command ends; --backend names a place to keep it");
+    if settings
+        .backend_url
+        .as_ref()
+        .is_some_and(|url| url.as_str().starts_with("memory:"))
+    {
+        output::note(
+            "what is stored in memory is gone when this command ends; --backend names a place to keep it",
+        );
     }
     Ok(match &args.session {
         Some(id) => reduction.session(id),
@@ -124,7 +145,9 @@ fn of_session(
 
 /// The runtime that stores need.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.map_err(|error| Failure::new(format!("the runtime does not start: {error}")))
 }
 

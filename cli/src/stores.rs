@@ -29,8 +29,7 @@ pub(crate) fn open(url: &str) -> Opened {
     Ok(backend::open(url)?)
 }
 
-const HOME: &str =
-    "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
+const HOME: &str = "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
 
 /// Tries out whether the store that `url` names can store, and leaves nothing behind but, in a bucket, the object that shows that
 /// nothing is overwritten.
@@ -62,7 +61,9 @@ fn is_in_home(path: &str) -> bool {
 /// The URLs of all stores that `settings` name.
 pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
     let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
-    of_tools.chain([&settings.backend_url]).filter_map(Option::as_ref)
+    of_tools
+        .chain([&settings.backend_url])
+        .filter_map(Option::as_ref)
 }
 
 /// Fails where the directory that `url` names is not there: a command that looks into a store must not make one.
@@ -83,7 +84,9 @@ pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
 
 /// Whether `url` names a directory in which nothing is: a store in which nobody has stored yet.
 pub(crate) fn is_empty(url: &StoreUrl) -> bool {
-    directory(url).and_then(|root| root.read_dir().ok()).is_some_and(|mut entries| entries.next().is_none())
+    directory(url)
+        .and_then(|root| root.read_dir().ok())
+        .is_some_and(|mut entries| entries.next().is_none())
 }
 
 /// A store that is a folder of the directory `url`, for advice.
@@ -97,9 +100,15 @@ pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
 pub(crate) fn existing(url: &StoreUrl) -> Result<Arc<dyn Backend>, Failure> {
     expect(url)?;
     if url.as_str().starts_with("memory:") {
-        return Err(Failure::usage(format!("there is no store in {url}"), "a store in memory ends with its program"));
+        return Err(Failure::usage(
+            format!("there is no store in {url}"),
+            "a store in memory ends with its program",
+        ));
     }
     open(url.as_str()).map_err(|error| {
-        Failure::usage(format!("the store {url} does not open: {}", chain(&*error)), "name it as settings do")
+        Failure::usage(
+            format!("the store {url} does not open: {}", chain(&*error)),
+            "name it as settings do",
+        )
     })
 }

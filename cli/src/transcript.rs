@@ -45,14 +45,22 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 }
 
 fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
-    let unreadable = |error| Failure::new(format!("the folder {} can't be read: {error}", folder.display()));
+    let unreadable = |error| {
+        Failure::new(format!(
+            "the folder {} can't be read: {error}",
+            folder.display()
+        ))
+    };
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
         if kind.is_dir() {
             // Not through links: they may lead round in a circle.
             collect(&path, into)?;
-        } else if path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl") {
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "json" || ending == "jsonl")
+        {
             into.push(Source::File(path));
         }
     }
@@ -90,7 +98,9 @@ impl Source {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
-            Self::File(path) => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+            Self::File(path) => {
+                std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+            }
         };
         read.map_err(|error| error.to_string())?;
         let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
@@ -106,11 +116,16 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, String> {
             None => log::read(&[document]),
         },
         // A log has a document on each line.
-        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::read(&log::lines(text)?),
+        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => {
+            log::read(&log::lines(text)?)
+        }
         Err(error) => return Err(format!("it is no JSON: {error}")),
     };
     let is_assistant = |message: &Message| matches!(message, Message::Assistant { .. });
-    let called: Vec<_> = transcripts.into_iter().filter(|messages| messages.iter().any(is_assistant)).collect();
+    let called: Vec<_> = transcripts
+        .into_iter()
+        .filter(|messages| messages.iter().any(is_assistant))
+        .collect();
     if called.is_empty() {
         return Err("it holds no turn of an assistant in a format that is known here".to_owned());
     }

@@ -2,7 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-const TIMES: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 7 * 86_400)];
+const TIMES: [(&str, u64); 5] = [
+    ("s", 1),
+    ("m", 60),
+    ("h", 3_600),
+    ("d", 86_400),
+    ("w", 7 * 86_400),
+];
 const SIZES: [(&str, u64); 9] = [
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -17,24 +23,40 @@ const SIZES: [(&str, u64); 9] = [
 
 /// `90s`, `15m`, `24h`, `30d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = number(text, &TIMES).ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
+    let seconds =
+        number(text, &TIMES).ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
     Ok(Duration::from_secs(seconds))
 }
 
 /// `1000`, `500MB`, `10GiB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let plain = text.parse().ok();
-    plain.or_else(|| number(text, &SIZES)).ok_or_else(|| "write a number of bytes, or with a unit: 500MB, 10GiB".into())
+    plain
+        .or_else(|| number(text, &SIZES))
+        .ok_or_else(|| "write a number of bytes, or with a unit: 500MB, 10GiB".into())
 }
 
 fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    units.iter().find_map(|(unit, worth)| text.strip_suffix(unit)?.trim_end().parse::<u64>().ok()?.checked_mul(*worth))
+    units.iter().find_map(|(unit, worth)| {
+        text.strip_suffix(unit)?
+            .trim_end()
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(*worth)
+    })
 }
 
 /// How long ago, in the largest unit that is not 0.
 pub(crate) fn age(since: SystemTime) -> String {
-    let seconds = SystemTime::now().duration_since(since).unwrap_or_default().as_secs();
-    let (unit, worth) = TIMES.iter().rev().find(|(_, worth)| seconds >= 2 * worth).unwrap_or(&TIMES[0]);
+    let seconds = SystemTime::now()
+        .duration_since(since)
+        .unwrap_or_default()
+        .as_secs();
+    let (unit, worth) = TIMES
+        .iter()
+        .rev()
+        .find(|(_, worth)| seconds >= 2 * worth)
+        .unwrap_or(&TIMES[0]);
     format!("{}{unit}", seconds / worth)
 }
 
@@ -42,7 +64,11 @@ pub(crate) fn age(since: SystemTime) -> String {
 pub(crate) fn until(time: SystemTime) -> String {
     let left = time.duration_since(SystemTime::now()).unwrap_or_default();
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-    let (unit, worth) = TIMES.iter().rev().find(|(_, worth)| seconds >= 2 * worth).unwrap_or(&TIMES[0]);
+    let (unit, worth) = TIMES
+        .iter()
+        .rev()
+        .find(|(_, worth)| seconds >= 2 * worth)
+        .unwrap_or(&TIMES[0]);
     format!("{}{unit}", seconds.div_ceil(*worth))
 }
 
@@ -67,19 +93,45 @@ mod tests {
     fn times_and_sizes_are_read_as_they_are_written() {
         assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(duration("15 m"), Ok(Duration::from_secs(900)));
-        assert_eq!((bytes("7"), bytes("500MB"), bytes("10GiB")), (Ok(7), Ok(500_000_000), Ok(10 << 30)));
-        for wrong in ["", "30", "d", "-1d", "1.5h", "99999999999999999999s", "9999999999999999999w"] {
+        assert_eq!(
+            (bytes("7"), bytes("500MB"), bytes("10GiB")),
+            (Ok(7), Ok(500_000_000), Ok(10 << 30))
+        );
+        for wrong in [
+            "",
+            "30",
+            "d",
+            "-1d",
+            "1.5h",
+            "99999999999999999999s",
+            "9999999999999999999w",
+        ] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "GB", "1.5GB", "10 gallons", "-1", "99999999999TB"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
-        assert_eq!((size(999), size(1_500), size(2_000_000_000)), ("999 B".into(), "1.5 kB".into(), "2.0 GB".into()));
-        assert_eq!([0, 1, 2].map(|number| count(number, "line")), ["0 lines", "1 line", "2 lines"]);
-        assert_eq!(age(SystemTime::now() - Duration::from_secs(3 * 86_400 + 9)), "3d");
+        assert_eq!(
+            (size(999), size(1_500), size(2_000_000_000)),
+            ("999 B".into(), "1.5 kB".into(), "2.0 GB".into())
+        );
+        assert_eq!(
+            [0, 1, 2].map(|number| count(number, "line")),
+            ["0 lines", "1 line", "2 lines"]
+        );
+        assert_eq!(
+            age(SystemTime::now() - Duration::from_secs(3 * 86_400 + 9)),
+            "3d"
+        );
         assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "0s");
         let until = |seconds| until(SystemTime::now() + Duration::from_secs(seconds));
-        assert_eq!([60, 3_600, 3 * 3_600, 30 * 3_600].map(until), ["60s", "60m", "3h", "30h"]);
-        assert_eq!(super::until(SystemTime::now() - Duration::from_secs(9)), "0s");
+        assert_eq!(
+            [60, 3_600, 3 * 3_600, 30 * 3_600].map(until),
+            ["60s", "60m", "3h", "30h"]
+        );
+        assert_eq!(
+            super::until(SystemTime::now() - Duration::from_secs(9)),
+            "0s"
+        );
     }
 }

@@ -23,7 +23,10 @@ fn chromium() -> Option<PathBuf> {
     }
     let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
+    names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|path| path.is_file())
 }
 
 /// A browser with one page, spoken to over its debugging protocol.
@@ -41,21 +44,46 @@ impl Browser {
     fn open(program: &Path) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new(program)
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-            .args(["--remote-debugging-port=0", &format!("--user-data-dir={}", text(profile.path())), "about:blank"])
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+            ])
+            .args([
+                "--remote-debugging-port=0",
+                &format!("--user-data-dir={}", text(profile.path())),
+                "about:blank",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .expect("a browser that starts");
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let address = said.find_map(|line| line.strip_prefix("DevTools listening on ").map(str::to_owned));
+        let mut said = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let address = said.find_map(|line| {
+            line.strip_prefix("DevTools listening on ")
+                .map(str::to_owned)
+        });
         // What else it says has to go somewhere, or it waits.
         std::thread::spawn(move || said.for_each(drop));
         let (socket, _) = tungstenite::connect(address.expect("an address")).expect("a connection");
-        let mut browser =
-            Self { child, socket, session: String::new(), next: 0, events: Vec::new(), _profile: profile };
-        let target = browser.ask("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
-        let attached = browser.ask("Target.attachToTarget", &json!({"targetId": target, "flatten": true}));
+        let mut browser = Self {
+            child,
+            socket,
+            session: String::new(),
+            next: 0,
+            events: Vec::new(),
+            _profile: profile,
+        };
+        let target =
+            browser.ask("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
+        let attached = browser.ask(
+            "Target.attachToTarget",
+            &json!({"targetId": target, "flatten": true}),
+        );
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.ask(&format!("{domain}.enable"), &json!({}));
@@ -77,7 +105,9 @@ impl Browser {
         if !self.session.is_empty() {
             request["sessionId"] = json!(self.session);
         }
-        self.socket.send(Message::text(request.to_string())).expect("an open connection");
+        self.socket
+            .send(Message::text(request.to_string()))
+            .expect("an open connection");
         loop {
             let message = self.receive();
             if message["id"] == self.next {
@@ -100,7 +130,10 @@ impl Browser {
     }
 
     fn evaluate(&mut self, script: &str) -> Value {
-        let done = self.ask("Runtime.evaluate", &json!({"expression": script, "returnByValue": true}));
+        let done = self.ask(
+            "Runtime.evaluate",
+            &json!({"expression": script, "returnByValue": true}),
+        );
         assert!(done.get("exceptionDetails").is_none(), "{done}");
         done["result"]["value"].clone()
     }
@@ -149,9 +182,13 @@ const LOOK: &str = r##"(() => {
 /// Two transcripts in which a string is used long after its result, and which try to break out of the page.
 fn transcripts(folder: &Path) {
     for name in ["one", "two"] {
-        let mut messages = vec![json!({"role": "user", "content": "go </script><script>hacked = true</script>"})];
+        let mut messages =
+            vec![json!({"role": "user", "content": "go </script><script>hacked = true</script>"})];
         for round in 0..6 {
-            let (id, filler) = (format!("c{round}"), "filler words that go on and on\n".repeat(600));
+            let (id, filler) = (
+                format!("c{round}"),
+                "filler words that go on and on\n".repeat(600),
+            );
             let result = format!(
                 "{filler}needle_{round} </script><img src=\"https://example.org/x.png\" onerror=\"hacked = true\">{{{{style}}}}\n{filler}"
             );
@@ -162,7 +199,11 @@ fn transcripts(folder: &Path) {
         messages.push(
             json!({"role": "assistant", "content": "I saw needle_0 </script><img src=x onerror=\"hacked = true\">"}),
         );
-        std::fs::write(folder.join(format!("{name}.json")), json!({"messages": messages}).to_string()).unwrap();
+        std::fs::write(
+            folder.join(format!("{name}.json")),
+            json!({"messages": messages}).to_string(),
+        )
+        .unwrap();
     }
 }
 
@@ -177,7 +218,16 @@ fn the_report_works_in_a_browser() {
     let page = folder.path().join("report.html");
     transcripts(folder.path());
     succeed(
-        &["replay", text(folder.path()), "--policy", "eino", "--policy", "cache-friendly", "--html", text(&page)],
+        &[
+            "replay",
+            text(folder.path()),
+            "--policy",
+            "eino",
+            "--policy",
+            "cache-friendly",
+            "--html",
+            text(&page),
+        ],
         "",
     );
 
@@ -187,45 +237,92 @@ fn the_report_works_in_a_browser() {
     for (width, is_phone) in [(360, true), (1280, false)] {
         for theme in ["light", "dark"] {
             let at = format!("{width} pixels, {theme}");
-            let size = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone});
+            let size =
+                json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone});
             browser.ask("Emulation.setDeviceMetricsOverride", &size);
             let scheme = json!([{"name": "prefers-color-scheme", "value": theme}]);
             browser.ask("Emulation.setEmulatedMedia", &json!({"features": scheme}));
             browser.load(&url);
             let seen = browser.evaluate(LOOK);
-            assert_eq!((&seen["hacked"], &seen["marks"]), (&json!(false), &json!(0)), "{at}: content is markup");
+            assert_eq!(
+                (&seen["hacked"], &seen["marks"]),
+                (&json!(false), &json!(0)),
+                "{at}: content is markup"
+            );
             grounds.push((
                 theme,
                 seen["ground"].as_str().unwrap().to_owned(),
                 seen["ink"].as_str().unwrap().to_owned(),
             ));
             let looks = seen["looks"].as_array().unwrap();
-            assert_eq!(looks.len(), 9, "{at}: three transcripts to choose, three policies");
+            assert_eq!(
+                looks.len(),
+                9,
+                "{at}: three transcripts to choose, three policies"
+            );
             for look in looks {
                 let at = format!("{at}: {look}");
-                assert!(look["wide"].as_f64().unwrap() <= 0.0, "wider than the screen: {at}");
-                assert!(look["smallest"].as_f64().unwrap() >= 12.0, "too small to read: {at}");
+                assert!(
+                    look["wide"].as_f64().unwrap() <= 0.0,
+                    "wider than the screen: {at}"
+                );
+                assert!(
+                    look["smallest"].as_f64().unwrap() >= 12.0,
+                    "too small to read: {at}"
+                );
                 assert_eq!(look["rows"], 3, "{at}");
                 let (is_all, is_none) = (look["trace"] == "-1", look["policy"] == "none");
                 assert_eq!(look["charts"], if is_all { 6 } else { 3 }, "{at}");
-                assert_eq!(look["reading"].as_str().unwrap().starts_with("Call "), !is_all, "{at}");
-                assert_eq!(look["changes"].as_u64().unwrap() > 0, !is_all && !is_none, "{at}");
+                assert_eq!(
+                    look["reading"].as_str().unwrap().starts_with("Call "),
+                    !is_all,
+                    "{at}"
+                );
+                assert_eq!(
+                    look["changes"].as_u64().unwrap() > 0,
+                    !is_all && !is_none,
+                    "{at}"
+                );
                 assert_eq!(look["moments"].as_u64().unwrap() > 0, !is_none, "{at}");
-                assert_eq!(look["marked"], if is_none { "" } else { "needle_0" }, "{at}");
+                assert_eq!(
+                    look["marked"],
+                    if is_none { "" } else { "needle_0" },
+                    "{at}"
+                );
             }
         }
     }
-    assert_eq!(grounds[..2], grounds[2..], "the themes are the same at both widths");
-    assert!(grounds[0].1 != grounds[1].1 && grounds[0].2 != grounds[1].2, "the themes differ: {grounds:?}");
+    assert_eq!(
+        grounds[..2],
+        grounds[2..],
+        "the themes are the same at both widths"
+    );
+    assert!(
+        grounds[0].1 != grounds[1].1 && grounds[0].2 != grounds[1].2,
+        "the themes differ: {grounds:?}"
+    );
 
     for event in &browser.events {
         let method = event["method"].as_str().unwrap_or_default();
         assert_ne!(method, "Runtime.exceptionThrown", "{event}");
-        assert!(method != "Log.entryAdded" || event["params"]["entry"]["level"] != "error", "{event}");
+        assert!(
+            method != "Log.entryAdded" || event["params"]["entry"]["level"] != "error",
+            "{event}"
+        );
         assert!(method != "Runtime.consoleAPICalled", "{event}");
         let requested = &event["params"]["request"]["url"];
-        assert!(method != "Network.requestWillBeSent" || *requested == url.as_str(), "a request: {event}");
+        assert!(
+            method != "Network.requestWillBeSent" || *requested == url.as_str(),
+            "a request: {event}"
+        );
     }
-    let requests = browser.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent").count();
-    assert_eq!(requests, 4, "the page itself, each time: the browser does say what it requests");
+    let requests = browser
+        .events
+        .iter()
+        .filter(|event| event["method"] == "Network.requestWillBeSent")
+        .count();
+    assert_eq!(
+        requests, 4,
+        "the page itself, each time: the browser does say what it requests"
+    );
 }

@@ -19,7 +19,15 @@ fn a_short_result_is_shown_byte_for_byte() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
     for short in ["", "no line feed", "ünïcode\r\n", "{\"json\": 1.10}"] {
-        let args = ["truncate", "--config", "eino", "--backend", store, "--tool", "cat"];
+        let args = [
+            "truncate",
+            "--config",
+            "eino",
+            "--backend",
+            store,
+            "--tool",
+            "cat",
+        ];
         assert_eq!(succeed(&args, short), short);
     }
 }
@@ -30,10 +38,24 @@ fn a_long_result_is_stored_and_read_back() {
     let store = text(folder.path());
     let long = lines(20_000);
     let from = ["--config", "eino", "--backend", store];
-    let shown = succeed(&[&["truncate", "--tool", "build", "--call-id", "call_1"], &from[..]].concat(), &long);
+    let shown = succeed(
+        &[
+            &["truncate", "--tool", "build", "--call-id", "call_1"],
+            &from[..],
+        ]
+        .concat(),
+        &long,
+    );
     let location = format!("{store}/trunc/call_1");
-    assert!(shown.starts_with("[offcut/1 truncated ") && shown.contains(&location), "{shown:.200}");
-    assert!(shown.len() < 8_500 && shown.ends_with("line 20000\n"), "{}", shown.len());
+    assert!(
+        shown.starts_with("[offcut/1 truncated ") && shown.contains(&location),
+        "{shown:.200}"
+    );
+    assert!(
+        shown.len() < 8_500 && shown.ends_with("line 20000\n"),
+        "{}",
+        shown.len()
+    );
     assert_eq!(std::fs::read_to_string(&location).unwrap(), long);
 
     let read = |more: &[&str]| succeed(&[&["read", &location], &from[..], more].concat(), "");
@@ -41,15 +63,32 @@ fn a_long_result_is_stored_and_read_back() {
     assert!(read(&["--offset", "7", "--limit", "1"]).contains("line 7\n"));
     assert!(read(&["--pattern", "line 1999[89]"]).contains("19998"));
     let json: Value = serde_json::from_str(&read(&["--limit", "1", "--json"])).unwrap();
-    assert!(json["text"].as_str().unwrap().ends_with("line 1\n"), "{json}");
+    assert!(
+        json["text"].as_str().unwrap().ends_with("line 1\n"),
+        "{json}"
+    );
 }
 
 #[test]
 fn a_session_has_a_place_of_its_own() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
-    let from = ["--config", "eino", "--backend", store, "--session", "chat-42"];
-    let shown = succeed(&[&["truncate", "--tool", "build", "--call-id", "a"], &from[..]].concat(), &lines(9_000));
+    let from = [
+        "--config",
+        "eino",
+        "--backend",
+        store,
+        "--session",
+        "chat-42",
+    ];
+    let shown = succeed(
+        &[
+            &["truncate", "--tool", "build", "--call-id", "a"],
+            &from[..],
+        ]
+        .concat(),
+        &lines(9_000),
+    );
     let location = format!("{store}/chat-42/trunc/a");
     assert!(shown.contains(&location), "{shown:.200}");
     succeed(&[&["read", &location], &from[..]].concat(), "");
@@ -59,27 +98,62 @@ fn a_session_has_a_place_of_its_own() {
 #[test]
 fn truncation_as_json_has_the_report() {
     let folder = tempdir().unwrap();
-    let args = ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "cat", "--json"];
+    let args = [
+        "truncate",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+        "--tool",
+        "cat",
+        "--json",
+    ];
     let json: Value = serde_json::from_str(&succeed(&args, &lines(9_000))).unwrap();
     assert_eq!(json["parts"][0]["value"], json["text"]);
     assert_eq!(json["report"]["phase"], "truncate");
     let decision = &json["report"]["decisions"][0];
-    assert_eq!((&decision["outcome"], &decision["tool"]), (&json!("truncated"), &json!("cat")));
+    assert_eq!(
+        (&decision["outcome"], &decision["tool"]),
+        (&json!("truncated"), &json!("cat"))
+    );
     assert_eq!(decision["bytes"]["before"], lines(9_000).len());
 }
 
 #[test]
 fn a_result_of_several_parts_is_json_in_and_json_out() {
     let folder = tempdir().unwrap();
-    let args =
-        ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--call-id", "a", "--parts"];
+    let args = [
+        "truncate",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+        "--tool",
+        "f",
+        "--call-id",
+        "a",
+        "--parts",
+    ];
     let image = json!({"type": "media", "value": {"mime": "image/png", "data": "iVBORw0KGgo="}});
-    let parts = json!([{"type": "text", "value": "short"}, image, {"type": "text", "value": lines(9_000)}]);
+    let parts =
+        json!([{"type": "text", "value": "short"}, image, {"type": "text", "value": lines(9_000)}]);
     let json: Value = serde_json::from_str(&succeed(&args, &parts.to_string())).unwrap();
     let shown = json["parts"].as_array().unwrap();
-    assert_eq!((&shown[0], &shown[1], shown.len()), (&parts[0], &parts[1], 3));
-    assert!(shown[2]["value"].as_str().unwrap().starts_with("[offcut/1 truncated "), "{json}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(), lines(9_000));
+    assert_eq!(
+        (&shown[0], &shown[1], shown.len()),
+        (&parts[0], &parts[1], 3)
+    );
+    assert!(
+        shown[2]["value"]
+            .as_str()
+            .unwrap()
+            .starts_with("[offcut/1 truncated "),
+        "{json}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(),
+        lines(9_000)
+    );
     fail(&args, "plain text", 2);
 }
 
@@ -112,12 +186,25 @@ fn conversations() -> [(&'static str, Value); 4] {
     };
     let say = |text: &str| json!({"role": "user", "content": text});
     let join = |first: Value, rounds: [[Value; 2]; 3]| {
-        Value::Array(std::iter::once(first).chain(rounds.into_iter().flatten()).collect())
+        Value::Array(
+            std::iter::once(first)
+                .chain(rounds.into_iter().flatten())
+                .collect(),
+        )
     };
     [
-        ("openai-chat", json!({"model": "m", "messages": join(say("go"), [1, 2, 3].map(chat)), "temperature": 0.5})),
-        ("openai-responses", json!({"input": join(say("go"), [1, 2, 3].map(responses))})),
-        ("anthropic", json!({"system": "s", "messages": join(say("go"), [1, 2, 3].map(anthropic))})),
+        (
+            "openai-chat",
+            json!({"model": "m", "messages": join(say("go"), [1, 2, 3].map(chat)), "temperature": 0.5}),
+        ),
+        (
+            "openai-responses",
+            json!({"input": join(say("go"), [1, 2, 3].map(responses))}),
+        ),
+        (
+            "anthropic",
+            json!({"system": "s", "messages": join(say("go"), [1, 2, 3].map(anthropic))}),
+        ),
         (
             "gemini",
             json!({"contents": join(json!({"role": "user", "parts": [{"text": "go"}]}), [1, 2, 3].map(gemini))}),
@@ -146,19 +233,47 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
         let report_file = folder.path().join("report.json");
         let store = folder.path().join("store");
         let (store, report_file) = (text(&store), text(&report_file));
-        let args = ["clear", "--config", "eino", "--backend", store, "--report", report_file];
+        let args = [
+            "clear",
+            "--config",
+            "eino",
+            "--backend",
+            store,
+            "--report",
+            report_file,
+        ];
         let cleared = succeed(&args, &body.to_string());
-        assert_eq!(succeed(&[&args[..], &["--format", format]].concat(), &body.to_string()), cleared, "{format}");
+        assert_eq!(
+            succeed(
+                &[&args[..], &["--format", format]].concat(),
+                &body.to_string()
+            ),
+            cleared,
+            "{format}"
+        );
 
         // Put back what was taken away: byte for byte the body that came.
         let mut after: Value = serde_json::from_str(&cleared).unwrap();
-        assert_eq!(put_back(&mut after), ["c1", "c2"].map(|id| format!("{store}/clear/{id}")), "{format}");
+        assert_eq!(
+            put_back(&mut after),
+            ["c1", "c2"].map(|id| format!("{store}/clear/{id}")),
+            "{format}"
+        );
         assert_eq!(after.to_string(), body.to_string(), "{format}");
 
-        let report: Value = serde_json::from_str(&std::fs::read_to_string(report_file).unwrap()).unwrap();
-        let outcomes: Vec<_> =
-            report["decisions"].as_array().unwrap().iter().map(|decision| &decision["outcome"]).collect();
-        assert_eq!(outcomes[..2], [&json!("cleared"), &json!("cleared")], "{format}");
+        let report: Value =
+            serde_json::from_str(&std::fs::read_to_string(report_file).unwrap()).unwrap();
+        let outcomes: Vec<_> = report["decisions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|decision| &decision["outcome"])
+            .collect();
+        assert_eq!(
+            outcomes[..2],
+            [&json!("cleared"), &json!("cleared")],
+            "{format}"
+        );
         // A second pass, in another process, changes nothing: not a byte.
         assert_eq!(succeed(&args[..5], &cleared), cleared, "{format}");
     }
@@ -167,19 +282,30 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
 #[test]
 fn what_is_not_cleared_leaves_as_it_came() {
     let folder = tempdir().unwrap();
-    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    let args = [
+        "clear",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+    ];
     let spelled = "[ {\"role\": \"user\",\n \"content\": \"h\\u0069\", \"n\": 1.10, \"big\": 123456789012345678901234567890} ]\n\n";
     assert_eq!(succeed(&args, spelled), spelled);
 }
 
 /// Documents that change once they are parsed and written again.
-const SPELLINGS: &str =
-    r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
+const SPELLINGS: &str = r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
 
 #[test]
 fn l5_what_is_not_replaced_is_sent_as_it_came() {
     let folder = tempdir().unwrap();
-    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    let args = [
+        "clear",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+    ];
     let long = r"line \u00e9 \ud83d\ude00\n".repeat(4_000);
     let body = |results: [&str; 3]| {
         let round = |nth: usize, content: &str| {
@@ -201,12 +327,19 @@ fn l5_what_is_not_replaced_is_sent_as_it_came() {
         let location = format!("{}/clear/c{nth}", text(folder.path()));
         let stored = std::fs::read_to_string(&location).unwrap();
         assert_eq!(stored, "line é 😀\n".repeat(4_000));
-        let from = sent.find(&format!("\"tool_call_id\":\"c{nth}\",\"content\":\"")).unwrap();
+        let from = sent
+            .find(&format!("\"tool_call_id\":\"c{nth}\",\"content\":\""))
+            .unwrap();
         let rest = sent[from..].split_once("\"content\":\"").unwrap().1;
         rest.split_once("\" , ").unwrap().0.to_owned()
     };
     let hints = [hint(1), hint(2)];
-    assert!(hints.iter().all(|hint| hint.starts_with("[offcut/1 cleared ")), "{hints:?}");
+    assert!(
+        hints
+            .iter()
+            .all(|hint| hint.starts_with("[offcut/1 cleared ")),
+        "{hints:?}"
+    );
     assert_eq!(sent, body([&hints[0], &hints[1], &long]));
     assert_eq!(succeed(&args, &sent), sent, "and again");
 }
@@ -217,7 +350,13 @@ fn l1_json_is_stored_as_it_is_spelled() {
     let settings = folder.path().join("s.toml");
     std::fs::write(&settings, "max_tokens_for_clear = 30_000\nclear_retention_suffix_limit = 1\ntoken_counter = \"estimate\"\nclear_tool_inputs = true\n").unwrap();
     let store = folder.path().join("store");
-    let args = ["clear", "--config", text(&settings), "--backend", text(&store)];
+    let args = [
+        "clear",
+        "--config",
+        text(&settings),
+        "--backend",
+        text(&store),
+    ];
     let filler = format!("\"filler\" : \"{}\"", "x\\n".repeat(60_000));
     let document = format!("{{ \"rows\":[{SPELLINGS}], {filler} }}");
     let anthropic = |nth: usize| {
@@ -234,16 +373,26 @@ fn l1_json_is_stored_as_it_is_spelled() {
     };
     let (ones, twos) = (1..4, 1..4);
     let bodies = [
-        format!("{{\"messages\":[{}]}}", ones.map(anthropic).collect::<Vec<_>>().join(",")),
-        format!("{{\"contents\":[{}]}}", twos.map(gemini).collect::<Vec<_>>().join(",")),
+        format!(
+            "{{\"messages\":[{}]}}",
+            ones.map(anthropic).collect::<Vec<_>>().join(",")
+        ),
+        format!(
+            "{{\"contents\":[{}]}}",
+            twos.map(gemini).collect::<Vec<_>>().join(",")
+        ),
     ];
     for body in bodies {
         let sent = succeed(&args, &body);
         assert!(sent.len() < body.len() / 2, "{}", sent.len());
     }
     let stored = |name: &str| {
-        let mut files = std::fs::read_dir(store.join("clear")).unwrap().map(|file| file.unwrap().path());
-        let file = files.find(|file| file.file_stem().unwrap() == name).unwrap_or_else(|| panic!("no {name}"));
+        let mut files = std::fs::read_dir(store.join("clear"))
+            .unwrap()
+            .map(|file| file.unwrap().path());
+        let file = files
+            .find(|file| file.file_stem().unwrap() == name)
+            .unwrap_or_else(|| panic!("no {name}"));
         std::fs::read_to_string(file).unwrap()
     };
     for (name, expected) in [
@@ -259,7 +408,13 @@ fn l1_json_is_stored_as_it_is_spelled() {
 #[test]
 fn l5_a_body_in_which_nothing_can_be_replaced_passes_as_it_came() {
     let folder = tempdir().unwrap();
-    let args = ["clear", "--config", "eino", "--backend", text(folder.path())];
+    let args = [
+        "clear",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+    ];
     for body in [
         "{\"messages\":[]}",
         "[ ]\n",
@@ -279,20 +434,44 @@ fn l5_a_body_in_which_nothing_can_be_replaced_passes_as_it_came() {
 #[test]
 fn a_format_that_the_messages_are_not_in_is_refused() {
     let clear = |format: &str, messages: &Value| {
-        run(&["clear", "--config", "eino", "--backend", "memory:", "--format", format], &messages.to_string())
+        run(
+            &[
+                "clear",
+                "--config",
+                "eino",
+                "--backend",
+                "memory:",
+                "--format",
+                format,
+            ],
+            &messages.to_string(),
+        )
     };
     for (is, body) in conversations() {
         for (named, _) in conversations().iter().filter(|(named, _)| *named != is) {
             let ran = clear(named, &body);
-            assert_eq!((ran.code, ran.out), (2, body.to_string()), "{is} as {named}");
-            assert!(ran.err.contains(&format!("they look like {is}")), "{is} as {named}: {}", ran.err);
+            assert_eq!(
+                (ran.code, ran.out),
+                (2, body.to_string()),
+                "{is} as {named}"
+            );
+            assert!(
+                ran.err.contains(&format!("they look like {is}")),
+                "{is} as {named}: {}",
+                ran.err
+            );
         }
     }
     // Before the first call, nobody can tell.
     let hi = json!([{"role": "user", "content": "hi"}]);
     for (format, notes) in [("openai-chat", 1), ("anthropic", 1), ("gemini", 2)] {
         let ran = clear(format, &hi);
-        assert_eq!((ran.code, ran.out, ran.err.matches("note: ").count()), (0, hi.to_string(), notes), "{}", ran.err);
+        assert_eq!(
+            (ran.code, ran.out, ran.err.matches("note: ").count()),
+            (0, hi.to_string(), notes),
+            "{}",
+            ran.err
+        );
     }
     assert_eq!(clear("gemini", &json!([])).code, 0);
 }
@@ -300,7 +479,14 @@ fn a_format_that_the_messages_are_not_in_is_refused() {
 #[test]
 fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
     let folder = tempdir().unwrap();
-    let read = ["read", "--config", "eino", "--backend", text(folder.path()), "trunc/a"];
+    let read = [
+        "read",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+        "trunc/a",
+    ];
     for (name, wrong) in [
         ("--limit", "0"),
         ("--limit", "-3"),
@@ -312,11 +498,27 @@ fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
         ("--pattern", "\\w{3,20}"),
     ] {
         let ran = run(&[&read[..], &[name, wrong]].concat(), "");
-        assert_eq!((ran.code, &*ran.out), (2, ""), "{name} {wrong}: {}", ran.err);
-        assert!(ran.err.contains(name) && !ran.err.contains("--backend"), "{name} {wrong}: {}", ran.err);
+        assert_eq!(
+            (ran.code, &*ran.out),
+            (2, ""),
+            "{name} {wrong}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err.contains(name) && !ran.err.contains("--backend"),
+            "{name} {wrong}: {}",
+            ran.err
+        );
     }
-    let error = fail(&[&read[..], &["--pattern", "x", "--offset", "-1"]].concat(), "", 2);
-    assert!(error.contains("--pattern") && error.contains("--offset"), "{error}");
+    let error = fail(
+        &[&read[..], &["--pattern", "x", "--offset", "-1"]].concat(),
+        "",
+        2,
+    );
+    assert!(
+        error.contains("--pattern") && error.contains("--offset"),
+        "{error}"
+    );
     // These are offsets: what is wrong is that nothing is stored there.
     for right in ["0", "-1", "7", "12+4000"] {
         let error = fail(&[&read[..], &["--offset", right]].concat(), "", 1);
@@ -329,7 +531,10 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
     let clear = ["clear", "--config", "eino", "--backend", store];
-    let (wrong, file) = (folder.path().join("wrong.toml"), folder.path().join("a-file"));
+    let (wrong, file) = (
+        folder.path().join("wrong.toml"),
+        folder.path().join("a-file"),
+    );
     std::fs::write(&wrong, "preview_lenght = 5\n").unwrap();
     std::fs::write(&file, "").unwrap();
     let (wrong, file) = (text(&wrong), text(&file));
@@ -337,30 +542,87 @@ fn what_is_wrong_is_said_with_what_to_do() {
     fail(&clear, "{\"messages\": ", 2);
     fail(&clear, "{\"no\": 1}", 2);
     fail(&["truncate", "--config", "eino", "--tool", "f"], "x", 2);
-    fail(&["truncate", "--config", "eino", "--backend", file, "--tool", "f"], "x", 2);
-    fail(&["read", "--config", "eino", "--backend", store, "/etc/passwd"], "", 1);
+    fail(
+        &[
+            "truncate",
+            "--config",
+            "eino",
+            "--backend",
+            file,
+            "--tool",
+            "f",
+        ],
+        "x",
+        2,
+    );
+    fail(
+        &[
+            "read",
+            "--config",
+            "eino",
+            "--backend",
+            store,
+            "/etc/passwd",
+        ],
+        "",
+        1,
+    );
     fail(&["config", "check", "no-such-file.toml"], "", 2);
     fail(&["replay", store], "", 2);
     fail(&["replay", store, "--prices", wrong], "", 2);
     let said = fail(&["config", "check", wrong], "", 2);
-    assert!(said.contains("line 1") && said.contains("did you mean `preview_length`?"), "{said}");
+    assert!(
+        said.contains("line 1") && said.contains("did you mean `preview_length`?"),
+        "{said}"
+    );
     let unknown = run(&["clear", "--config", "eino", "--format", "morse"], "[]");
-    assert!(unknown.code == 2 && unknown.err.contains("openai-responses"), "{unknown:?}");
+    assert!(
+        unknown.code == 2 && unknown.err.contains("openai-responses"),
+        "{unknown:?}"
+    );
 }
 
 #[test]
 fn a_pipe_that_breaks_loses_nothing() {
     let folder = tempdir().unwrap();
     let long = lines(20_000);
-    let args = ["truncate", "--config", "eino", "--backend", text(folder.path()), "--tool", "f", "--call-id", "a"];
+    let args = [
+        "truncate",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+        "--tool",
+        "f",
+        "--call-id",
+        "a",
+    ];
     let mut child = command(&args).spawn().unwrap();
     drop(child.stdout.take());
-    child.stdin.take().unwrap().write_all(long.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(long.as_bytes())
+        .unwrap();
     let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
-    assert!(said.contains("stdout was closed") && said.contains("\nhint: ") && !said.contains("panicked"), "{said}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(), long);
+    assert!(
+        said.contains("stdout was closed")
+            && said.contains("\nhint: ")
+            && !said.contains("panicked"),
+        "{said}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(),
+        long
+    );
 }
 
 #[test]
@@ -376,23 +638,44 @@ fn updates_are_merged_into_a_state() {
         "dialect: openarmature\nfields:\n  - {name: seen, type: list, reducer: append}\n  - {name: last}\n",
     );
     let state = file("state.json", r#"{"seen": [1], "last": "a"}"#);
-    let (one, two) = (file("1.json", r#"{"seen": [2], "last": "b"}"#), file("2.json", r#"{"seen": [3]}"#));
-    let args = ["state", "apply", "--schema", &schema, "--state", &state, &one, &two];
+    let (one, two) = (
+        file("1.json", r#"{"seen": [2], "last": "b"}"#),
+        file("2.json", r#"{"seen": [3]}"#),
+    );
+    let args = [
+        "state", "apply", "--schema", &schema, "--state", &state, &one, &two,
+    ];
     let after: Value = serde_json::from_str(&succeed(&args, "")).unwrap();
     assert_eq!(after, json!({"seen": [1, 2, 3], "last": "b"}));
-    let after: Value =
-        serde_json::from_str(&succeed(&["state", "apply", "--schema", &schema, "-"], r#"{"last": 7}"#)).unwrap();
+    let after: Value = serde_json::from_str(&succeed(
+        &["state", "apply", "--schema", &schema, "-"],
+        r#"{"last": 7}"#,
+    ))
+    .unwrap();
     assert_eq!(after, json!({"last": 7}));
 
     let bad = file("bad.json", r#"{"sean": [4]}"#);
-    let said = fail(&["state", "apply", "--schema", &schema, "--state", &state, &one, &bad], "", 2);
-    assert!(said.contains("`sean`") && said.contains("bad.json"), "{said}");
+    let said = fail(
+        &[
+            "state", "apply", "--schema", &schema, "--state", &state, &one, &bad,
+        ],
+        "",
+        2,
+    );
+    assert!(
+        said.contains("`sean`") && said.contains("bad.json"),
+        "{said}"
+    );
     let broken = file("broken.yaml", "fields:\n  - {name: seen, reducer: glue}\n");
     fail(&["state", "apply", "--schema", &broken, &one], "", 2);
-    let custom = file("custom.yaml", "dialect: sherma\nfields:\n  - {name: seen, reducer: glue}\n");
+    let custom = file(
+        "custom.yaml",
+        "dialect: sherma\nfields:\n  - {name: seen, reducer: glue}\n",
+    );
     let said = fail(&["state", "apply", "--schema", &custom, &one], "", 2);
     assert!(
-        said.contains("there is no reducer `glue`") && said.contains("hint: this program has no reducers but"),
+        said.contains("there is no reducer `glue`")
+            && said.contains("hint: this program has no reducers but"),
         "{said}"
     );
 }
@@ -401,16 +684,30 @@ fn updates_are_merged_into_a_state() {
 fn stdin_is_called_so_and_read_once() {
     let folder = tempdir().unwrap();
     let schema = folder.path().join("s.yaml");
-    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    std::fs::write(
+        &schema,
+        "dialect: openarmature\nfields:\n  - {name: last}\n",
+    )
+    .unwrap();
     let schema = text(&schema);
-    for wrong in ["{", "{\"lost\": 1}", "{\"last\": 1, \"last\": 2}", "{\"last\": 123456789012345678901}"] {
+    for wrong in [
+        "{",
+        "{\"lost\": 1}",
+        "{\"last\": 1, \"last\": 2}",
+        "{\"last\": 123456789012345678901}",
+    ] {
         let said = fail(&["state", "apply", "--schema", schema, "-"], wrong, 2);
         assert!(said.starts_with("error: stdin"), "{said}");
     }
-    assert!(fail(&["state", "apply", "--schema", "-", schema], "fields: 1", 2).starts_with("error: stdin: "));
-    for twice in
-        [&["--schema", schema, "-", "-"][..], &["--schema", schema, "--state", "-", "-"], &["--schema", "-", "-"]]
-    {
+    assert!(
+        fail(&["state", "apply", "--schema", "-", schema], "fields: 1", 2)
+            .starts_with("error: stdin: ")
+    );
+    for twice in [
+        &["--schema", schema, "-", "-"][..],
+        &["--schema", schema, "--state", "-", "-"],
+        &["--schema", "-", "-"],
+    ] {
         let said = fail(&[&["state", "apply"], twice].concat(), "{}", 2);
         assert!(said.contains("- is given more than once"), "{said}");
     }
@@ -420,13 +717,19 @@ fn stdin_is_called_so_and_read_once() {
 fn input_that_is_not_there_is_wrong_input() {
     let folder = tempdir().unwrap();
     let schema = folder.path().join("s.yaml");
-    std::fs::write(&schema, "dialect: openarmature\nfields:\n  - {name: last}\n").unwrap();
+    std::fs::write(
+        &schema,
+        "dialect: openarmature\nfields:\n  - {name: last}\n",
+    )
+    .unwrap();
     let (schema, nothing) = (text(&schema), folder.path().join("nothing"));
     let nothing = text(&nothing);
     for args in [
         &["state", "apply", "--schema", nothing, "-"][..],
         &["state", "apply", "--schema", schema, nothing],
-        &["state", "apply", "--schema", schema, "--state", nothing, "-"],
+        &[
+            "state", "apply", "--schema", schema, "--state", nothing, "-",
+        ],
         &["replay", nothing],
         &["replay", schema, "--prices", nothing],
         &["config", "check", nothing],

@@ -34,11 +34,18 @@ const CUT: &str = "max_length_for_trunc = 2_000\npreview_length = 500";
 
 /// What was measured with a clock is no figure that a second run repeats.
 fn without_times(json: &str) -> String {
-    json.lines().filter(|line| !line.contains("\"pass_seconds\":")).map(|line| format!("{line}\n")).collect()
+    json.lines()
+        .filter(|line| !line.contains("\"pass_seconds\":"))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 fn result(round: usize) -> String {
-    format!("{}entry_{round} = value of round {round}\n{}", "some words\n".repeat(400), "more words\n".repeat(400))
+    format!(
+        "{}entry_{round} = value of round {round}\n{}",
+        "some words\n".repeat(400),
+        "more words\n".repeat(400)
+    )
 }
 
 /// A session of eight rounds in which the first result is used at the end, as each program would have written it down.
@@ -46,8 +53,9 @@ fn sessions() -> [(&'static str, String); 6] {
     let rounds = 8;
     let (ask, end) = ("Find it.", "It was entry_0.");
     let mut chat = vec![json!({"role": "user", "content": ask})];
-    let mut responses =
-        vec![json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": ask}]})];
+    let mut responses = vec![
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": ask}]}),
+    ];
     let mut anthropic = vec![json!({"role": "user", "content": ask})];
     for round in 0..rounds {
         let (id, arguments) = (format!("call_{round}"), format!("{{\"round\":{round}}}"));
@@ -55,8 +63,11 @@ fn sessions() -> [(&'static str, String); 6] {
         chat.push(json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": function}]}));
         chat.push(json!({"role": "tool", "tool_call_id": id, "content": result(round)}));
         responses.push(json!({"type": "reasoning", "id": "r", "summary": []}));
-        responses.push(json!({"type": "function_call", "name": "look", "arguments": arguments, "call_id": id}));
-        responses.push(json!({"type": "function_call_output", "call_id": id, "output": result(round)}));
+        responses.push(
+            json!({"type": "function_call", "name": "look", "arguments": arguments, "call_id": id}),
+        );
+        responses
+            .push(json!({"type": "function_call_output", "call_id": id, "output": result(round)}));
         anthropic.push(json!({"role": "assistant", "id": format!("m{round}"), "content": [{"type": "tool_use", "id": id, "name": "look", "input": {"round": round}}]}));
         anthropic.push(
             json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result(round)}]}),
@@ -66,16 +77,32 @@ fn sessions() -> [(&'static str, String); 6] {
     responses.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": end}]}));
     anthropic.push(json!({"role": "assistant", "content": [{"type": "text", "text": end}]}));
 
-    let lines = |values: Vec<Value>| values.iter().map(|value| format!("{value}\n")).collect::<String>();
-    let codex =
-        responses.iter().map(|item| json!({"timestamp": "t", "type": "response_item", "payload": item})).collect();
+    let lines = |values: Vec<Value>| {
+        values
+            .iter()
+            .map(|value| format!("{value}\n"))
+            .collect::<String>()
+    };
+    let codex = responses
+        .iter()
+        .map(|item| json!({"timestamp": "t", "type": "response_item", "payload": item}))
+        .collect();
     let claude_code = anthropic.iter().map(|message| {
         json!({"type": message["role"], "isSidechain": false, "sessionId": "s", "uuid": "u", "message": message})
     });
     [
-        ("chat.json", json!({"messages": chat, "tools": []}).to_string()),
-        ("chat-list.json", serde_json::to_string_pretty(&chat).unwrap()),
-        ("responses.json", json!({"model": "m", "input": responses}).to_string()),
+        (
+            "chat.json",
+            json!({"messages": chat, "tools": []}).to_string(),
+        ),
+        (
+            "chat-list.json",
+            serde_json::to_string_pretty(&chat).unwrap(),
+        ),
+        (
+            "responses.json",
+            json!({"model": "m", "input": responses}).to_string(),
+        ),
         ("anthropic.json", json!({"messages": anthropic}).to_string()),
         ("claude-code.jsonl", lines(claude_code.collect())),
         ("codex.jsonl", lines(codex)),
@@ -100,32 +127,66 @@ fn the_json_has_every_figure_for_all_and_for_each() {
     }
     let cut = write(folder.path(), "cut.toml", CUT);
     let cut = format!("cut={}", text(&cut));
-    let json = replay(&[text(folder.path()), "--policy", "eino", "--policy", &cut], "");
+    let json = replay(
+        &[text(folder.path()), "--policy", "eino", "--policy", &cut],
+        "",
+    );
     let policies = json["policies"].as_array().unwrap();
-    let names: Vec<_> = policies.iter().map(|policy| policy["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = policies
+        .iter()
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["none", "eino", "cut"]);
     for policy in policies {
         let traces = policy["traces"].as_array().unwrap();
         assert_eq!(traces.len(), 6);
         for row in traces.iter().chain([policy]) {
             for field in FIELDS {
-                assert!(row.get(field).is_some_and(|value| !value.is_null()), "{field} is missing: {row}");
+                assert!(
+                    row.get(field).is_some_and(|value| !value.is_null()),
+                    "{field} is missing: {row}"
+                );
             }
             for share in ["named", "shown", "quoted", "reachable"] {
-                assert!((0.0..=1.0).contains(&row[share].as_f64().unwrap()), "{share}: {row}");
+                assert!(
+                    (0.0..=1.0).contains(&row[share].as_f64().unwrap()),
+                    "{share}: {row}"
+                );
             }
         }
-        for sum in ["model_calls", "tokens", "reads", "breaks", "stored_objects", "stored_bytes"] {
-            let of_traces: u64 = traces.iter().map(|trace| trace[sum].as_u64().unwrap()).sum();
+        for sum in [
+            "model_calls",
+            "tokens",
+            "reads",
+            "breaks",
+            "stored_objects",
+            "stored_bytes",
+        ] {
+            let of_traces: u64 = traces
+                .iter()
+                .map(|trace| trace[sum].as_u64().unwrap())
+                .sum();
             assert_eq!(policy[sum].as_u64().unwrap(), of_traces, "{sum}");
         }
-        let peak = traces.iter().map(|trace| trace["peak"].as_u64().unwrap()).max();
+        let peak = traces
+            .iter()
+            .map(|trace| trace["peak"].as_u64().unwrap())
+            .max();
         assert_eq!(policy["peak"].as_u64(), peak);
     }
     let [none, _, cut] = [&policies[0], &policies[1], &policies[2]];
-    assert_eq!((&none["named"], &none["reads"], &none["breaks"]), (&json!(1.0), &json!(0), &json!(0)));
-    assert!(cut["tokens"].as_u64() < none["tokens"].as_u64() && cut["bill"].as_f64() < none["bill"].as_f64());
-    assert!(cut["named"].as_f64().unwrap() < 1.0, "the middle of each result is cut");
+    assert_eq!(
+        (&none["named"], &none["reads"], &none["breaks"]),
+        (&json!(1.0), &json!(0), &json!(0))
+    );
+    assert!(
+        cut["tokens"].as_u64() < none["tokens"].as_u64()
+            && cut["bill"].as_f64() < none["bill"].as_f64()
+    );
+    assert!(
+        cut["named"].as_f64().unwrap() < 1.0,
+        "the middle of each result is cut"
+    );
     assert_eq!(cut["reachable"], 1.0);
 }
 
@@ -140,11 +201,20 @@ fn the_same_session_gives_the_same_figures_in_every_format() {
         let of_stdin = replay(&["-", "--policy", &cut], &session);
         let figures = |json: &Value| {
             let rows = json["policies"].as_array().unwrap().iter();
-            let figure =
-                |row: &Value| FIELDS[1..14].iter().map(|field| row[*field].to_string()).collect::<Vec<_>>().join(" ");
+            let figure = |row: &Value| {
+                FIELDS[1..14]
+                    .iter()
+                    .map(|field| row[*field].to_string())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
             rows.map(figure).collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(figures(&of_file), figures(&of_stdin), "{name}: a file, and stdin");
+        assert_eq!(
+            figures(&of_file),
+            figures(&of_stdin),
+            "{name}: a file, and stdin"
+        );
         seen.push((name, figures(&of_file)));
     }
     for (name, figures) in &seen {
@@ -158,8 +228,19 @@ fn replaying_twice_gives_the_same() {
     for (name, session) in sessions() {
         write(folder.path(), name, &session);
     }
-    let args = ["replay", text(folder.path()), "--json", "--policy", "eino", "--policy", "gentle"];
-    assert_eq!(without_times(&succeed(&args, "")), without_times(&succeed(&args, "")));
+    let args = [
+        "replay",
+        text(folder.path()),
+        "--json",
+        "--policy",
+        "eino",
+        "--policy",
+        "gentle",
+    ];
+    assert_eq!(
+        without_times(&succeed(&args, "")),
+        without_times(&succeed(&args, ""))
+    );
 }
 
 #[test]
@@ -168,8 +249,18 @@ fn a_policy_may_have_a_store_that_lasts() {
     let (name, session) = &sessions()[0];
     let trace = write(folder.path(), name, session);
     let store = folder.path().join("store");
-    let policy = write(folder.path(), "p.toml", &format!("backend = \"{}\"\n{CUT}", text(&store)));
-    let args = ["replay", text(&trace), "--json", "--policy", &format!("mine={}", text(&policy))];
+    let policy = write(
+        folder.path(),
+        "p.toml",
+        &format!("backend = \"{}\"\n{CUT}", text(&store)),
+    );
+    let args = [
+        "replay",
+        text(&trace),
+        "--json",
+        "--policy",
+        &format!("mine={}", text(&policy)),
+    ];
     let first = succeed(&args, "");
     assert_eq!(
         without_times(&first),
@@ -178,7 +269,10 @@ fn a_policy_may_have_a_store_that_lasts() {
     );
     let json: Value = serde_json::from_str(&first).unwrap();
     assert_eq!(json["policies"][1]["stored_objects"], 8);
-    assert_eq!(json["policies"][1]["stored_bytes"], (0..8).map(|round| result(round).len()).sum::<usize>());
+    assert_eq!(
+        json["policies"][1]["stored_bytes"],
+        (0..8).map(|round| result(round).len()).sum::<usize>()
+    );
     assert!(store.is_dir());
 }
 
@@ -192,15 +286,40 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     write(folder.path(), "notes.txt", "no transcript");
     let ran = run(&["replay", text(folder.path()), "--policy", "eino"], "");
     assert_eq!(ran.code, 3, "{}", ran.err);
-    assert!(ran.err.contains("broken.json: it is no JSON") && ran.err.contains("other.json: "), "{}", ran.err);
+    assert!(
+        ran.err.contains("broken.json: it is no JSON") && ran.err.contains("other.json: "),
+        "{}",
+        ran.err
+    );
     assert!(!ran.err.contains("notes.txt"), "{}", ran.err);
-    assert!(ran.out.starts_with("1 transcript, 9 model calls, ") && ran.out.contains("| eino "), "{}", ran.out);
+    assert!(
+        ran.out.starts_with("1 transcript, 9 model calls, ") && ran.out.contains("| eino "),
+        "{}",
+        ran.out
+    );
 
     let alone = text(&folder.path().join("broken.json")).to_owned();
     fail(&["replay", &alone], "", 2);
-    fail(&["replay", &alone, "--policy", "a=eino", "--policy", "a=gentle"], "", 2);
+    fail(
+        &[
+            "replay", &alone, "--policy", "a=eino", "--policy", "a=gentle",
+        ],
+        "",
+        2,
+    );
     fail(&["replay", &alone, "--policy", "none=eino"], "", 2);
-    fail(&["replay", text(folder.path()), "--policy", "eino", "--html", "no/such/folder/report.html"], "", 1);
+    fail(
+        &[
+            "replay",
+            text(folder.path()),
+            "--policy",
+            "eino",
+            "--html",
+            "no/such/folder/report.html",
+        ],
+        "",
+        1,
+    );
 }
 
 #[test]
@@ -208,8 +327,24 @@ fn the_ready_policies_are_replayed_and_the_one_to_begin_with_first() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let json = replay(&[text(&write(folder.path(), name, session))], "");
-    let names: Vec<_> = json["policies"].as_array().unwrap().iter().map(|policy| &policy["name"]).collect();
-    assert_eq!(names, ["none", "recommended", "eino", "anthropic", "aggressive", "gentle", "cache-friendly"]);
+    let names: Vec<_> = json["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| &policy["name"])
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "none",
+            "recommended",
+            "eino",
+            "anthropic",
+            "aggressive",
+            "gentle",
+            "cache-friendly"
+        ]
+    );
 }
 
 #[test]
@@ -218,16 +353,26 @@ fn a_file_counts_once_whatever_it_is_called() {
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
     let again = format!("{}/./{name}", text(folder.path()));
-    let json = replay(&[&trace, &again, text(folder.path()), "--policy", "eino"], "");
+    let json = replay(
+        &[&trace, &again, text(folder.path()), "--policy", "eino"],
+        "",
+    );
     assert_eq!(json["policies"][0]["traces"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_policy_without_a_name_or_a_file_is_refused() {
     let folder = tempdir().unwrap();
-    for (policy, why) in [("x=", "no file behind"), ("=gentle", "no name before"), ("", "no name before")] {
+    for (policy, why) in [
+        ("x=", "no file behind"),
+        ("=gentle", "no name before"),
+        ("", "no name before"),
+    ] {
         let error = fail(&["replay", text(folder.path()), "--policy", policy], "", 2);
-        assert!(error.contains(why) && error.contains("NAME=FILE"), "{error}");
+        assert!(
+            error.contains(why) && error.contains("NAME=FILE"),
+            "{error}"
+        );
     }
 }
 
@@ -236,12 +381,30 @@ fn a_report_that_cannot_be_written_is_said_before_anything_is_replayed() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
-    let (store, broken) = (folder.path().join("store"), write(folder.path(), "broken.json", "{"));
-    let policy = write(folder.path(), "p.toml", &format!("backend = \"{}\"\n{CUT}", text(&store)));
+    let (store, broken) = (
+        folder.path().join("store"),
+        write(folder.path(), "broken.json", "{"),
+    );
+    let policy = write(
+        folder.path(),
+        "p.toml",
+        &format!("backend = \"{}\"\n{CUT}", text(&store)),
+    );
     let policy = format!("mine={}", text(&policy));
     for report in ["no/such/report.html", ""] {
         let report = folder.path().join(report);
-        let error = fail(&["replay", &trace, "--policy", &policy, "--html", text(&report)], "", 1);
+        let error = fail(
+            &[
+                "replay",
+                &trace,
+                "--policy",
+                &policy,
+                "--html",
+                text(&report),
+            ],
+            "",
+            1,
+        );
         assert!(error.contains("the report can't be written to"), "{error}");
         assert!(!store.exists(), "nothing was replayed");
     }
@@ -251,8 +414,22 @@ fn a_report_that_cannot_be_written_is_said_before_anything_is_replayed() {
     std::fs::write(&report, "an earlier one").unwrap();
     fail(&["replay", text(&broken), "--html", text(&report)], "", 2);
     assert_eq!(std::fs::read_to_string(&report).unwrap(), "an earlier one");
-    succeed(&["replay", &trace, "--policy", "eino", "--html", text(&report)], "");
-    assert!(std::fs::read_to_string(&report).unwrap().contains("</html>"));
+    succeed(
+        &[
+            "replay",
+            &trace,
+            "--policy",
+            "eino",
+            "--html",
+            text(&report),
+        ],
+        "",
+    );
+    assert!(
+        std::fs::read_to_string(&report)
+            .unwrap()
+            .contains("</html>")
+    );
 }
 
 #[test]
@@ -261,9 +438,13 @@ fn prices_change_the_bill_and_nothing_else() {
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
     let card = write(folder.path(), "card.toml", "cached = 0.5\nfresh = 3");
-    let none = |prices: &str| replay(&[&trace, "--policy", "eino", "--prices", prices], "")["policies"][0].clone();
+    let none = |prices: &str| {
+        replay(&[&trace, "--policy", "eino", "--prices", prices], "")["policies"][0].clone()
+    };
     let (default, anthropic, own) = (none("default"), none("anthropic"), none(text(&card)));
-    let (tokens, bill) = (default["tokens"].as_f64().unwrap(), |row: &Value| row["bill"].as_f64().unwrap());
+    let (tokens, bill) = (default["tokens"].as_f64().unwrap(), |row: &Value| {
+        row["bill"].as_f64().unwrap()
+    });
     // Two cards say how many tokens were fresh, and the third has to agree.
     let fresh = (bill(&default) - 0.1 * tokens) / 0.9;
     assert!((bill(&anthropic) - (0.1 * (tokens - fresh) + 1.25 * fresh)).abs() < 1.0);
@@ -273,7 +454,9 @@ fn prices_change_the_bill_and_nothing_else() {
 
 /// The transcripts that `OFFCUT_TRACES` names, if they are the ones that were measured.
 fn measured_traces(test: &str) -> Option<String> {
-    let folder = std::env::var("OFFCUT_TRACES").ok().filter(|folder| Path::new(folder).is_dir());
+    let folder = std::env::var("OFFCUT_TRACES")
+        .ok()
+        .filter(|folder| Path::new(folder).is_dir());
     if folder.is_none() {
         let skipped = format!("SKIPPED {test}: OFFCUT_TRACES names no folder with transcripts");
         let _ = writeln!(std::io::stderr(), "{skipped}");
@@ -285,7 +468,9 @@ fn measured_traces(test: &str) -> Option<String> {
 /// hints of 45 tokens, limits and previews in characters.
 #[test]
 fn figures_agree_with_an_independent_program() {
-    let Some(folder) = measured_traces("figures_agree_with_an_independent_program") else { return };
+    let Some(folder) = measured_traces("figures_agree_with_an_independent_program") else {
+        return;
+    };
     let expected = [
         (
             "clear_30k",
@@ -330,13 +515,17 @@ fn figures_agree_with_an_independent_program() {
     let rows = json["policies"].as_array().unwrap();
     let none = &rows[0];
     if (none["model_calls"].as_u64(), none["quotes"].as_u64()) != (Some(4_489), Some(5_676)) {
-        writeln!(std::io::stderr(), "SKIPPED figures_agree_with_an_independent_program: these are other transcripts")
-            .unwrap();
+        writeln!(
+            std::io::stderr(),
+            "SKIPPED figures_agree_with_an_independent_program: these are other transcripts"
+        )
+        .unwrap();
         return;
     }
     for ((name, _, expected), row) in expected.iter().zip(&rows[1..]) {
         let number = |row: &Value, field: &str| row[field].as_f64().unwrap();
-        let ratio = |field: &str, of: &Value, whole: &str| 100.0 * number(row, field) / number(of, whole);
+        let ratio =
+            |field: &str, of: &Value, whole: &str| 100.0 * number(row, field) / number(of, whole);
         let share = |field: &str| 100.0 * number(row, field);
         let found = [
             ratio("tokens", none, "tokens"),
@@ -349,7 +538,10 @@ fn figures_agree_with_an_independent_program() {
             share("quoted"),
         ];
         for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() <= 2.0, "{name}: {found:.1} is not {expected}: {row}");
+            assert!(
+                (found - expected).abs() <= 2.0,
+                "{name}: {found:.1} is not {expected}: {row}"
+            );
         }
     }
 }

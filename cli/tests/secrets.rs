@@ -35,7 +35,10 @@ fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
         std::fs::write(&input, long).unwrap();
     }
     let mut command = command(args);
-    command.current_dir(folder).stdin(std::fs::File::open(&input).unwrap()).env("XDG_STATE_HOME", folder.join("state"));
+    command
+        .current_dir(folder)
+        .stdin(std::fs::File::open(&input).unwrap())
+        .env("XDG_STATE_HOME", folder.join("state"));
     let output = command.envs(env.iter().copied()).output().unwrap();
     for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let said = String::from_utf8_lossy(bytes);
@@ -48,12 +51,20 @@ fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
 fn look_through(folder: &Path, written: &[&Path]) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        assert!(!path.to_string_lossy().contains(SECRET), "{}", path.display());
+        assert!(
+            !path.to_string_lossy().contains(SECRET),
+            "{}",
+            path.display()
+        );
         if path.is_dir() {
             look_through(&path, written);
         } else if !written.contains(&&*path) {
             let content = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-            assert!(!content.contains(SECRET), "{}: {content:.300}", path.display());
+            assert!(
+                !content.contains(SECRET),
+                "{}: {content:.300}",
+                path.display()
+            );
         }
     }
 }
@@ -69,18 +80,85 @@ fn o4_no_argument_with_a_secret_is_shown() {
         let as_policy = format!("mine={url}");
         let misspelt = format!("--backnd={url}");
         let commands: [&[&str]; 32] = [
-            &["truncate", "--config", "eino", "--tool", "f", "--backend", url],
-            &["truncate", "--config", "eino", "--tool", "f", "--json", &with_equals],
+            &[
+                "truncate",
+                "--config",
+                "eino",
+                "--tool",
+                "f",
+                "--backend",
+                url,
+            ],
+            &[
+                "truncate",
+                "--config",
+                "eino",
+                "--tool",
+                "f",
+                "--json",
+                &with_equals,
+            ],
             &["truncate", "--config", "eino", "--tool", "f", &misspelt],
-            &["truncate", "--config", url, "--tool", "f", "--backend", store],
-            &["truncate", "--config", "eino", "--tool", "f", "--backend", store, url],
+            &[
+                "truncate",
+                "--config",
+                url,
+                "--tool",
+                "f",
+                "--backend",
+                store,
+            ],
+            &[
+                "truncate",
+                "--config",
+                "eino",
+                "--tool",
+                "f",
+                "--backend",
+                store,
+                url,
+            ],
             &["clear", "--config", "eino", "--backend", url],
-            &["clear", "--config", "eino", "--backend", store, "--format", url],
-            &["clear", "--config", "eino", "--backend", store, "--report", url],
+            &[
+                "clear",
+                "--config",
+                "eino",
+                "--backend",
+                store,
+                "--format",
+                url,
+            ],
+            &[
+                "clear",
+                "--config",
+                "eino",
+                "--backend",
+                store,
+                "--report",
+                url,
+            ],
             &["read", "--config", "eino", "--backend", url, "trunc/a"],
             &["read", "--config", "eino", "--backend", store, url],
-            &["read", "--config", "eino", "--backend", store, "x", "--offset", url],
-            &["read", "--config", "eino", "--backend", store, "x", "--limit", url],
+            &[
+                "read",
+                "--config",
+                "eino",
+                "--backend",
+                store,
+                "x",
+                "--offset",
+                url,
+            ],
+            &[
+                "read",
+                "--config",
+                "eino",
+                "--backend",
+                store,
+                "x",
+                "--limit",
+                url,
+            ],
             &["sweep", url, "--nothing-is-live", "--unreferenced"],
             &["sweep", store, url, "--nothing-is-live", "--is-a-store"],
             &["sweep", store, "--live", url],
@@ -98,7 +176,9 @@ fn o4_no_argument_with_a_secret_is_shown() {
             &["replay", "input", "--policy", &as_policy],
             &["replay", "input", "--prices", url],
             &["state", "apply", "--schema", url, url],
-            &["state", "apply", "--schema", "input", "--state", url, "input"],
+            &[
+                "state", "apply", "--schema", "input", "--state", url, "input",
+            ],
             &[url],
             &["store", url],
         ];
@@ -116,14 +196,25 @@ fn o4_no_url_of_a_settings_file_is_shown_with_its_secret() {
     let (toml, json) = (file("settings.toml"), file("settings.json"));
     for url in URLS {
         for (of_toml, of_json) in [
-            (format!("backend = \"{url}\"\n"), format!("{{\"backend\": \"{url}\"}}")),
+            (
+                format!("backend = \"{url}\"\n"),
+                format!("{{\"backend\": \"{url}\"}}"),
+            ),
             (
                 format!("backend = \"memory:all\"\n[tool_config.f]\nbackend = \"{url}\"\n"),
-                format!("{{\"backend\": \"memory:all\", \"tool_config\": {{\"f\": {{\"backend\": \"{url}\"}}}}}}"),
+                format!(
+                    "{{\"backend\": \"memory:all\", \"tool_config\": {{\"f\": {{\"backend\": \"{url}\"}}}}}}"
+                ),
             ),
-            (format!("skip_clear = \"{url}\"\n"), format!("{{\"skip_clear\": \"{url}\"}}")),
+            (
+                format!("skip_clear = \"{url}\"\n"),
+                format!("{{\"skip_clear\": \"{url}\"}}"),
+            ),
             (format!("\"{url}\" = 1\n"), format!("{{\"{url}\": 1}}")),
-            (format!("backend = {url}\n"), format!("{{\"backend\": \"{url}\" oh}}")),
+            (
+                format!("backend = {url}\n"),
+                format!("{{\"backend\": \"{url}\" oh}}"),
+            ),
         ] {
             std::fs::write(&toml, of_toml).unwrap();
             std::fs::write(&json, of_json).unwrap();
@@ -136,7 +227,14 @@ fn o4_no_url_of_a_settings_file_is_shown_with_its_secret() {
                     &["truncate", "--config", settings, "--tool", "f", "--json"],
                     &["clear", "--config", settings, "--report", "report.json"],
                     &["read", "--config", settings, "trunc/a"],
-                    &["replay", "input", "--policy", &policy, "--html", "page.html"],
+                    &[
+                        "replay",
+                        "input",
+                        "--policy",
+                        &policy,
+                        "--html",
+                        "page.html",
+                    ],
                     &["replay", "input", "--policy", &policy, "--json"],
                 ];
                 for args in commands {
@@ -152,8 +250,11 @@ fn o4_no_url_of_a_settings_file_is_shown_with_its_secret() {
 fn o4_no_credential_of_the_environment_is_shown() {
     let folder = tempdir().unwrap();
     let url = "s3://bucket/p?endpoint=http://127.0.0.1:1&retries=0&backoff=1ms&timeout=1s";
-    let usual =
-        [("AWS_ACCESS_KEY_ID", "pLanTeD"), ("AWS_SECRET_ACCESS_KEY", "pLanTeD"), ("AWS_SESSION_TOKEN", "pLanTeD")];
+    let usual = [
+        ("AWS_ACCESS_KEY_ID", "pLanTeD"),
+        ("AWS_SECRET_ACCESS_KEY", "pLanTeD"),
+        ("AWS_SESSION_TOKEN", "pLanTeD"),
+    ];
     let wrong = [
         ("AWS_ACCESS_KEY_ID", "pLanTeD pLanTeD"),
         ("AWS_SECRET_ACCESS_KEY", "pLanTeD\t"),
@@ -167,7 +268,16 @@ fn o4_no_credential_of_the_environment_is_shown() {
     for odd in [None].into_iter().chain(wrong.map(Some)) {
         let env: Vec<_> = usual.into_iter().chain(odd).collect();
         for args in [
-            &["truncate", "--config", "eino", "--tool", "f", "--json", "--backend", url][..],
+            &[
+                "truncate",
+                "--config",
+                "eino",
+                "--tool",
+                "f",
+                "--json",
+                "--backend",
+                url,
+            ][..],
             &["store", "ls", url],
             &["sweep", url, "--nothing-is-live", "--is-a-store"],
         ] {
@@ -183,11 +293,27 @@ fn o4_what_is_no_secret_is_shown() {
     let folder = tempdir().unwrap();
     let said = |args: &[&str]| String::from_utf8(run(folder.path(), args, &[]).stderr).unwrap();
     let error = said(&["store", "ls", "gs://bucket/agents?bearer_token=pLanTeD"]);
-    assert!(error.contains("gs://bucket/agents?bearer_token=…"), "{error}");
+    assert!(
+        error.contains("gs://bucket/agents?bearer_token=…"),
+        "{error}"
+    );
     let error = said(&["config", "check", "s3://me:pLanTeD@bucket/agents"]);
     assert!(error.contains("s3://…@bucket/agents"), "{error}");
-    let error = said(&["truncate", "--config", "eino", "--tool", "f", "gs://bucket?token=pLanTeD"]);
-    assert!(error.contains("gs://bucket?token=…") && error.contains("Usage:"), "{error}");
+    let error = said(&[
+        "truncate",
+        "--config",
+        "eino",
+        "--tool",
+        "f",
+        "gs://bucket?token=pLanTeD",
+    ]);
+    assert!(
+        error.contains("gs://bucket?token=…") && error.contains("Usage:"),
+        "{error}"
+    );
     let version = run(folder.path(), &["--version"], &[]);
-    assert!(version.status.success() && version.stdout.starts_with(b"offcut "), "what clap prints is printed");
+    assert!(
+        version.status.success() && version.stdout.starts_with(b"offcut "),
+        "what clap prints is printed"
+    );
 }

@@ -10,28 +10,42 @@ use serde_json::Value;
 use support::{fail, run, succeed, text};
 use tempfile::tempdir;
 
-const READY: [&str; 6] = ["recommended", "eino", "anthropic", "aggressive", "gentle", "cache-friendly"];
+const READY: [&str; 6] = [
+    "recommended",
+    "eino",
+    "anthropic",
+    "aggressive",
+    "gentle",
+    "cache-friendly",
+];
 
 #[test]
 fn the_ready_policies_and_the_defaults_are_fine() {
     for ready in READY {
         succeed(&["config", "check", ready], "");
         let file = format!("{}/policies/{ready}.toml", env!("CARGO_MANIFEST_DIR"));
-        let json: Value = serde_json::from_str(&succeed(&["config", "check", &file, "--json"], "")).unwrap();
+        let json: Value =
+            serde_json::from_str(&succeed(&["config", "check", &file, "--json"], "")).unwrap();
         assert_eq!(json["ok"], true);
-        assert!(std::fs::read_to_string(file).unwrap().contains("When to use it: "));
+        assert!(
+            std::fs::read_to_string(file)
+                .unwrap()
+                .contains("When to use it: ")
+        );
     }
     let folder = tempdir().unwrap();
     let file = folder.path().join("offcut.toml");
     std::fs::write(&file, succeed(&["config", "default"], "")).unwrap();
     succeed(&["config", "check", text(&file)], "");
-    let defaults: Value = serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
+    let defaults: Value =
+        serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
     assert_eq!(defaults["max_length_for_trunc"], 50_000);
 }
 
 #[test]
 fn a_name_that_is_neither_ready_nor_a_file_is_told_what_is() {
-    let said = "there is no ready policy and no file called recomended (ready are recommended, eino, ";
+    let said =
+        "there is no ready policy and no file called recomended (ready are recommended, eino, ";
     let store = tempdir().unwrap();
     for args in [
         &["config", "check", "recomended"][..],
@@ -48,30 +62,63 @@ fn a_name_that_is_neither_ready_nor_a_file_is_told_what_is() {
 fn a_store_that_is_looked_into_is_not_made() {
     let folder = tempdir().unwrap();
     let typo = folder.path().join("typo");
-    let error = fail(&["read", "--config", "eino", "--backend", text(&typo), "trunc/a"], "", 2);
-    assert!(error.contains("there is no store in ") && !typo.exists(), "{error}");
+    let error = fail(
+        &[
+            "read",
+            "--config",
+            "eino",
+            "--backend",
+            text(&typo),
+            "trunc/a",
+        ],
+        "",
+        2,
+    );
+    assert!(
+        error.contains("there is no store in ") && !typo.exists(),
+        "{error}"
+    );
     let file = folder.path().join("grep.toml");
-    let settings = format!("backend = \"memory:\"\n[tool_config.grep]\nbackend = \"{}\"\n", text(&typo));
+    let settings = format!(
+        "backend = \"memory:\"\n[tool_config.grep]\nbackend = \"{}\"\n",
+        text(&typo)
+    );
     std::fs::write(&file, settings).unwrap();
     let error = fail(&["read", "--config", text(&file), "trunc/a"], "", 2);
-    assert!(error.contains("there is no store in ") && !typo.exists(), "a tool's own: {error}");
+    assert!(
+        error.contains("there is no store in ") && !typo.exists(),
+        "a tool's own: {error}"
+    );
     let error = fail(&["read", "--config", "anthropic", "trunc/a"], "", 2);
-    assert!(error.contains("no backend to read from") && error.contains("--backend URL"), "{error}");
+    assert!(
+        error.contains("no backend to read from") && error.contains("--backend URL"),
+        "{error}"
+    );
 }
 
 #[test]
 fn checking_says_which_directories_are_not_there_and_makes_none() {
     let folder = tempdir().unwrap();
-    let (file, store) = (folder.path().join("offcut.toml"), folder.path().join("deep/store"));
+    let (file, store) = (
+        folder.path().join("offcut.toml"),
+        folder.path().join("deep/store"),
+    );
     std::fs::write(&file, format!("backend = \"{}\"\n", text(&store))).unwrap();
     let ran = run(&["config", "check", text(&file)], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
-        ran.err.contains(&format!("note: the directory {} is not there yet: it is made", text(&store))),
+        ran.err.contains(&format!(
+            "note: the directory {} is not there yet: it is made",
+            text(&store)
+        )),
         "{}",
         ran.err
     );
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the settings are there");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "only the settings are there"
+    );
 
     std::fs::create_dir_all(&store).unwrap();
     assert_eq!(run(&["config", "check", text(&file)], "").err, "");
@@ -87,34 +134,82 @@ fn a_home_directory_is_for_shells() {
     std::fs::write(&file, "backend = \"~/.offcut\"\n").unwrap();
     for args in [
         &["config", "check", text(&file)][..],
-        &["read", "--config", "eino", "--backend", "~/.offcut", "trunc/a"],
-        &["truncate", "--config", "eino", "--backend", "~/.offcut", "--tool", "f"],
+        &[
+            "read",
+            "--config",
+            "eino",
+            "--backend",
+            "~/.offcut",
+            "trunc/a",
+        ],
+        &[
+            "truncate",
+            "--config",
+            "eino",
+            "--backend",
+            "~/.offcut",
+            "--tool",
+            "f",
+        ],
         &["store", "ls", "~/.offcut"],
         &["sweep", "~", "--nothing-is-live"],
     ] {
         let error = fail(args, "x", 2);
-        assert!(error.contains("only shells expand a `~`"), "{args:?}: {error}");
+        assert!(
+            error.contains("only shells expand a `~`"),
+            "{args:?}: {error}"
+        );
     }
     assert!(!Path::new("~").exists());
 }
 
 #[test]
 fn what_is_kept_nowhere_is_said_once_and_where_it_matters() {
-    let ran = run(&["truncate", "--config", "eino", "--backend", "memory:", "--tool", "f"], "short");
-    assert_eq!((ran.code, ran.err.matches("note: ").count()), (0, 1), "{}", ran.err);
-    let ran = run(&["truncate", "--config", "anthropic", "--tool", "f"], "short");
+    let ran = run(
+        &[
+            "truncate",
+            "--config",
+            "eino",
+            "--backend",
+            "memory:",
+            "--tool",
+            "f",
+        ],
+        "short",
+    );
+    assert_eq!(
+        (ran.code, ran.err.matches("note: ").count()),
+        (0, 1),
+        "{}",
+        ran.err
+    );
+    let ran = run(
+        &["truncate", "--config", "anthropic", "--tool", "f"],
+        "short",
+    );
     assert_eq!((ran.code, &*ran.err), (0, ""), "nothing is cleared here");
     let chat = "[{\"role\": \"user\", \"content\": \"hi\"}]";
     let ran = run(&["clear", "--config", "anthropic"], chat);
     assert!(
-        ran.code == 0 && ran.err.contains("warning: ") && ran.err.contains("what is cleared is gone"),
+        ran.code == 0
+            && ran.err.contains("warning: ")
+            && ran.err.contains("what is cleared is gone"),
         "{}",
         ran.err
     );
-    for args in [&["truncate", "--config", "gentle", "--tool", "grep"][..], &["clear", "--config", "gentle"]] {
+    for args in [
+        &["truncate", "--config", "gentle", "--tool", "grep"][..],
+        &["clear", "--config", "gentle"],
+    ] {
         let error = fail(args, chat, 2);
-        assert!(error.contains("no backend for all tools") && !error.contains("warning"), "{error}");
-        assert!(error.contains("hint: --backend URL names a place"), "{error}");
+        assert!(
+            error.contains("no backend for all tools") && !error.contains("warning"),
+            "{error}"
+        );
+        assert!(
+            error.contains("hint: --backend URL names a place"),
+            "{error}"
+        );
     }
 }
 
@@ -125,8 +220,15 @@ fn checking_does_not_advise_to_check() {
     for wrong in ["preview_lenght = 5\n", "max_tokens_for_clear = 0\n"] {
         std::fs::write(&file, wrong).unwrap();
         let error = fail(&["config", "check", text(&file)], "", 2);
-        assert!(error.contains("`offcut config default`") && !error.contains("config check"), "{error}");
-        let error = fail(&["clear", "--config", text(&file), "--backend", "memory:"], "[]", 2);
+        assert!(
+            error.contains("`offcut config default`") && !error.contains("config check"),
+            "{error}"
+        );
+        let error = fail(
+            &["clear", "--config", text(&file), "--backend", "memory:"],
+            "[]",
+            2,
+        );
         assert!(error.contains("`offcut config check FILE`"), "{error}");
     }
 }

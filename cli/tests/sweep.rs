@@ -21,12 +21,24 @@ struct Home {
 
 impl Home {
     fn new() -> Self {
-        let home = Self { home: tempdir().unwrap() };
+        let home = Self {
+            home: tempdir().unwrap(),
+        };
         let long = "a line of it\n".repeat(9_000);
         fs::create_dir(home.path("transcripts")).unwrap();
         for id in ["call_1", "call_2"] {
             let store = home.path("store");
-            let args = ["truncate", "--config", "eino", "--backend", &store, "--session", "s1", "--tool", "cat"];
+            let args = [
+                "truncate",
+                "--config",
+                "eino",
+                "--backend",
+                &store,
+                "--session",
+                "s1",
+                "--tool",
+                "cat",
+            ];
             let shown = succeed(&[&args[..], &["--call-id", id]].concat(), &long);
             if id == "call_1" {
                 let line = serde_json::json!({"role": "tool", "content": shown}).to_string();
@@ -49,7 +61,12 @@ impl Home {
                 self.age(&path);
             } else {
                 let file = File::options().write(true).open(&path).unwrap();
-                let before = file.metadata().unwrap().modified().unwrap().min(SystemTime::now());
+                let before = file
+                    .metadata()
+                    .unwrap()
+                    .modified()
+                    .unwrap()
+                    .min(SystemTime::now());
                 file.set_modified(before - 2 * DAY).unwrap();
             }
         }
@@ -57,7 +74,11 @@ impl Home {
 
     fn sweep(&self, more: &[&str]) -> Value {
         let (store, live) = (self.path("store"), self.path("transcripts"));
-        let args = [&["sweep", &store, "--live", &live, "--unreferenced", "--json"], more].concat();
+        let args = [
+            &["sweep", &store, "--live", &live, "--unreferenced", "--json"],
+            more,
+        ]
+        .concat();
         serde_json::from_str(&succeed(&args, "")).unwrap()
     }
 
@@ -71,34 +92,71 @@ fn what_nobody_names_goes_and_is_brought_back_by_reading() {
     let home = Home::new();
     let would = home.sweep(&[]);
     assert_eq!(
-        (&would["dry_run"], &would["moved"]["count"], &would["live"]["count"]),
+        (
+            &would["dry_run"],
+            &would["moved"]["count"],
+            &would["live"]["count"]
+        ),
         (&true.into(), &1.into(), &1.into())
     );
     assert!(home.stores("s1/trunc/call_2"), "a dry run changes nothing");
     assert_eq!(home.sweep(&["--apply"])["moved"]["count"], 1);
-    assert!(home.stores("s1/trunc/call_1") && home.stores("s1/swept/trunc/call_2") && !home.stores("s1/trunc/call_2"));
+    assert!(
+        home.stores("s1/trunc/call_1")
+            && home.stores("s1/swept/trunc/call_2")
+            && !home.stores("s1/trunc/call_2")
+    );
 
     let (store, location) = (home.path("store"), home.path("store/s1/trunc/call_2"));
     let from = ["--config", "eino", "--backend", &store, "--session", "s1"];
     assert!(succeed(&[&["read", &location], &from[..]].concat(), "").contains("a line of it"));
     assert!(home.stores("s1/trunc/call_2"), "it is back");
     home.age(Path::new(&store));
-    assert_eq!(home.sweep(&["--apply"])["removed"]["count"], 1, "the place it was in");
-    assert_eq!(home.sweep(&["--apply"])["moved"]["count"], 1, "nobody has named it since");
+    assert_eq!(
+        home.sweep(&["--apply"])["removed"]["count"],
+        1,
+        "the place it was in"
+    );
+    assert_eq!(
+        home.sweep(&["--apply"])["moved"]["count"],
+        1,
+        "nobody has named it since"
+    );
     home.age(Path::new(&store));
     assert_eq!(home.sweep(&["--apply"])["removed"]["count"], 1);
     assert!(!home.stores("s1/trunc/call_2") && !home.stores("s1/swept/trunc/call_2"));
-    assert_eq!(home.sweep(&["--apply", "--keep-session", "s1"])["live"]["count"], 1);
+    assert_eq!(
+        home.sweep(&["--apply", "--keep-session", "s1"])["live"]["count"],
+        1
+    );
 }
 
 #[test]
 fn a_table_for_people() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let ran = run(&["sweep", &store, "--live", &live, "--max-age", "1d", "--quota", "10GiB"], "");
+    let ran = run(
+        &[
+            "sweep",
+            &store,
+            "--live",
+            &live,
+            "--max-age",
+            "1d",
+            "--quota",
+            "10GiB",
+        ],
+        "",
+    );
     assert_eq!(ran.code, 0, "{}", ran.err);
     let line = |what: &str| {
-        ran.out.lines().find(|line| line.starts_with(what)).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        ran.out
+            .lines()
+            .find(|line| line.starts_with(what))
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(line("live"), "live 1 117.0 kB");
     assert_eq!(line("to be moved"), "to be moved aside 1 117.0 kB");
@@ -118,10 +176,23 @@ fn a_session_is_swept_by_its_id() {
     assert_eq!(home.sweep(&["--session", "s1"])["moved"]["count"], 1);
     // This is no safe name: its prefix is a digest.
     let (store, id) = (home.path("store"), "chat 42/ä");
-    let args = ["truncate", "--config", "eino", "--backend", &store, "--session", id, "--tool", "cat"];
+    let args = [
+        "truncate",
+        "--config",
+        "eino",
+        "--backend",
+        &store,
+        "--session",
+        id,
+        "--tool",
+        "cat",
+    ];
     succeed(&args, &"a line of it\n".repeat(9_000));
     let swept = home.sweep(&["--session", id]);
-    assert_eq!((&swept["young"]["count"], &swept["live"]["count"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&swept["young"]["count"], &swept["live"]["count"]),
+        (&1.into(), &0.into())
+    );
 }
 
 #[test]
@@ -132,10 +203,17 @@ fn a_prefix_with_nothing_below_it_is_said() {
     for (part, said) in [
         (&["--root", "s2"][..], "--root s2: "),
         (&["--session", "s2"], "--session s2: "),
-        (&["--root", "s1", "--session", "s1"], "--root s1 --session s1: "),
+        (
+            &["--root", "s1", "--session", "s1"],
+            "--root s1 --session s1: ",
+        ),
     ] {
         let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
-        assert!(ran.code == 0 && ran.err.contains(&format!("{note}{said}")), "{}", ran.err);
+        assert!(
+            ran.code == 0 && ran.err.contains(&format!("{note}{said}")),
+            "{}",
+            ran.err
+        );
     }
     for part in [&["--root", "s1"][..], &["--session", "s1"], &[]] {
         let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
@@ -150,13 +228,31 @@ fn w6_a_directory_that_is_no_store_is_not_swept() {
     fs::write(home.path("project/src/clear/screen.rs"), "fn clear() {}").unwrap();
     home.age(Path::new(&home.path("project")));
     let (project, live) = (home.path("project"), home.path("transcripts"));
-    let sweep = ["sweep", &project, "--live", &live, "--unreferenced", "--apply"];
+    let sweep = [
+        "sweep",
+        &project,
+        "--live",
+        &live,
+        "--unreferenced",
+        "--apply",
+    ];
     let error = fail(&sweep, "", 2);
-    assert!(error.contains("is no store: it has no folder `.staging`") && error.contains("--is-a-store"), "{error}");
+    assert!(
+        error.contains("is no store: it has no folder `.staging`")
+            && error.contains("--is-a-store"),
+        "{error}"
+    );
     assert!(Path::new(&home.path("project/src/clear/screen.rs")).is_file());
     let ran = run(&["store", "ls", &project], "");
-    assert!(ran.code == 0 && ran.err.contains("may be no store"), "{}", ran.err);
-    assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("moved aside                 1"));
+    assert!(
+        ran.code == 0 && ran.err.contains("may be no store"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        succeed(&[&sweep[..], &["--is-a-store"]].concat(), "")
+            .contains("moved aside                 1")
+    );
 }
 
 #[test]
@@ -169,23 +265,43 @@ fn w6_directories_of_others_are_refused_unread() {
     let others = home.path("home");
     for directory in [&*others, "/", &live] {
         for more in [&[][..], &["--unreferenced", "--apply"]] {
-            let error = fail(&[&["sweep", directory, "--live", &live], more].concat(), "", 2);
-            assert!(error.contains(&format!("{directory} is no store")) && error.contains("`backend`"), "{error}");
+            let error = fail(
+                &[&["sweep", directory, "--live", &live], more].concat(),
+                "",
+                2,
+            );
+            assert!(
+                error.contains(&format!("{directory} is no store")) && error.contains("`backend`"),
+                "{error}"
+            );
         }
     }
     let error = fail(&["sweep", &home.path(""), "--live", &live], "", 2);
-    assert!(error.contains(&format!("{} in it is a store", home.path("store"))), "{error}");
+    assert!(
+        error.contains(&format!("{} in it is a store", home.path("store"))),
+        "{error}"
+    );
     // Nobody has stored in it yet.
     fs::create_dir(home.path("new")).unwrap();
     let ran = run(&["sweep", &home.path("new"), "--live", &live], "");
-    assert!(ran.code == 0 && ran.err.contains("nothing at all is stored there"), "{}", ran.err);
+    assert!(
+        ran.code == 0 && ran.err.contains("nothing at all is stored there"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
 fn w5_moving_is_not_called_freeing() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let sweep = |more: &[&str]| run(&[&["sweep", &store, "--live", &live, "--unreferenced"], more].concat(), "").err;
+    let sweep = |more: &[&str]| {
+        run(
+            &[&["sweep", &store, "--live", &live, "--unreferenced"], more].concat(),
+            "",
+        )
+        .err
+    };
     let said = sweep(&[]);
     assert!(
         said.contains(
@@ -200,7 +316,9 @@ fn w5_moving_is_not_called_freeing() {
     );
     let said = sweep(&["--apply"]);
     assert!(
-        said.contains("117.0 kB waits aside and takes its space until a sweep removes it, at the earliest 24h"),
+        said.contains(
+            "117.0 kB waits aside and takes its space until a sweep removes it, at the earliest 24h"
+        ),
         "{said}"
     );
 }
@@ -213,9 +331,22 @@ fn w4_what_waits_is_removed_though_no_lease_can_be_written() {
     // As a full disk would, this keeps the lease from being written.
     fs::create_dir_all(home.path("store/swept/lease-1/in-the-way")).unwrap();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let ran = run(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "");
+    let ran = run(
+        &[
+            "sweep",
+            &store,
+            "--live",
+            &live,
+            "--unreferenced",
+            "--apply",
+        ],
+        "",
+    );
     assert!(
-        ran.code == 3 && ran.err.contains("store/swept/lease-1: the lease of this sweep can't be written"),
+        ran.code == 3
+            && ran
+                .err
+                .contains("store/swept/lease-1: the lease of this sweep can't be written"),
         "{}",
         ran.err
     );
@@ -228,14 +359,35 @@ fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
     assert_eq!(run(&["store", "ls", &home.path("store")], "").err, "");
     fs::create_dir(home.path("all")).unwrap();
     fs::rename(home.path("store"), home.path("all/store")).unwrap();
-    let (all, store, live) = (home.path("all"), home.path("all/store"), home.path("transcripts"));
-    let error = fail(&["sweep", &all, "--live", &live, "--unreferenced", "--is-a-store"], "", 1);
-    assert!(error.contains("all/store/ failed: it is a store of its own"), "{error}");
+    let (all, store, live) = (
+        home.path("all"),
+        home.path("all/store"),
+        home.path("transcripts"),
+    );
+    let error = fail(
+        &[
+            "sweep",
+            &all,
+            "--live",
+            &live,
+            "--unreferenced",
+            "--is-a-store",
+        ],
+        "",
+        1,
+    );
+    assert!(
+        error.contains("all/store/ failed: it is a store of its own"),
+        "{error}"
+    );
     let sweep = ["sweep", &store, "--live", &live, "--unreferenced"];
     assert!(succeed(&sweep, "").contains("to be moved aside           1"));
     fs::remove_dir(home.path("all/store/.staging")).unwrap();
     fail(&sweep, "", 2);
-    assert!(succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("to be moved aside           1"));
+    assert!(
+        succeed(&[&sweep[..], &["--is-a-store"]].concat(), "")
+            .contains("to be moved aside           1")
+    );
 }
 
 #[cfg(unix)]
@@ -245,27 +397,65 @@ fn l1_what_a_transcript_names_through_a_link_in_the_store_stays() {
     fs::rename(home.path("store/s1"), home.path("store/renamed")).unwrap();
     std::os::unix::fs::symlink("renamed", home.path("store/s1")).unwrap();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 1);
-    assert!(error.contains("`s1` is a symbolic link to another directory of the store"), "{error}");
+    let error = fail(
+        &[
+            "sweep",
+            &store,
+            "--live",
+            &live,
+            "--unreferenced",
+            "--apply",
+        ],
+        "",
+        1,
+    );
+    assert!(
+        error.contains("`s1` is a symbolic link to another directory of the store"),
+        "{error}"
+    );
     assert!(home.stores("s1/trunc/call_1"));
 }
 
 #[test]
 fn what_is_live_in_one_store_is_named_in_another() {
     let home = Home::new();
-    let (store, greps, live) = (home.path("store"), home.path("greps"), home.path("transcripts"));
+    let (store, greps, live) = (
+        home.path("store"),
+        home.path("greps"),
+        home.path("transcripts"),
+    );
     // Arguments that name what another tool's store holds, and were cleared since.
     fs::create_dir_all(home.path("store/s1/clear")).unwrap();
     fs::create_dir_all(home.path("greps/.staging")).unwrap();
     fs::create_dir_all(home.path("greps/s1/trunc")).unwrap();
-    fs::write(home.path("store/s1/clear/call_9-args"), format!(r#"{{"path":"{greps}/s1/trunc/call_7"}}"#)).unwrap();
+    fs::write(
+        home.path("store/s1/clear/call_9-args"),
+        format!(r#"{{"path":"{greps}/s1/trunc/call_7"}}"#),
+    )
+    .unwrap();
     fs::write(home.path("greps/s1/trunc/call_7"), "hits").unwrap();
-    fs::write(home.path("transcripts/more.md"), format!("{store}/s1/clear/call_9-args")).unwrap();
+    fs::write(
+        home.path("transcripts/more.md"),
+        format!("{store}/s1/clear/call_9-args"),
+    )
+    .unwrap();
     home.age(Path::new(&greps));
     let policy = ["--live", &live, "--unreferenced"];
-    assert!(succeed(&[&["sweep", &greps][..], &policy].concat(), "").contains("to be moved aside           1"));
-    assert!(succeed(&[&["sweep", &store, &greps][..], &policy].concat(), "").contains("to be moved aside           1"));
-    assert!(succeed(&[&["sweep", &greps, &store][..], &policy, &["--apply"]].concat(), "").contains("live"));
+    assert!(
+        succeed(&[&["sweep", &greps][..], &policy].concat(), "")
+            .contains("to be moved aside           1")
+    );
+    assert!(
+        succeed(&[&["sweep", &store, &greps][..], &policy].concat(), "")
+            .contains("to be moved aside           1")
+    );
+    assert!(
+        succeed(
+            &[&["sweep", &greps, &store][..], &policy, &["--apply"]].concat(),
+            ""
+        )
+        .contains("live")
+    );
     assert!(Path::new(&home.path("greps/s1/trunc/call_7")).is_file());
 }
 
@@ -275,15 +465,68 @@ fn nothing_is_swept_while_nobody_knows_what_is_live() {
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &store, "--unreferenced", "--apply"], "", 2);
     assert!(error.contains("--nothing-is-live"), "{error}");
-    fail(&["sweep", &store, "--unreferenced", "--apply", "--keep-session", "s1"], "", 2);
-    fail(&["sweep", &store, "--live", &home.path("no-such"), "--unreferenced", "--apply"], "", 2);
+    fail(
+        &[
+            "sweep",
+            &store,
+            "--unreferenced",
+            "--apply",
+            "--keep-session",
+            "s1",
+        ],
+        "",
+        2,
+    );
+    fail(
+        &[
+            "sweep",
+            &store,
+            "--live",
+            &home.path("no-such"),
+            "--unreferenced",
+            "--apply",
+        ],
+        "",
+        2,
+    );
     fs::create_dir(home.path("transcripts/old")).unwrap();
-    fs::write(home.path("transcripts/old/chat.jsonl.gz"), b"\x1f\x8b\x08\x00\xff").unwrap();
-    let error = fail(&["sweep", &store, "--live", &live, "--unreferenced", "--apply"], "", 2);
-    assert!(error.contains("chat.jsonl.gz is no text in UTF-8"), "{error}");
+    fs::write(
+        home.path("transcripts/old/chat.jsonl.gz"),
+        b"\x1f\x8b\x08\x00\xff",
+    )
+    .unwrap();
+    let error = fail(
+        &[
+            "sweep",
+            &store,
+            "--live",
+            &live,
+            "--unreferenced",
+            "--apply",
+        ],
+        "",
+        2,
+    );
+    assert!(
+        error.contains("chat.jsonl.gz is no text in UTF-8"),
+        "{error}"
+    );
     assert!(home.stores("s1/trunc/call_1") && home.stores("s1/trunc/call_2"));
-    let out = succeed(&["sweep", &store, "--nothing-is-live", "--unreferenced", "--apply", "--json"], "");
-    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["moved"]["count"], 2);
+    let out = succeed(
+        &[
+            "sweep",
+            &store,
+            "--nothing-is-live",
+            "--unreferenced",
+            "--apply",
+            "--json",
+        ],
+        "",
+    );
+    assert_eq!(
+        serde_json::from_str::<Value>(&out).unwrap()["moved"]["count"],
+        2
+    );
 }
 
 #[test]
@@ -291,18 +534,30 @@ fn what_is_wrong_says_what_to_do() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &home.path("nowhere"), "--live", &live], "", 2);
-    assert!(error.contains("there is no store in") && !Path::new(&home.path("nowhere")).exists(), "{error}");
-    assert!(fail(&["sweep", &store, "--live", &live, "--grace", "1m"], "", 2).contains("at least 3600 s"));
+    assert!(
+        error.contains("there is no store in") && !Path::new(&home.path("nowhere")).exists(),
+        "{error}"
+    );
+    assert!(
+        fail(&["sweep", &store, "--live", &live, "--grace", "1m"], "", 2)
+            .contains("at least 3600 s")
+    );
     assert!(fail(&["sweep", &store, "--live", &live, "--root", "../x"], "", 2).contains("--root"));
     for wrong in [["--max-age", "30"], ["--quota", "ten"], ["--grace", "-1h"]] {
-        let ran = run(&[&["sweep", &store, "--live", &live], &wrong[..]].concat(), "");
+        let ran = run(
+            &[&["sweep", &store, "--live", &live], &wrong[..]].concat(),
+            "",
+        );
         assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.err);
     }
     fs::create_dir_all(home.path("store/swept")).unwrap();
     let lease = serde_json::json!({"by": "process 7", "since": SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()});
     fs::write(home.path("store/swept/lease-1"), lease.to_string()).unwrap();
     let error = fail(&["sweep", &store, "--live", &live, "--apply"], "", 1);
-    assert!(error.contains("process 7") && error.contains("swept/lease-1"), "{error}");
+    assert!(
+        error.contains("process 7") && error.contains("swept/lease-1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -311,17 +566,25 @@ fn a_store_is_listed() {
     let store = home.path("store");
     home.sweep(&["--apply"]);
     let listed = succeed(&["store", "ls", &store], "");
-    let lines: Vec<_> = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<_> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
     assert_eq!(
         lines,
         [
-            format!("117000 0s {store}/s1/swept/trunc/call_2 swept").replace("0s", lines[0].split(' ').nth(1).unwrap()),
+            format!("117000 0s {store}/s1/swept/trunc/call_2 swept")
+                .replace("0s", lines[0].split(' ').nth(1).unwrap()),
             format!("117000 2d {store}/s1/trunc/call_1"),
             "2 in all, 234.0 kB; 117.0 kB of it swept".to_owned(),
         ]
     );
-    let json: Value = serde_json::from_str(&succeed(&["store", "ls", &store, "--json"], "")).unwrap();
-    assert_eq!((&json["bytes"], &json["swept_bytes"]), (&234_000.into(), &117_000.into()));
+    let json: Value =
+        serde_json::from_str(&succeed(&["store", "ls", &store, "--json"], "")).unwrap();
+    assert_eq!(
+        (&json["bytes"], &json["swept_bytes"]),
+        (&234_000.into(), &117_000.into())
+    );
     assert_eq!(json["entries"][0]["swept"], true);
     fail(&["store", "ls", &home.path("nowhere")], "", 2);
 }
@@ -331,9 +594,13 @@ fn one_location_is_described() {
     let home = Home::new();
     let store = home.path("store");
     home.sweep(&["--apply"]);
-    let said = succeed(&["store", "stat", &store, &home.path("store/s1/trunc/call_1")], "");
+    let said = succeed(
+        &["store", "stat", &store, &home.path("store/s1/trunc/call_1")],
+        "",
+    );
     assert!(
-        said.contains("a result that was truncated\n117000 bytes, stored 2d ago\n") && !said.contains("swept"),
+        said.contains("a result that was truncated\n117000 bytes, stored 2d ago\n")
+            && !said.contains("swept"),
         "{said}"
     );
     for path in ["store/s1/trunc/call_2", "store/s1/swept/trunc/call_2"] {
@@ -344,10 +611,31 @@ fn one_location_is_described() {
         assert_eq!(stat["brought_back"], false);
     }
     let location = home.path("store/s1/trunc/call_2");
-    assert!(succeed(&["store", "stat", &store, &location], "").contains(": reading brings it back\n"));
-    succeed(&["read", "--config", "eino", "--backend", &store, "--session", "s1", &location], "");
+    assert!(
+        succeed(&["store", "stat", &store, &location], "").contains(": reading brings it back\n")
+    );
+    succeed(
+        &[
+            "read",
+            "--config",
+            "eino",
+            "--backend",
+            &store,
+            "--session",
+            "s1",
+            &location,
+        ],
+        "",
+    );
     let said = succeed(&["store", "stat", &store, &location], "");
-    assert!(said.contains(", and brought back: the copy there goes with a later sweep\n"), "{said}");
-    fail(&["store", "stat", &store, &home.path("store/s1/trunc/call_3")], "", 1);
+    assert!(
+        said.contains(", and brought back: the copy there goes with a later sweep\n"),
+        "{said}"
+    );
+    fail(
+        &["store", "stat", &store, &home.path("store/s1/trunc/call_3")],
+        "",
+        1,
+    );
     fail(&["store", "stat", &store, "/etc/passwd"], "", 2);
 }

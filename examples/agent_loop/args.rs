@@ -90,7 +90,8 @@ impl Options {
 
 /// Under cargo the workspace that this package is part of, else where the person stands.
 fn default_dir() -> PathBuf {
-    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), |package| PathBuf::from(package).join(".."))
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| ".".into(), |package| PathBuf::from(package).join(".."))
 }
 
 fn language(text: &str) -> Result<Language, &'static str> {
@@ -109,7 +110,8 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
         Some("memory") => Arc::new(Memory::new()),
         #[cfg(feature = "s3")]
         Some(url) if url.contains("://") => {
-            let store = offcut_object_store::Objects::open(url).map_err(|error| Failure::usage(chain(&error)))?;
+            let store = offcut_object_store::Objects::open(url)
+                .map_err(|error| Failure::usage(chain(&error)))?;
             // A wrong bucket or wrong credentials are found here, not at the first long result.
             store.check().await?;
             Arc::new(store)
@@ -128,7 +130,10 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
 }
 
 /// The model that explores: the one named, or the script.
-pub(crate) fn open_model(name: Option<&str>, reduction: &ToolReduction) -> Result<Arc<dyn ChatModel>, Failure> {
+pub(crate) fn open_model(
+    name: Option<&str>,
+    reduction: &ToolReduction,
+) -> Result<Arc<dyn ChatModel>, Failure> {
     Ok(match name {
         None => Arc::new(ScriptedModel::new(reduction.clone())),
         #[cfg(feature = "openai")]
@@ -137,7 +142,11 @@ pub(crate) fn open_model(name: Option<&str>, reduction: &ToolReduction) -> Resul
             Arc::new(model.map_err(|error| Failure::usage(chain(&error)))?)
         }
         #[cfg(not(feature = "openai"))]
-        Some(_) => return Err(Failure::usage("--model: built without it; add `--features openai`")),
+        Some(_) => {
+            return Err(Failure::usage(
+                "--model: built without it; add `--features openai`",
+            ));
+        }
     })
 }
 
@@ -151,7 +160,10 @@ pub(crate) struct Failure {
 impl Failure {
     /// It was started in a way that cannot work.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: 2 }
+        Self {
+            text: text.into(),
+            code: 2,
+        }
     }
 }
 
@@ -160,11 +172,18 @@ impl From<lexopt::Error> for Failure {
         // What is repeated may be a store's URL that stands where something else belongs.
         let shown = |value: &std::ffi::OsStr| StoreUrl::from(&*value.to_string_lossy());
         let text = match &error {
-            lexopt::Error::UnexpectedArgument(value) => format!("unexpected argument {:?}", shown(value)),
-            lexopt::Error::UnexpectedValue { option, value } => {
-                format!("unexpected argument for option '{option}': {:?}", shown(value))
+            lexopt::Error::UnexpectedArgument(value) => {
+                format!("unexpected argument {:?}", shown(value))
             }
-            lexopt::Error::NonUnicodeValue(value) => format!("argument is invalid unicode: {:?}", shown(value)),
+            lexopt::Error::UnexpectedValue { option, value } => {
+                format!(
+                    "unexpected argument for option '{option}': {:?}",
+                    shown(value)
+                )
+            }
+            lexopt::Error::NonUnicodeValue(value) => {
+                format!("argument is invalid unicode: {:?}", shown(value))
+            }
             lexopt::Error::ParsingFailed { value, error } => {
                 format!("cannot parse argument {:?}: {error}", shown(value.as_ref()))
             }
@@ -188,7 +207,10 @@ impl From<offcut::backend::BackendError> for Failure {
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
-        Self { text: chain(&error), code: 1 }
+        Self {
+            text: chain(&error),
+            code: 1,
+        }
     }
 }
 

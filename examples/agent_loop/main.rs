@@ -10,7 +10,11 @@
 //! The library is at work in [`explore`]; everything else is the example's own: the tools in `tools`, the model in `model`, what
 //! is measured in `tally`, and the proof that nothing was lost in `verify`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that talks to a person"
+)]
 
 mod args;
 mod model;
@@ -44,16 +48,19 @@ async fn explore(options: &Options) -> Result<usize, Failure> {
         .language(options.language)
         .on_report(tally.observer())
         .build()?;
-    let agent = Agent::builder(tally.watch(open_model(options.model.as_deref(), &reduction)?, &reduction))
-        .tool(ListFiles(directory.clone()))
-        .tool(Grep(directory.clone()))
-        .tool(Read(directory.clone()))
-        .tool(Run(directory.clone()))
-        .tool(reduction.read_file_tool()) // hints name it, and the agent would not build without it
-        .middleware(reduction.clone())
-        .middleware(tally.recorder()) // the last one is the innermost: it sees what the tools really return
-        .max_model_calls(50)
-        .build()?;
+    let agent = Agent::builder(tally.watch(
+        open_model(options.model.as_deref(), &reduction)?,
+        &reduction,
+    ))
+    .tool(ListFiles(directory.clone()))
+    .tool(Grep(directory.clone()))
+    .tool(Read(directory.clone()))
+    .tool(Run(directory.clone()))
+    .tool(reduction.read_file_tool()) // hints name it, and the agent would not build without it
+    .middleware(reduction.clone())
+    .middleware(tally.recorder()) // the last one is the innermost: it sees what the tools really return
+    .max_model_calls(50)
+    .build()?;
 
     show::introduction(options, &directory, &tally);
     let mut messages = vec![

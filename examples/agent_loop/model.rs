@@ -21,8 +21,7 @@ use crate::tally::{count_tokens, text_of};
 pub(crate) const READER: &str = "read_file";
 
 /// Lines that define something, in many languages.
-const DEFINITIONS: &str =
-    r"^\s*(pub(\(\w+\))? |async |export |static )*(fn|struct|enum|trait|class|def|function|interface|func) \w+";
+const DEFINITIONS: &str = r"^\s*(pub(\(\w+\))? |async |export |static )*(fn|struct|enum|trait|class|def|function|interface|func) \w+";
 /// Those of them that a reader of a new tree looks for first.
 const CONTRACTS: &str = r"\b(trait|class|interface) \w+";
 const LOOSE_ENDS: &str = r"\b(TODO|FIXME|HACK|unsafe|unwrap|panic|expect)\b";
@@ -63,12 +62,19 @@ struct View<'a> {
 }
 
 fn look_around(_: &View) -> Option<Turn> {
-    ask("I look around.", vec![("list_files", json!({})), run("ls", &["-la"])])
+    ask(
+        "I look around.",
+        vec![("list_files", json!({})), run("ls", &["-la"])],
+    )
 }
 
 /// Of a long listing only the two ends are shown: the reader finds the large files in it.
 fn rest_of_the_listing(view: &View) -> Option<Turn> {
-    let path = view.newest(Kind::Truncated, "list_files")?.location.as_ref()?.as_str();
+    let path = view
+        .newest(Kind::Truncated, "list_files")?
+        .location
+        .as_ref()?
+        .as_str();
     ask(
         "The listing is cut. Which files are large?",
         vec![(READER, json!({"path": path, "pattern": "^ *[0-9]{5,6} "}))],
@@ -78,12 +84,21 @@ fn rest_of_the_listing(view: &View) -> Option<Turn> {
 /// Models guess file names. What fails is short, and stays in the context.
 fn history(_: &View) -> Option<Turn> {
     let log = run("git", &["log", "--stat", "--max-count=30", "--", "."]);
-    ask("What happened here lately?", vec![log, ("read", json!({"path": "docs/overview.txt"}))])
+    ask(
+        "What happened here lately?",
+        vec![log, ("read", json!({"path": "docs/overview.txt"}))],
+    )
 }
 
 fn read(says: &str, files: &[&str], which: Range<usize>) -> Option<Turn> {
     let files = files.get(which.start..which.end.min(files.len()))?;
-    ask(says, files.iter().map(|path| ("read", json!({"path": path}))).collect())
+    ask(
+        says,
+        files
+            .iter()
+            .map(|path| ("read", json!({"path": path})))
+            .collect(),
+    )
 }
 
 fn middle_of_a_truncated_file(view: &View) -> Option<Turn> {
@@ -94,7 +109,10 @@ fn middle_of_a_truncated_file(view: &View) -> Option<Turn> {
         0..3 => json!(format!("1+{}", hint.bytes / 2)),
         lines => json!(lines / 2),
     };
-    ask("What is in the middle of it?", vec![(READER, json!({"path": path, "offset": offset, "limit": 40}))])
+    ask(
+        "What is in the middle of it?",
+        vec![(READER, json!({"path": path, "offset": offset, "limit": 40}))],
+    )
 }
 
 fn definitions(view: &View) -> Option<Turn> {
@@ -107,28 +125,54 @@ fn definitions(view: &View) -> Option<Turn> {
 }
 
 fn contracts(view: &View) -> Option<Turn> {
-    let path = view.newest(Kind::Truncated, "grep")?.location.as_ref()?.as_str();
-    ask("Too many. Only the traits and classes.", vec![(READER, json!({"path": path, "pattern": CONTRACTS}))])
+    let path = view
+        .newest(Kind::Truncated, "grep")?
+        .location
+        .as_ref()?
+        .as_str();
+    ask(
+        "Too many. Only the traits and classes.",
+        vec![(READER, json!({"path": path, "pattern": CONTRACTS}))],
+    )
 }
 
 fn loose_ends(_: &View) -> Option<Turn> {
-    ask("Are there loose ends?", vec![("grep", json!({"pattern": LOOSE_ENDS}))])
+    ask(
+        "Are there loose ends?",
+        vec![("grep", json!({"pattern": LOOSE_ENDS}))],
+    )
 }
 
 fn tests_in_what_was_cleared(view: &View) -> Option<Turn> {
-    let (_, hint) = view.hints.iter().find(|(_, hint)| hint.kind == Kind::Cleared)?;
+    let (_, hint) = view
+        .hints
+        .iter()
+        .find(|(_, hint)| hint.kind == Kind::Cleared)?;
     let path = hint.location.as_ref()?.as_str();
-    ask("Were there tests in the first result?", vec![(READER, json!({"path": path, "pattern": "(?i)test"}))])
+    ask(
+        "Were there tests in the first result?",
+        vec![(READER, json!({"path": path, "pattern": "(?i)test"}))],
+    )
 }
 
 fn back_to_a_cleared_file(view: &View) -> Option<Turn> {
-    let (_, hint) = view.hints.iter().find(|(tool, hint)| hint.kind == Kind::Cleared && tool == "read")?;
+    let (_, hint) = view
+        .hints
+        .iter()
+        .find(|(tool, hint)| hint.kind == Kind::Cleared && tool == "read")?;
     let path = hint.location.as_ref()?.as_str();
-    ask("Back to the first file, now cleared.", vec![(READER, json!({"path": path, "offset": 1, "limit": 30}))])
+    ask(
+        "Back to the first file, now cleared.",
+        vec![(READER, json!({"path": path, "offset": 1, "limit": 30}))],
+    )
 }
 
 fn ask(says: &str, calls: Vec<(&'static str, Value)>) -> Option<Turn> {
-    Some(Turn { says: says.to_owned(), calls }).filter(|turn| !turn.calls.is_empty())
+    Some(Turn {
+        says: says.to_owned(),
+        calls,
+    })
+    .filter(|turn| !turn.calls.is_empty())
 }
 
 fn run(program: &str, args: &[&str]) -> (&'static str, Value) {
@@ -138,7 +182,11 @@ fn run(program: &str, args: &[&str]) -> (&'static str, Value) {
 impl View<'_> {
     /// The newest result of `tool` that stands in the context as a hint of this kind.
     fn newest(&self, kind: Kind, tool: &str) -> Option<&Hint> {
-        self.hints.iter().rev().find(|(of, hint)| of == tool && hint.kind == kind).map(|(_, hint)| hint)
+        self.hints
+            .iter()
+            .rev()
+            .find(|(of, hint)| of == tool && hint.kind == kind)
+            .map(|(_, hint)| hint)
     }
 }
 
@@ -158,7 +206,10 @@ struct Notes {
 impl Notes {
     /// Notes what is new in the last results.
     fn look(&mut self, messages: &[Message]) {
-        let new = messages.iter().rev().take_while(|message| matches!(message, Message::Tool { .. }));
+        let new = messages
+            .iter()
+            .rev()
+            .take_while(|message| matches!(message, Message::Tool { .. }));
         for (name, text) in new.filter_map(result) {
             let hint = Hint::parse(text);
             let shown = hint.as_ref().map_or(text, |hint| &hint.preview);
@@ -166,29 +217,45 @@ impl Notes {
             if name == "list_files" || self.step == 2 && is_matches {
                 self.files.extend(shown.lines().filter_map(listed));
             } else if is_matches && self.found.is_empty() {
-                self.found = shown.lines().take(3).map(|line| without_number(line).to_owned()).collect();
+                self.found = shown
+                    .lines()
+                    .take(3)
+                    .map(|line| without_number(line).to_owned())
+                    .collect();
             }
         }
     }
 
     /// The files worth reading, the largest first.
     fn largest(&self) -> Vec<&str> {
-        let is_source = |path: &str| ![".lock", ".snap", ".jsonl"].iter().any(|ending| path.ends_with(ending));
-        let mut files: Vec<_> =
-            self.files.iter().filter(|(path, size)| is_source(path) && **size <= MAX_READ).collect();
+        let is_source = |path: &str| {
+            ![".lock", ".snap", ".jsonl"]
+                .iter()
+                .any(|ending| path.ends_with(ending))
+        };
+        let mut files: Vec<_> = self
+            .files
+            .iter()
+            .filter(|(path, size)| is_source(path) && **size <= MAX_READ)
+            .collect();
         files.sort_by_key(|(path, size)| (Reverse(**size), path.as_str()));
         files.into_iter().map(|(path, _)| path.as_str()).collect()
     }
 
     /// Those of some thousand bytes, the largest first.
     fn middling(&self) -> Vec<&str> {
-        let is_middling = |path: &&str| (2_000..7_500).contains(&self.files[*path]) && !is_entry(path);
+        let is_middling =
+            |path: &&str| (2_000..7_500).contains(&self.files[*path]) && !is_entry(path);
         self.largest().into_iter().filter(is_middling).collect()
     }
 
     /// Those that newcomers open first.
     fn entries(&self) -> Vec<&str> {
-        let mut files: Vec<_> = self.largest().into_iter().filter(|path| is_entry(path)).collect();
+        let mut files: Vec<_> = self
+            .largest()
+            .into_iter()
+            .filter(|path| is_entry(path))
+            .collect();
         files.sort_by_key(|path| (path.matches(['/', '\\']).count(), *path));
         files
     }
@@ -200,7 +267,9 @@ impl Notes {
         let bytes: u64 = self.files.values().sum();
         let largest: Vec<_> = self.largest().into_iter().take(3).collect();
         let (count, largest) = (self.files.len(), largest.join(", "));
-        let mut answer = format!("Text files that I saw: {count}, of {bytes} bytes in all. The largest: {largest}.");
+        let mut answer = format!(
+            "Text files that I saw: {count}, of {bytes} bytes in all. The largest: {largest}."
+        );
         if !self.found.is_empty() {
             answer.push_str("\nA result was too long to show; from what is stored of it I read:\n");
             answer.push_str(&self.found.join("\n"));
@@ -212,7 +281,18 @@ impl Notes {
 fn is_entry(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let stem = name.split('.').next().unwrap_or(name);
-    ["README", "DESIGN", "Cargo", "package", "pyproject", "lib", "main", "index", "__init__"].contains(&stem)
+    [
+        "README",
+        "DESIGN",
+        "Cargo",
+        "package",
+        "pyproject",
+        "lib",
+        "main",
+        "index",
+        "__init__",
+    ]
+    .contains(&stem)
 }
 
 /// `   1234  src/lib.rs`, perhaps with a line number and a colon before it.
@@ -222,7 +302,9 @@ fn listed(line: &str) -> Option<(String, u64)> {
 }
 
 fn without_number(line: &str) -> &str {
-    line.split_once(':').filter(|(number, _)| number.parse::<u64>().is_ok()).map_or(line, |(_, text)| text)
+    line.split_once(':')
+        .filter(|(number, _)| number.parse::<u64>().is_ok())
+        .map_or(line, |(_, text)| text)
 }
 
 /// The tool's name and what is shown of its result.
@@ -243,7 +325,10 @@ pub(crate) struct ScriptedModel {
 
 impl ScriptedModel {
     pub(crate) fn new(reduction: ToolReduction) -> Self {
-        Self { notes: Mutex::default(), reduction }
+        Self {
+            notes: Mutex::default(),
+            reduction,
+        }
     }
 
     fn next(&self, messages: &[Message]) -> Message {
@@ -256,13 +341,22 @@ impl ScriptedModel {
             .collect();
         while let Some(step) = SCRIPT.get(notes.step) {
             notes.step += 1;
-            let Some(Turn { says, calls }) = step(&View { notes: &notes, hints: &hints }) else { continue };
+            let Some(Turn { says, calls }) = step(&View {
+                notes: &notes,
+                hints: &hints,
+            }) else {
+                continue;
+            };
             let first = notes.calls + 1;
             notes.calls += calls.len();
             let calls = calls.into_iter().zip(first..);
-            let calls =
-                calls.map(|((tool, arguments), n)| ToolCall::new(format!("call_{n}"), tool, arguments.to_string()));
-            return Message::Assistant { content: vec![Part::Text(says)], calls: calls.collect() };
+            let calls = calls.map(|((tool, arguments), n)| {
+                ToolCall::new(format!("call_{n}"), tool, arguments.to_string())
+            });
+            return Message::Assistant {
+                content: vec![Part::Text(says)],
+                calls: calls.collect(),
+            };
         }
         Message::assistant(notes.answer())
     }
@@ -271,7 +365,14 @@ impl ScriptedModel {
 #[async_trait]
 impl ChatModel for ScriptedModel {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let input_tokens = Some(count_tokens(&self.reduction, request.messages, request.tools));
-        Ok(ModelReply { message: self.next(request.messages), input_tokens })
+        let input_tokens = Some(count_tokens(
+            &self.reduction,
+            request.messages,
+            request.tools,
+        ));
+        Ok(ModelReply {
+            message: self.next(request.messages),
+            input_tokens,
+        })
     }
 }

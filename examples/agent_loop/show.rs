@@ -45,13 +45,22 @@ pub(crate) fn introduction(options: &Options, directory: &Directory, tally: &Tal
 
 /// One line for the call, and what the model says.
 pub(crate) fn model_call(call: usize, without: Option<u64>, with: u64, reply: &Message) {
-    let Message::Assistant { content, calls } = reply else { return };
-    let says = if calls.is_empty() { "Here is the answer." } else { text_of(content).unwrap_or_default() };
+    let Message::Assistant { content, calls } = reply else {
+        return;
+    };
+    let says = if calls.is_empty() {
+        "Here is the answer."
+    } else {
+        text_of(content).unwrap_or_default()
+    };
     let without = match without {
         Some(tokens) => format!("would be {:>8} tokens,", number(tokens)),
         None => "would not be needed,".to_owned(),
     };
-    say!("\ncall {call:>2}   {without:<25} is {:>7}   {says}", number(with));
+    say!(
+        "\ncall {call:>2}   {without:<25} is {:>7}   {says}",
+        number(with)
+    );
 }
 
 /// One line for each result that came in.
@@ -75,23 +84,43 @@ pub(crate) fn results(tally: &Tally, mut decisions: Vec<Decision>, messages: &[M
 
 /// One line for each old result that was replaced before the call.
 pub(crate) fn cleared(tally: &Tally, decisions: &[Decision], messages: &[Message]) {
-    for decision in decisions.iter().filter(|decision| decision.outcome.is_change()) {
-        line(tally, "cleared", decision, tally.original(&decision.call_id));
+    for decision in decisions
+        .iter()
+        .filter(|decision| decision.outcome.is_change())
+    {
+        line(
+            tally,
+            "cleared",
+            decision,
+            tally.original(&decision.call_id),
+        );
     }
     sample(tally, decisions, Outcome::Cleared, messages);
 }
 
 fn line(tally: &Tally, what: &str, decision: &Decision, original: Option<Original>) {
-    let asked = original.map_or_else(|| decision.tool.clone(), |original| in_short(&original.call, tally.store()));
+    let asked = original.map_or_else(
+        || decision.tool.clone(),
+        |original| in_short(&original.call, tally.store()),
+    );
     let asked = cut(&asked, 38);
     let bytes = decision.bytes;
     let size = match decision.outcome.is_change() {
-        true => format!("{:>8} B -> {:>5} B", number(bytes.before), number(bytes.after)),
+        true => format!(
+            "{:>8} B -> {:>5} B",
+            number(bytes.before),
+            number(bytes.after)
+        ),
         false => format!("{:>8} B", number(bytes.before)),
     };
     let place = decision.locations.first().map(Location::as_str);
-    let place = place.map(|place| place.strip_prefix(tally.store()).unwrap_or(place)).unwrap_or_default();
-    say!("{}", format!("          {what:<10} {asked:<38} {size:<19}  {place}").trim_end());
+    let place = place
+        .map(|place| place.strip_prefix(tally.store()).unwrap_or(place))
+        .unwrap_or_default();
+    say!(
+        "{}",
+        format!("          {what:<10} {asked:<38} {size:<19}  {place}").trim_end()
+    );
 }
 
 /// The tool and what it was asked, on one line.
@@ -99,22 +128,53 @@ fn in_short(call: &ToolCall, store: &str) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let mut words = vec![call.name.clone()];
     words.extend(arguments["program"].as_str().map(str::to_owned));
-    words.extend(arguments["args"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
-    words.extend(arguments["path"].as_str().map(|path| path.strip_prefix(store).unwrap_or(path).to_owned()));
+    words.extend(
+        arguments["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned),
+    );
+    words.extend(
+        arguments["path"]
+            .as_str()
+            .map(|path| path.strip_prefix(store).unwrap_or(path).to_owned()),
+    );
     words.extend(arguments["pattern"].as_str().map(str::to_owned));
-    words.extend(arguments["offset"].as_u64().map(|line| format!("from line {line}")));
-    words.extend(arguments["offset"].as_str().map(|place| format!("from {place}")));
+    words.extend(
+        arguments["offset"]
+            .as_u64()
+            .map(|line| format!("from line {line}")),
+    );
+    words.extend(
+        arguments["offset"]
+            .as_str()
+            .map(|place| format!("from {place}")),
+    );
     words.join(" ")
 }
 
 /// The first hint of its kind, as the model sees it.
 fn sample(tally: &Tally, decisions: &[Decision], outcome: Outcome, messages: &[Message]) {
-    let Some(decision) = decisions.iter().find(|decision| decision.outcome == outcome) else { return };
-    let Some(Message::Tool { content, .. }) = message_of(decision, messages).and_then(|at| messages.get(at)) else {
+    let Some(decision) = decisions
+        .iter()
+        .find(|decision| decision.outcome == outcome)
+    else {
         return;
     };
-    let Some(text) = text_of(content).filter(|_| tally.is_first(outcome)) else { return };
-    say!("          In place of {} the model is shown:", decision.call_id);
+    let Some(Message::Tool { content, .. }) =
+        message_of(decision, messages).and_then(|at| messages.get(at))
+    else {
+        return;
+    };
+    let Some(text) = text_of(content).filter(|_| tally.is_first(outcome)) else {
+        return;
+    };
+    say!(
+        "          In place of {} the model is shown:",
+        decision.call_id
+    );
     let (header, preview) = text.split_once('\n').unwrap_or((text, ""));
     paragraph(header, "          | ");
     for line in preview.lines().take(4) {
@@ -127,7 +187,9 @@ fn sample(tally: &Tally, decisions: &[Decision], outcome: Outcome, messages: &[M
 }
 
 fn message_of(decision: &Decision, messages: &[Message]) -> Option<usize> {
-    messages.iter().position(|message| matches!(message, Message::Tool { call_id, .. } if *call_id == decision.call_id))
+    messages.iter().position(
+        |message| matches!(message, Message::Tool { call_id, .. } if *call_id == decision.call_id),
+    )
 }
 
 /// The totals for a program: one line.
@@ -149,17 +211,30 @@ pub(crate) fn totals(tally: &Tally, verdict: &Verdict) {
 /// The answer, what it cost, and whether everything is still there.
 pub(crate) fn summary(tally: &Tally, verdict: &Verdict, messages: &[Message]) {
     if let Some(Message::Assistant { content, .. }) = messages.last() {
-        text_of(content).unwrap_or_default().lines().for_each(|line| paragraph(line, "          "));
+        text_of(content)
+            .unwrap_or_default()
+            .lines()
+            .for_each(|line| paragraph(line, "          "));
     }
     let totals = tally.totals();
-    say!("\nOver {} model calls the model was sent", totals.model_calls);
-    say!("  without offcut   {:>10} tokens", number(totals.tokens_without));
+    say!(
+        "\nOver {} model calls the model was sent",
+        totals.model_calls
+    );
+    say!(
+        "  without offcut   {:>10} tokens",
+        number(totals.tokens_without)
+    );
     say!(
         "  with offcut      {:>10} tokens, {}",
         number(totals.tokens_with),
         saving(totals.tokens_without, totals.tokens_with)
     );
-    say!("{} results were truncated, {} cleared.", totals.truncated, totals.cleared);
+    say!(
+        "{} results were truncated, {} cleared.",
+        totals.truncated,
+        totals.cleared
+    );
 
     say!(
         "\nOf {} results, {} stand in the conversation as they were, and {} hints lead to the others.",
@@ -171,7 +246,10 @@ pub(crate) fn summary(tally: &Tally, verdict: &Verdict, messages: &[Message]) {
         (0, 0) => "Nothing was long or old enough to be stored.".to_owned(),
         (stored, 0) => format!("Read back {stored} stored originals: all equal byte for byte."),
         (stored, lost) => {
-            format!("Read back {stored} stored originals: {} equal byte for byte. {lost} LOST:", verdict.verified)
+            format!(
+                "Read back {stored} stored originals: {} equal byte for byte. {lost} LOST:",
+                verdict.verified
+            )
         }
     };
     say!("{outcome}");
@@ -192,12 +270,20 @@ fn saving(without: u64, with: u64) -> String {
 fn number(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-    groups.into_iter().map(|group| String::from_utf8_lossy(group)).collect::<Vec<_>>().join(" ")
+    groups
+        .into_iter()
+        .map(|group| String::from_utf8_lossy(group))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The beginning of a text that is longer than `width`.
 fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width { text.to_owned() } else { text.chars().take(width - 1).chain(['…']).collect() }
+    if text.chars().count() <= width {
+        text.to_owned()
+    } else {
+        text.chars().take(width - 1).chain(['…']).collect()
+    }
 }
 
 /// Prints a text in lines of [`WIDTH`] columns, each behind `margin`. A Chinese character takes two columns.
@@ -207,8 +293,10 @@ fn paragraph(text: &str, margin: &str) {
         columns += width(char);
         line.push(char);
         if columns > WIDTH - margin.len() {
-            let begins_word =
-                line.rfind(' ').filter(|_| char != ' ').map_or(line.len() - char.len_utf8(), |space| space + 1);
+            let begins_word = line
+                .rfind(' ')
+                .filter(|_| char != ' ')
+                .map_or(line.len() - char.len_utf8(), |space| space + 1);
             let rest = line.split_off(begins_word);
             say!("{}", format!("{margin}{line}").trim_end());
             columns = rest.chars().map(width).sum();

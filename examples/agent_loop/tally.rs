@@ -8,7 +8,9 @@ use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{Backend, Key};
 use offcut::format::{Message, Messages, Plain};
 use offcut::report::{Decision, Outcome};
-use offcut::{Body, Middleware, Next, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::{
+    Body, Middleware, Next, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction,
+};
 use serde_json::Value;
 
 use crate::model::READER;
@@ -60,13 +62,21 @@ impl Tally {
         let name = "trunc";
         let location = Key::new(name).map(|key| backend.locate(&key));
         let store = location.map(|location| location.as_str().trim_end_matches(name).into());
-        Self { store: store.unwrap_or_default(), ..Self::default() }
+        Self {
+            store: store.unwrap_or_default(),
+            ..Self::default()
+        }
     }
 
     /// Sees every report of the reduction.
     pub(crate) fn observer(&self) -> impl Fn(&Report) + Send + Sync + 'static {
         let tally = self.clone();
-        move |report| tally.log().decisions.extend(report.decisions.iter().cloned())
+        move |report| {
+            tally
+                .log()
+                .decisions
+                .extend(report.decisions.iter().cloned())
+        }
     }
 
     /// Sees what the tools return, if it is the innermost middleware.
@@ -75,13 +85,25 @@ impl Tally {
     }
 
     /// Sees what `model` is sent.
-    pub(crate) fn watch(&self, model: Arc<dyn ChatModel>, reduction: &ToolReduction) -> impl ChatModel + 'static {
-        Watched { model, tally: self.clone(), reduction: reduction.clone() }
+    pub(crate) fn watch(
+        &self,
+        model: Arc<dyn ChatModel>,
+        reduction: &ToolReduction,
+    ) -> impl ChatModel + 'static {
+        Watched {
+            model,
+            tally: self.clone(),
+            reduction: reduction.clone(),
+        }
     }
 
     /// Notes what the tool really returned.
     pub(crate) fn record(&self, call: &ToolCall, parts: &[Part], is_error: bool) {
-        let original = Original { call: call.clone(), parts: parts.to_vec(), is_error };
+        let original = Original {
+            call: call.clone(),
+            parts: parts.to_vec(),
+            is_error,
+        };
         self.log().originals.insert(call.id.clone(), original);
     }
 
@@ -99,10 +121,19 @@ impl Tally {
 
     pub(crate) fn totals(&self) -> Totals {
         let log = self.log();
-        let count = |is: fn(Outcome) -> bool| log.decisions.iter().filter(|decision| is(decision.outcome)).count();
+        let count = |is: fn(Outcome) -> bool| {
+            log.decisions
+                .iter()
+                .filter(|decision| is(decision.outcome))
+                .count()
+        };
         let truncated = count(|outcome| outcome == Outcome::Truncated);
         let cleared = count(|outcome| matches!(outcome, Outcome::Cleared | Outcome::Shortened));
-        Totals { truncated, cleared, ..log.totals }
+        Totals {
+            truncated,
+            cleared,
+            ..log.totals
+        }
     }
 
     /// What all locations of the store begin with.
@@ -124,7 +155,8 @@ impl Tally {
         let news = log.decisions[log.shown..].to_vec();
         log.shown = log.decisions.len();
         // Only a clear pass knows at which message it is.
-        news.into_iter().partition(|decision| decision.message.is_none())
+        news.into_iter()
+            .partition(|decision| decision.message.is_none())
     }
 
     /// The conversation as it would be if nothing had been reduced: every result whole, and nothing read back.
@@ -134,9 +166,14 @@ impl Tally {
             Message::Tool { name, .. } if name == READER => None,
             Message::Tool { call_id, .. } => {
                 let whole = log.originals.get(call_id);
-                Some(whole.map_or_else(|| message.clone(), |it| Message::tool(&it.call, it.parts.clone(), it.is_error)))
+                Some(whole.map_or_else(
+                    || message.clone(),
+                    |it| Message::tool(&it.call, it.parts.clone(), it.is_error),
+                ))
             }
-            Message::Assistant { calls, .. } if !calls.is_empty() && calls.iter().all(|call| call.name == READER) => {
+            Message::Assistant { calls, .. }
+                if !calls.is_empty() && calls.iter().all(|call| call.name == READER) =>
+            {
                 None
             }
             _ => Some(message.clone()),
@@ -146,10 +183,18 @@ impl Tally {
 
     /// What the next call costs, and what it would have cost: `None` if it would not have been needed, because the model only
     /// read back before it.
-    fn count_call(&self, reduction: &ToolReduction, request: ModelRequest<'_>) -> (Option<u64>, u64) {
+    fn count_call(
+        &self,
+        reduction: &ToolReduction,
+        request: ModelRequest<'_>,
+    ) -> (Option<u64>, u64) {
         let shadow = self.shadow(request.messages);
-        let tools: Vec<Value> =
-            request.tools.iter().filter(|tool| tool["function"]["name"] != READER).cloned().collect();
+        let tools: Vec<Value> = request
+            .tools
+            .iter()
+            .filter(|tool| tool["function"]["name"] != READER)
+            .cloned()
+            .collect();
         let with = count_tokens(reduction, request.messages, request.tools);
         let without = count_tokens(reduction, &shadow, &tools);
         let mut log = self.log();
@@ -167,7 +212,11 @@ impl Tally {
 }
 
 /// The tokens of a conversation, by the counter that the reduction uses.
-pub(crate) fn count_tokens(reduction: &ToolReduction, messages: &[Message], tools: &[Value]) -> u64 {
+pub(crate) fn count_tokens(
+    reduction: &ToolReduction,
+    messages: &[Message],
+    tools: &[Value],
+) -> u64 {
     reduction.count_tokens(&Messages::new(&Plain, &mut messages.to_vec()), tools)
 }
 
@@ -183,11 +232,19 @@ struct Recorder(Tally);
 
 #[async_trait]
 impl Middleware for Recorder {
-    async fn wrap_tool_call(&self, call: &ToolCall, next: Next<'_>) -> Result<ToolOutput, ToolError> {
+    async fn wrap_tool_call(
+        &self,
+        call: &ToolCall,
+        next: Next<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         self.wrap_failed_call(call, next.run(call).await?).await
     }
 
-    async fn wrap_failed_call(&self, call: &ToolCall, shown: ToolOutput) -> Result<ToolOutput, ToolError> {
+    async fn wrap_failed_call(
+        &self,
+        call: &ToolCall,
+        shown: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
         if let Body::Parts(parts) = &shown.body {
             self.0.record(call, parts, shown.is_error);
         }
@@ -208,7 +265,12 @@ impl ChatModel for Watched {
         show::results(&self.tally, returned, request.messages);
         let (without, with) = self.tally.count_call(&self.reduction, request);
         let reply = self.model.complete(request).await?;
-        show::model_call(self.tally.totals().model_calls, without, with, &reply.message);
+        show::model_call(
+            self.tally.totals().model_calls,
+            without,
+            with,
+            &reply.message,
+        );
         show::cleared(&self.tally, &cleared, request.messages);
         Ok(reply)
     }

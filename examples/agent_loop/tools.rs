@@ -32,7 +32,10 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         match fs::canonicalize(path) {
             Ok(root) if root.is_dir() => Ok(Self { root }),
-            Ok(_) => Err(Failure::usage(format!("--dir {}: it is no directory", path.display()))),
+            Ok(_) => Err(Failure::usage(format!(
+                "--dir {}: it is no directory",
+                path.display()
+            ))),
             Err(error) => Err(Failure::usage(format!("--dir {}: {error}", path.display()))),
         }
     }
@@ -43,12 +46,14 @@ impl Directory {
 
     /// Where `path` is, if that is inside. The model wrote it.
     fn inside(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let full =
-            fs::canonicalize(self.root.join(path)).map_err(|error| ToolError::new(format!("{path}: {error}")))?;
+        let full = fs::canonicalize(self.root.join(path))
+            .map_err(|error| ToolError::new(format!("{path}: {error}")))?;
         if full.starts_with(&self.root) {
             Ok(full)
         } else {
-            Err(ToolError::new(format!("{path} is outside of the directory: give a path as `list_files` shows it")))
+            Err(ToolError::new(format!(
+                "{path} is outside of the directory: give a path as `list_files` shows it"
+            )))
         }
     }
 
@@ -57,19 +62,26 @@ impl Directory {
         let mut files = Vec::new();
         let mut to_visit = vec![self.root.clone()];
         while let Some(directory) = to_visit.pop() {
-            let Ok(entries) = fs::read_dir(directory) else { continue };
+            let Ok(entries) = fs::read_dir(directory) else {
+                continue;
+            };
             for entry in entries.flatten() {
                 let (name, path) = (entry.file_name(), entry.path());
-                let is_skipped =
-                    name.as_encoded_bytes().starts_with(b".") || name == "target" || name == "node_modules";
-                let Ok(kind) = entry.file_type() else { continue };
+                let is_skipped = name.as_encoded_bytes().starts_with(b".")
+                    || name == "target"
+                    || name == "node_modules";
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
                 if is_skipped {
                     continue;
                 } else if kind.is_dir() {
                     to_visit.push(path);
-                } else if let (true, Ok(below), Ok(size)) =
-                    (kind.is_file(), path.strip_prefix(&self.root), text_size(&path))
-                {
+                } else if let (true, Ok(below), Ok(size)) = (
+                    kind.is_file(),
+                    path.strip_prefix(&self.root),
+                    text_size(&path),
+                ) {
                     files.extend(size.map(|size| (below.display().to_string(), size)));
                 }
             }
@@ -95,7 +107,11 @@ pub(crate) struct ListFiles(pub(crate) Arc<Directory>);
 #[async_trait]
 impl Tool for ListFiles {
     fn definition(&self) -> ToolDefinition {
-        define("list_files", "All text files, each with its size in bytes.", &json!({}))
+        define(
+            "list_files",
+            "All text files, each with its size in bytes.",
+            &json!({}),
+        )
     }
 
     async fn call(&self, _: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -105,7 +121,11 @@ impl Tool for ListFiles {
             for (path, size) in directory.files() {
                 out.push_str(&format!("{size:>9}  {path}\n"));
             }
-            Ok(if out.is_empty() { "there are no text files here".to_owned() } else { out })
+            Ok(if out.is_empty() {
+                "there are no text files here".to_owned()
+            } else {
+                out
+            })
         })
         .await
     }
@@ -119,24 +139,42 @@ pub(crate) struct Grep(pub(crate) Arc<Directory>);
 impl Tool for Grep {
     fn definition(&self) -> ToolDefinition {
         let pattern = json!({"type": "string", "description": "A regular expression."});
-        define("grep", "The lines of all text files that match, as path:line:text.", &json!({"pattern": pattern}))
+        define(
+            "grep",
+            "The lines of all text files that match, as path:line:text.",
+            &json!({"pattern": pattern}),
+        )
     }
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let pattern = text(&arguments(call)?, "pattern")?;
-        let pattern =
-            Regex::new(&pattern).map_err(|error| ToolError::new(format!("`pattern` can't be used: {error}")))?;
+        let pattern = Regex::new(&pattern)
+            .map_err(|error| ToolError::new(format!("`pattern` can't be used: {error}")))?;
         let directory = self.0.clone();
         blocking(move || {
             let mut out = String::new();
-            for (path, _) in directory.files().into_iter().filter(|(_, size)| *size <= MAX_GREP) {
-                let Ok(content) = fs::read(directory.root.join(&path)) else { continue };
+            for (path, _) in directory
+                .files()
+                .into_iter()
+                .filter(|(_, size)| *size <= MAX_GREP)
+            {
+                let Ok(content) = fs::read(directory.root.join(&path)) else {
+                    continue;
+                };
                 let content = String::from_utf8_lossy(&content);
-                for (line, number) in content.lines().zip(1..).filter(|(line, _)| pattern.is_match(line)) {
+                for (line, number) in content
+                    .lines()
+                    .zip(1..)
+                    .filter(|(line, _)| pattern.is_match(line))
+                {
                     out.push_str(&format!("{path}:{number}:{line}\n"));
                 }
             }
-            Ok(if out.is_empty() { "no line matches".to_owned() } else { out })
+            Ok(if out.is_empty() {
+                "no line matches".to_owned()
+            } else {
+                out
+            })
         })
         .await
     }
@@ -184,42 +222,81 @@ impl Tool for Run {
         let given = arguments(call)?;
         let program = text(&given, "program")?;
         if !PROGRAMS.contains(&program.as_str()) {
-            return Err(ToolError::new(format!("`{program}` is not allowed; there are: {}", PROGRAMS.join(", "))));
+            return Err(ToolError::new(format!(
+                "`{program}` is not allowed; there are: {}",
+                PROGRAMS.join(", ")
+            )));
         }
-        let args = given["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let args = given["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let mut command = Command::new(&program);
-        command.args(args).current_dir(&self.0.root).stdin(Stdio::null()).kill_on_drop(true);
+        command
+            .args(args)
+            .current_dir(&self.0.root)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
         command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
         let ended = match tokio::time::timeout(TIMEOUT, command.output()).await {
-            Ok(ended) => ended.map_err(|error| ToolError::new(format!("{program} could not be started: {error}")))?,
-            Err(_) => return Err(ToolError::new(format!("{program} was stopped after {} seconds", TIMEOUT.as_secs()))),
+            Ok(ended) => ended.map_err(|error| {
+                ToolError::new(format!("{program} could not be started: {error}"))
+            })?,
+            Err(_) => {
+                return Err(ToolError::new(format!(
+                    "{program} was stopped after {} seconds",
+                    TIMEOUT.as_secs()
+                )));
+            }
         };
-        let (out, complaints) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        let (out, complaints) = (
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr),
+        );
         if ended.status.success() {
             Ok(format!("{out}{complaints}").into())
         } else {
             // A command that fails has a result too, marked as an error: the reduction keeps short ones in the context.
-            Ok(ToolOutput::error(format!("{}\n{complaints}{out}", ended.status)))
+            Ok(ToolOutput::error(format!(
+                "{}\n{complaints}{out}",
+                ended.status
+            )))
         }
     }
 }
 
 fn define(name: &str, description: &str, properties: &Value) -> ToolDefinition {
-    let required: Vec<&String> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let required: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .collect();
     let parameters = json!({"type": "object", "properties": properties, "required": required});
-    ToolDefinition { name: name.to_owned(), description: description.to_owned(), parameters }
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters,
+    }
 }
 
 fn arguments(call: &ToolCall) -> Result<Value, ToolError> {
-    serde_json::from_str(&call.arguments).map_err(|error| ToolError::new(format!("the arguments are no JSON: {error}")))
+    serde_json::from_str(&call.arguments)
+        .map_err(|error| ToolError::new(format!("the arguments are no JSON: {error}")))
 }
 
 fn text(arguments: &Value, name: &str) -> Result<String, ToolError> {
-    arguments[name].as_str().map(str::to_owned).ok_or_else(|| ToolError::new(format!("`{name}` is missing")))
+    arguments[name]
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| ToolError::new(format!("`{name}` is missing")))
 }
 
 /// Files are read on a thread of their own, so that parallel calls run in parallel.
-async fn blocking(work: impl FnOnce() -> Result<String, ToolError> + Send + 'static) -> Result<ToolOutput, ToolError> {
+async fn blocking(
+    work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
+) -> Result<ToolOutput, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map(ToolOutput::from),
         Err(error) => Err(ToolError::new(format!("the tool broke down: {error}"))),

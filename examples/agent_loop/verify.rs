@@ -35,7 +35,11 @@ impl Verdict {
 }
 
 /// Compares every location that a report named, and every result in `messages`, with the originals in the tally.
-pub(crate) async fn verify(reduction: &ToolReduction, tally: &Tally, messages: &[Message]) -> Verdict {
+pub(crate) async fn verify(
+    reduction: &ToolReduction,
+    tally: &Tally,
+    messages: &[Message],
+) -> Verdict {
     let mut verdict = Verdict::default();
 
     // What was stored, and for which call. A result that was stored when it came is not stored again when it is cleared.
@@ -44,20 +48,35 @@ pub(crate) async fn verify(reduction: &ToolReduction, tally: &Tally, messages: &
     for decision in tally.decisions() {
         named.extend(decision.locations.iter().cloned());
         if matches!(decision.outcome, Outcome::Truncated | Outcome::Cleared) {
-            stored.extend(decision.locations.into_iter().map(|location| (location, decision.call_id.clone())));
+            stored.extend(
+                decision
+                    .locations
+                    .into_iter()
+                    .map(|location| (location, decision.call_id.clone())),
+            );
         }
     }
     for (location, call_id) in &stored {
         let original = tally.original(call_id);
         verdict.stored += 1;
-        match original.as_ref().and_then(|original| text_of(&original.parts)) {
+        match original
+            .as_ref()
+            .and_then(|original| text_of(&original.parts))
+        {
             Some(text) if holds(reduction, location, text).await => verdict.verified += 1,
-            _ => verdict.problems.push(format!("{location} is not what {call_id} returned")),
+            _ => verdict
+                .problems
+                .push(format!("{location} is not what {call_id} returned")),
         }
     }
-    for location in named.iter().filter(|location| !stored.contains_key(*location)) {
+    for location in named
+        .iter()
+        .filter(|location| !stored.contains_key(*location))
+    {
         if !matches!(reduction.read_original(location).await, Some(Ok(_))) {
-            verdict.problems.push(format!("{location} was named and can't be read"));
+            verdict
+                .problems
+                .push(format!("{location} was named and can't be read"));
         }
     }
 
@@ -65,22 +84,37 @@ pub(crate) async fn verify(reduction: &ToolReduction, tally: &Tally, messages: &
     for original in tally.originals() {
         verdict.results += 1;
         let shown = messages.iter().find_map(|message| match message {
-            Message::Tool { call_id, content, .. } if *call_id == original.call.id => Some(content),
+            Message::Tool {
+                call_id, content, ..
+            } if *call_id == original.call.id => Some(content),
             _ => None,
         });
         match shown {
             Some(content) if *content == original.parts => verdict.in_place += 1,
-            Some(content) if is_behind_hint(reduction, &original, text_of(content)).await => verdict.behind_hint += 1,
-            _ => verdict.problems.push(format!("what {} returned is neither shown nor stored", original.call.id)),
+            Some(content) if is_behind_hint(reduction, &original, text_of(content)).await => {
+                verdict.behind_hint += 1
+            }
+            _ => verdict.problems.push(format!(
+                "what {} returned is neither shown nor stored",
+                original.call.id
+            )),
         }
     }
     verdict
 }
 
 /// Whether the hint that is shown leads to the original.
-async fn is_behind_hint(reduction: &ToolReduction, original: &Original, shown: Option<&str>) -> bool {
-    let (Some(text), Some(hint)) = (text_of(&original.parts), shown.and_then(Hint::parse)) else { return false };
-    let Some(location) = hint.location else { return false };
+async fn is_behind_hint(
+    reduction: &ToolReduction,
+    original: &Original,
+    shown: Option<&str>,
+) -> bool {
+    let (Some(text), Some(hint)) = (text_of(&original.parts), shown.and_then(Hint::parse)) else {
+        return false;
+    };
+    let Some(location) = hint.location else {
+        return false;
+    };
     if holds(reduction, &location, text).await {
         return true;
     }
@@ -107,18 +141,34 @@ mod tests {
     async fn verdict(returned: &str, original: &str) -> Verdict {
         let backend = Memory::new();
         let tally = Tally::new(&backend);
-        let reduction = ToolReduction::recommended(backend).on_report(tally.observer()).build().unwrap();
+        let reduction = ToolReduction::recommended(backend)
+            .on_report(tally.observer())
+            .build()
+            .unwrap();
         let call = ToolCall::new("call_1", "read", "{}");
         let shown = reduction.truncate(&call, returned).await.unwrap();
         tally.record(&call, &[Part::from(original)], false);
-        verify(&reduction, &tally, &[Message::tool(&call, shown.parts, false)]).await
+        verify(
+            &reduction,
+            &tally,
+            &[Message::tool(&call, shown.parts, false)],
+        )
+        .await
     }
 
     #[tokio::test]
     async fn what_was_stored_is_verified() {
         let text = "a line of a long result\n".repeat(1_000);
         let verdict = verdict(&text, &text).await;
-        assert_eq!((verdict.stored, verdict.verified, verdict.behind_hint, verdict.lost()), (1, 1, 1, 0));
+        assert_eq!(
+            (
+                verdict.stored,
+                verdict.verified,
+                verdict.behind_hint,
+                verdict.lost()
+            ),
+            (1, 1, 1, 0)
+        );
     }
 
     #[tokio::test]

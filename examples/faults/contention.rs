@@ -24,19 +24,30 @@ const CONVERSATIONS: u64 = 4;
 /// What the `n`-th conversation of the `process`-th process asks: one half as all others do, one half of its own.
 fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     let first_of_its_own = (1 + process * CONVERSATIONS + n) * 1_000_000;
-    Script { originals, first: 0, first_of_its_own, steps, ids: steps }
+    Script {
+        originals,
+        first: 0,
+        first_of_its_own,
+        steps,
+        ids: steps,
+    }
 }
 
 /// The child: lives its conversations, each round when the parent says so, and writes their messages at the end.
 pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = store::open_lightly(&arguments.value()?.string()?)?;
-    let originals = Originals { seed: arguments.value()?.parse()? };
+    let originals = Originals {
+        seed: arguments.value()?.parse()?,
+    };
     let (process, steps): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
     // One configuration in many places, and no session between them: the same names everywhere.
     let mut lives = Vec::new();
     for n in 0..CONVERSATIONS {
         let conversation = Conversation::new(script(originals, process, n, steps), Vec::new());
-        lives.push((reduction(store.clone(), OnOffloadError::Fail)?, conversation));
+        lives.push((
+            reduction(store.clone(), OnOffloadError::Fail)?,
+            conversation,
+        ));
     }
     let mut rounds = std::io::stdin().lines();
     for _ in 0..steps {
@@ -48,9 +59,15 @@ pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
                 Result::Ok((reduction, conversation))
             })
         });
-        lives = try_join_all(all).await?.into_iter().collect::<Result<_>>()?;
+        lives = try_join_all(all)
+            .await?
+            .into_iter()
+            .collect::<Result<_>>()?;
     }
-    let messages: Vec<_> = lives.into_iter().map(|(_, conversation)| conversation.messages).collect();
+    let messages: Vec<_> = lives
+        .into_iter()
+        .map(|(_, conversation)| conversation.messages)
+        .collect();
     println!("{}", json!(messages));
     Ok(())
 }
@@ -62,8 +79,17 @@ pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
     let mut children = Vec::new();
     for process in 0..PROCESSES {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(CONTEND).args([store.to_owned(), seed.to_string(), process.to_string(), steps.to_string()]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        command.arg(CONTEND).args([
+            store.to_owned(),
+            seed.to_string(),
+            process.to_string(),
+            steps.to_string(),
+        ]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (input, output) = input.zip(output).ok_or("a child without pipes")?;
         children.push((child, input, BufReader::new(output).lines()));
@@ -87,8 +113,12 @@ pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
             all.problem(format!("a process ended with {status}"));
             continue;
         }
-        for (n, messages) in serde_json::from_str::<Vec<Vec<Value>>>(&last)?.into_iter().enumerate() {
-            let mut conversation = Conversation::new(script(originals, process as u64, n as u64, steps), messages);
+        for (n, messages) in serde_json::from_str::<Vec<Vec<Value>>>(&last)?
+            .into_iter()
+            .enumerate()
+        {
+            let mut conversation =
+                Conversation::new(script(originals, process as u64, n as u64, steps), messages);
             all.results += conversation.step();
             conversation.verify(&reduction).await;
             all += conversation.tally;

@@ -10,7 +10,9 @@ use offcut::backend::{Backend, ErrorKind, Location};
 use offcut::format::OpenAiChat;
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason, Report, Subject};
-use offcut::{Body, Chunk, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
+use offcut::{
+    Body, Chunk, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction,
+};
 use serde_json::{Value, json};
 
 use crate::Result;
@@ -27,8 +29,14 @@ const ATTEMPTS: u32 = 200;
 /// Acts early and on all there is, so that a short conversation does everything: results are truncated, streamed and cleared,
 /// arguments too.
 pub(crate) fn reduction(store: impl Backend, on_error: OnOffloadError) -> Result<ToolReduction> {
-    let reduction = ToolReduction::recommended(store).token_counter(TokenCounter::Estimate).max_length_for_trunc(LIMIT);
-    Ok(reduction.max_tokens_for_clear(3_000).clear_tool_inputs(true).on_offload_error(on_error).build()?)
+    let reduction = ToolReduction::recommended(store)
+        .token_counter(TokenCounter::Estimate)
+        .max_length_for_trunc(LIMIT);
+    Ok(reduction
+        .max_tokens_for_clear(3_000)
+        .clear_tool_inputs(true)
+        .on_offload_error(on_error)
+        .build()?)
 }
 
 /// What a tool is asked in each step.
@@ -46,15 +54,29 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new(originals: Originals, first: u64, steps: u64) -> Self {
-        Self { originals, first, first_of_its_own: first, steps, ids: 40 }
+        Self {
+            originals,
+            first,
+            first_of_its_own: first,
+            steps,
+            ids: 40,
+        }
     }
 
     pub(crate) fn number(&self, step: u64) -> u64 {
-        step + if step.is_multiple_of(2) { self.first } else { self.first_of_its_own }
+        step + if step.is_multiple_of(2) {
+            self.first
+        } else {
+            self.first_of_its_own
+        }
     }
 
     fn call(&self, step: u64) -> ToolCall {
-        ToolCall::new(format!("call_{}", step % self.ids), "build", self.originals.arguments(self.number(step)))
+        ToolCall::new(
+            format!("call_{}", step % self.ids),
+            "build",
+            self.originals.arguments(self.number(step)),
+        )
     }
 }
 
@@ -102,7 +124,14 @@ impl Conversation {
     /// One that goes on from `messages`.
     pub(crate) fn new(script: Script, messages: Vec<Value>) -> Self {
         let (named, tally) = (BTreeMap::new(), Tally::default());
-        Self { script, messages, named, failures: 0, given_up: 0, tally }
+        Self {
+            script,
+            messages,
+            named,
+            failures: 0,
+            given_up: 0,
+            tally,
+        }
     }
 
     pub(crate) fn step(&self) -> u64 {
@@ -128,7 +157,9 @@ impl Conversation {
                 return Err("the store fails for ever".into());
             }
             // A slow machine is no store that hangs.
-            let shown = tokio::time::timeout(patience * (1 + attempt), self.truncate(reduction, &call)).await;
+            let shown =
+                tokio::time::timeout(patience * (1 + attempt), self.truncate(reduction, &call))
+                    .await;
             let came = match shown {
                 Ok(Ok((parts, report))) => {
                     let failures = self.note(&report, Some(step));
@@ -150,20 +181,29 @@ impl Conversation {
     }
 
     /// The pass, once: where it fails, another one follows in the next step.
-    async fn clear(&mut self, reduction: &ToolReduction, patience: Duration, mut see: impl FnMut(&mut Tally, Call)) {
+    async fn clear(
+        &mut self,
+        reduction: &ToolReduction,
+        patience: Duration,
+        mut see: impl FnMut(&mut Tally, Call),
+    ) {
         let mut messages = self.messages.clone();
-        let cleared = tokio::time::timeout(patience, reduction.clear(&OpenAiChat, &mut messages)).await;
+        let cleared =
+            tokio::time::timeout(patience, reduction.clear(&OpenAiChat, &mut messages)).await;
         let came = match cleared {
             Ok(Ok(report)) => {
                 self.messages.clone_from(&messages);
-                Call::Returned { failures: self.note(&report, None) }
+                Call::Returned {
+                    failures: self.note(&report, None),
+                }
             }
             Ok(Err(_)) => Call::Failed,
             Err(_) => Call::GivenUp,
         };
         if messages != self.messages {
             self.tally.hidden += 1;
-            self.tally.problem("a pass that failed has changed the messages");
+            self.tally
+                .problem("a pass that failed has changed the messages");
         }
         self.saw(came, &mut see);
     }
@@ -173,15 +213,23 @@ impl Conversation {
         see(&mut self.tally, call);
     }
 
-    async fn truncate(&self, reduction: &ToolReduction, call: &ToolCall) -> Result<(Vec<Part>, Report)> {
+    async fn truncate(
+        &self,
+        reduction: &ToolReduction,
+        call: &ToolCall,
+    ) -> Result<(Vec<Part>, Report)> {
         let number = self.script.number(self.step());
         let result = Bytes::from(self.script.originals.result(number));
         if Originals::comes(number) == Comes::Whole {
-            let truncated = reduction.truncate(call, String::from_utf8(result.into())?).await?;
+            let truncated = reduction
+                .truncate(call, String::from_utf8(result.into())?)
+                .await?;
             return Ok((truncated.parts, truncated.report));
         }
-        let chunks: Vec<_> =
-            (0..result.len()).step_by(CHUNK).map(|at| result.slice(at..result.len().min(at + CHUNK))).collect();
+        let chunks: Vec<_> = (0..result.len())
+            .step_by(CHUNK)
+            .map(|at| result.slice(at..result.len().min(at + CHUNK)))
+            .collect();
         let chunks = stream::iter(chunks.into_iter().map(|chunk| Ok(Chunk::Bytes(chunk))));
         let mut shown = reduction.truncate_stream(call, ToolOutput::stream(chunks));
         let mut chunks = Vec::new();
@@ -189,7 +237,13 @@ impl Conversation {
             chunks.push(Ok(chunk?));
         }
         let report = shown.report().ok_or("a stream without a report")?.clone();
-        Ok((ToolOutput::stream(stream::iter(chunks)).into_parts().await.0, report))
+        Ok((
+            ToolOutput::stream(stream::iter(chunks))
+                .into_parts()
+                .await
+                .0,
+            report,
+        ))
     }
 
     /// Remembers what a report says; returns how many of its decisions say that something failed. `step` is that of a
@@ -197,24 +251,36 @@ impl Conversation {
     fn note(&mut self, report: &Report, step: Option<u64>) -> u64 {
         let mut failures = 0;
         for decision in &report.decisions {
-            let Some(step) = step.or(decision.message.map(|message| message as u64 / 2)) else { continue };
+            let Some(step) = step.or(decision.message.map(|message| message as u64 / 2)) else {
+                continue;
+            };
             let number = self.script.number(step);
             let original = match decision.subject {
                 Subject::Arguments => Original::Arguments(number),
                 _ => Original::Result(number),
             };
             if decision.outcome.is_change() {
-                self.named.extend(decision.locations.iter().map(|location| (location.clone(), original)));
+                self.named.extend(
+                    decision
+                        .locations
+                        .iter()
+                        .map(|location| (location.clone(), original)),
+                );
             }
             failures += u64::from(decision.error.is_some());
-            let has_failed =
-                matches!(decision.outcome, Outcome::Lost | Outcome::Kept(Reason::StoreFailed | Reason::Unverified));
+            let has_failed = matches!(
+                decision.outcome,
+                Outcome::Lost | Outcome::Kept(Reason::StoreFailed | Reason::Unverified)
+            );
             let is_over = report.phase == offcut::report::Phase::Truncate
                 && decision.bytes.before > LIMIT as u64
                 && decision.outcome != Outcome::Truncated;
             if (has_failed || is_over) && decision.error.is_none() {
                 self.tally.hidden += 1;
-                self.tally.problem(format!("{:?} without a word why, result {number}", decision.outcome));
+                self.tally.problem(format!(
+                    "{:?} without a word why, result {number}",
+                    decision.outcome
+                ));
             }
         }
         self.failures += failures;
@@ -229,23 +295,40 @@ impl Conversation {
                 Read::Bytes(bytes) if bytes == text.as_bytes() => {}
                 Read::Bytes(_) => {
                     self.tally.overwritten += 1;
-                    self.tally.problem(format!("{location} is not {original:?} any more"));
+                    self.tally
+                        .problem(format!("{location} is not {original:?} any more"));
                 }
                 Read::Nothing(why) => {
                     self.tally.dangling += 1;
-                    self.tally.problem(format!("{location}, {original:?}: {why}"));
+                    self.tally
+                        .problem(format!("{location}, {original:?}: {why}"));
                 }
             }
         }
         for step in 0..self.step() {
-            let (asks, answers) = (&self.messages[2 * step as usize], &self.messages[2 * step as usize + 1]);
+            let (asks, answers) = (
+                &self.messages[2 * step as usize],
+                &self.messages[2 * step as usize + 1],
+            );
             let number = self.script.number(step);
             let call = OpenAiChat::tool_calls(asks).pop().unwrap_or_default();
             let cleared = serde_json::from_str::<Value>(&call.arguments).unwrap_or_default();
-            let arguments = cleared["_cleared"].as_str().unwrap_or(&call.arguments).to_owned();
+            let arguments = cleared["_cleared"]
+                .as_str()
+                .unwrap_or(&call.arguments)
+                .to_owned();
             let result = text_of(&answers["content"]);
-            for (shown, original) in [(arguments, Original::Arguments(number)), (result, Original::Result(number))] {
-                verify_shown(reduction, &shown, &original.text(self.script.originals), &mut self.tally).await;
+            for (shown, original) in [
+                (arguments, Original::Arguments(number)),
+                (result, Original::Result(number)),
+            ] {
+                verify_shown(
+                    reduction,
+                    &shown,
+                    &original.text(self.script.originals),
+                    &mut self.tally,
+                )
+                .await;
             }
         }
     }
@@ -274,7 +357,10 @@ async fn verify_shown(reduction: &ToolReduction, shown: &str, original: &str, ta
     // As the model would read it.
     let call = ToolCall::new("read", "read_file", json!({"path": location}).to_string());
     let page = match reduction.read_file_tool().call(&call).await {
-        Ok(ToolOutput { body: Body::Parts(parts), .. }) => parts.into_iter().find_map(|part| match part {
+        Ok(ToolOutput {
+            body: Body::Parts(parts),
+            ..
+        }) => parts.into_iter().find_map(|part| match part {
             Part::Text(text) => Hint::parse(&text),
             _ => None,
         }),
@@ -297,7 +383,9 @@ async fn read(reduction: &ToolReduction, location: &Location) -> Read {
     for _ in 0..ATTEMPTS {
         match reduction.read_original(location).await {
             Some(Ok(bytes)) => return Read::Bytes(bytes),
-            Some(Err(error)) if error.kind() == ErrorKind::NotFound => return Read::Nothing(error.to_string()),
+            Some(Err(error)) if error.kind() == ErrorKind::NotFound => {
+                return Read::Nothing(error.to_string());
+            }
             Some(Err(error)) => last = error.to_string(),
             None => break,
         }
@@ -306,7 +394,11 @@ async fn read(reduction: &ToolReduction, location: &Location) -> Read {
 }
 
 /// Compares everything that can be seen in `store` with the originals.
-pub(crate) async fn verify_all(store: &dyn Backend, originals: Originals, tally: &mut Tally) -> Result<()> {
+pub(crate) async fn verify_all(
+    store: &dyn Backend,
+    originals: Originals,
+    tally: &mut Tally,
+) -> Result<()> {
     let entries: Vec<_> = store.list().try_collect().await?;
     let keys: BTreeSet<_> = entries.into_iter().map(|entry| entry.key).collect();
     for key in keys {
@@ -314,15 +406,23 @@ pub(crate) async fn verify_all(store: &dyn Backend, originals: Originals, tally:
         let bytes = store.read(&key, 0..u64::MAX).await?.bytes;
         if !originals.has(&bytes) {
             tally.half_written += 1;
-            tally.problem(format!("{key}, {} bytes, is no whole original", bytes.len()));
+            tally.problem(format!(
+                "{key}, {} bytes, is no whole original",
+                bytes.len()
+            ));
         }
     }
     Ok(())
 }
 
 fn asks(call: &ToolCall) -> Value {
-    let ToolCall { id, name, arguments } = call;
-    let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let ToolCall {
+        id,
+        name,
+        arguments,
+    } = call;
+    let call =
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     json!({"role": "assistant", "content": null, "tool_calls": [call]})
 }
 
@@ -330,7 +430,10 @@ fn asks(call: &ToolCall) -> Value {
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
         _ => String::new(),
     }
 }
@@ -348,12 +451,17 @@ mod tests {
         let reduction = reduction(store.clone(), OnOffloadError::Fail).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 0, 20), Vec::new());
         while !conversation.is_over() {
-            conversation.go_on(&reduction, Duration::from_secs(60), |_, _| ()).await.unwrap();
+            conversation
+                .go_on(&reduction, Duration::from_secs(60), |_, _| ())
+                .await
+                .unwrap();
         }
         let shown = Hint::parse(&text_of(&conversation.messages[9]["content"])).unwrap();
         harm(&mut conversation, shown.location.unwrap().as_str());
         conversation.verify(&reduction).await;
-        verify_all(&store, originals, &mut conversation.tally).await.unwrap();
+        verify_all(&store, originals, &mut conversation.tally)
+            .await
+            .unwrap();
         conversation.tally
     }
 
@@ -368,27 +476,40 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_lost_is_found() {
-        let tally = harmed(|conversation, _| conversation.messages[9]["content"] = json!("result 4 of 5\n")).await;
+        let tally = harmed(|conversation, _| {
+            conversation.messages[9]["content"] = json!("result 4 of 5\n")
+        })
+        .await;
         assert_eq!((tally.lost, tally.holds()), (1, false));
     }
 
     #[tokio::test]
     async fn what_leads_to_nothing_is_found() {
         let tally = harmed(|_, location| std::fs::remove_file(location).unwrap()).await;
-        assert_eq!((tally.dangling, tally.holds()), (2, false), "the report's word and the hint");
+        assert_eq!(
+            (tally.dangling, tally.holds()),
+            (2, false),
+            "the report's word and the hint"
+        );
     }
 
     #[tokio::test]
     async fn what_was_overwritten_is_found() {
         let other = Originals { seed: 5 }.result(7);
         let tally = harmed(|_, location| std::fs::write(location, other).unwrap()).await;
-        assert_eq!((tally.overwritten, tally.lost, tally.half_written), (1, 1, 0));
+        assert_eq!(
+            (tally.overwritten, tally.lost, tally.half_written),
+            (1, 1, 0)
+        );
     }
 
     #[tokio::test]
     async fn what_is_half_written_is_found() {
         let half = |_: &mut Conversation, location: &str| {
-            let file = std::fs::OpenOptions::new().write(true).open(location).unwrap();
+            let file = std::fs::OpenOptions::new()
+                .write(true)
+                .open(location)
+                .unwrap();
             file.set_len(file.metadata().unwrap().len() / 2).unwrap();
         };
         assert_eq!(harmed(half).await.half_written, 1);
@@ -396,14 +517,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_without_a_word_is_found() {
-        let (store, originals) = (offcut::testkit::Faulty::new(Fs::temporary().unwrap()), Originals { seed: 5 });
+        let (store, originals) = (
+            offcut::testkit::Faulty::new(Fs::temporary().unwrap()),
+            Originals { seed: 5 },
+        );
         store.fault_on_every_write(offcut::testkit::Fault::Fail(ErrorKind::Full));
         let reduction = reduction(store, OnOffloadError::KeepOriginal).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 9, 1), Vec::new());
         let call = conversation.script.call(0);
         let (_, mut report) = conversation.truncate(&reduction, &call).await.unwrap();
-        assert_eq!((conversation.note(&report, Some(0)), conversation.tally.hidden), (1, 0));
+        assert_eq!(
+            (
+                conversation.note(&report, Some(0)),
+                conversation.tally.hidden
+            ),
+            (1, 0)
+        );
         report.decisions[0].error = None;
-        assert_eq!((conversation.note(&report, Some(0)), conversation.tally.hidden), (0, 1));
+        assert_eq!(
+            (
+                conversation.note(&report, Some(0)),
+                conversation.tally.hidden
+            ),
+            (0, 1)
+        );
     }
 }

@@ -49,7 +49,10 @@ impl Trouble {
     }
 
     fn named(name: &str) -> Result<Self> {
-        Ok(Self::ALL.into_iter().find(|trouble| trouble.name() == name).ok_or("no trouble of this name")?)
+        Ok(Self::ALL
+            .into_iter()
+            .find(|trouble| trouble.name() == name)
+            .ok_or("no trouble of this name")?)
     }
 
     fn begin(self, home: &Path) -> Result<()> {
@@ -81,29 +84,65 @@ fn size(results: u64) -> u64 {
 }
 
 fn remount(home: &Path, how: &str) -> Result<()> {
-    let status = Command::new("mount").arg("-o").arg(format!("remount,{how}")).arg(home).status()?;
-    if status.success() { Ok(()) } else { Err(format!("remounting ended with {status}").into()) }
+    let status = Command::new("mount")
+        .arg("-o")
+        .arg(format!("remount,{how}"))
+        .arg(home)
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("remounting ended with {status}").into())
+    }
 }
 
 fn allow(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(std::fs::set_permissions(path, PermissionsExt::from_mode(mode))?)
+    Ok(std::fs::set_permissions(
+        path,
+        PermissionsExt::from_mode(mode),
+    )?)
 }
 
 /// Runs a child on a disk of its own. `None` where this machine lets nobody have one.
 pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Tally>> {
-    let arguments = [DISK, trouble.name(), &results.to_string(), &seed.to_string()].map(str::to_owned);
+    let arguments = [
+        DISK,
+        trouble.name(),
+        &results.to_string(),
+        &seed.to_string(),
+    ]
+    .map(str::to_owned);
     let output = match trouble {
-        Trouble::Full | Trouble::ReadOnly => {
-            again_in_a_mount(&format!("mount -t tmpfs -o size={}k none $AT", size(results)), &arguments)
-        }
+        Trouble::Full | Trouble::ReadOnly => again_in_a_mount(
+            &format!("mount -t tmpfs -o size={}k none $AT", size(results)),
+            &arguments,
+        ),
         Trouble::Denied => as_nobody(&arguments)?,
     };
-    let Some(Output { status, stdout, stderr }) = output else { return Ok(None) };
-    let last = stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
-    match serde_json::from_slice(last).ok().as_ref().and_then(Tally::from_json) {
+    let Some(Output {
+        status,
+        stdout,
+        stderr,
+    }) = output
+    else {
+        return Ok(None);
+    };
+    let last = stdout
+        .split(|byte| *byte == b'\n')
+        .rfind(|line| !line.is_empty())
+        .unwrap_or_default();
+    match serde_json::from_slice(last)
+        .ok()
+        .as_ref()
+        .and_then(Tally::from_json)
+    {
         Some(tally) if status.success() => Ok(Some(tally)),
-        _ => Err(format!("the child ended with {status}: {}", String::from_utf8_lossy(&stderr)).into()),
+        _ => Err(format!(
+            "the child ended with {status}: {}",
+            String::from_utf8_lossy(&stderr)
+        )
+        .into()),
     }
 }
 
@@ -127,7 +166,10 @@ pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     log::watch()?;
     let trouble = Trouble::named(&arguments.value()?.string()?)?;
     let (results, seed): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
-    let (home, originals) = (PathBuf::from(std::env::var_os(AT).ok_or("there is no disk")?), Originals { seed });
+    let (home, originals) = (
+        PathBuf::from(std::env::var_os(AT).ok_or("there is no disk")?),
+        Originals { seed },
+    );
     let store = Fs::open(home.join("store"))?;
     let begin = |n: u64| -> Result<_> {
         let reduction = reduction(Fs::open(home.join("store"))?, OnOffloadError::KeepOriginal)?;
@@ -154,7 +196,11 @@ pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     }
     if log::failures() != all.faults || all.faults == 0 {
         all.hidden += 1;
-        all.problem(format!("{} warnings in the log for {} failures in reports", log::failures(), all.faults));
+        all.problem(format!(
+            "{} warnings in the log for {} failures in reports",
+            log::failures(),
+            all.faults
+        ));
     }
     verify_all(&store, originals, &mut all).await?;
     println!("{}", all.to_json());

@@ -29,7 +29,12 @@ struct Schedule {
 
 impl Schedule {
     /// Faults at `rate` of the calls that `results` results make.
-    fn random<B: Backend>(store: &Faulty<B>, results: u64, rate: f64, numbers: &mut Numbers) -> Self {
+    fn random<B: Backend>(
+        store: &Faulty<B>,
+        results: u64,
+        rate: f64,
+        numbers: &mut Numbers,
+    ) -> Self {
         let mut schedule = Self::default();
         for call in 1..=results * CALLS {
             for (cues, fault) in [
@@ -42,16 +47,27 @@ impl Schedule {
                 }
             }
         }
-        schedule.writes.iter().for_each(|(call, fault)| _ = store.fault_on_write(*call, *fault));
-        schedule.chunks.iter().for_each(|(call, fault)| _ = store.fault_on_chunk(*call, *fault));
-        schedule.reads.iter().for_each(|(call, fault)| _ = store.fault_on_read(*call, *fault));
+        schedule
+            .writes
+            .iter()
+            .for_each(|(call, fault)| _ = store.fault_on_write(*call, *fault));
+        schedule
+            .chunks
+            .iter()
+            .for_each(|(call, fault)| _ = store.fault_on_chunk(*call, *fault));
+        schedule
+            .reads
+            .iter()
+            .for_each(|(call, fault)| _ = store.fault_on_read(*call, *fault));
         schedule
     }
 
     /// How many were met by now.
     fn met<B: Backend>(&self, store: &Faulty<B>) -> u64 {
         let met = |cues: &BTreeMap<u64, Fault>, calls: u64| cues.range(..=calls).count() as u64;
-        met(&self.writes, store.writes()) + met(&self.chunks, store.chunks()) + met(&self.reads, store.reads())
+        met(&self.writes, store.writes())
+            + met(&self.chunks, store.chunks())
+            + met(&self.reads, store.reads())
     }
 }
 
@@ -81,7 +97,8 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
     let originals = Originals { seed };
     let store = Faulty::new(store);
     // One loop takes the result back where the store fails, the other one tries again.
-    let whole = [OnOffloadError::KeepOriginal, OnOffloadError::Fail].map(|on_error| reduction(store.clone(), on_error));
+    let whole = [OnOffloadError::KeepOriginal, OnOffloadError::Fail]
+        .map(|on_error| reduction(store.clone(), on_error));
     let whole: Vec<ToolReduction> = whole.into_iter().collect::<Result<_>>()?;
     let schedule = Schedule::random(&store, results, rate, &mut Numbers::new(seed));
     let warned = log::failures();
@@ -107,11 +124,16 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
         failures += conversation.failures;
         conversations.push((session, conversation));
     }
-    let mut all = Tally { faults: schedule.met(&store), ..Tally::default() };
+    let mut all = Tally {
+        faults: schedule.met(&store),
+        ..Tally::default()
+    };
     let warned = log::failures() - warned;
     if warned != failures {
         all.hidden += 1;
-        all.problem(format!("{warned} warnings in the log for {failures} failures in reports"));
+        all.problem(format!(
+            "{warned} warnings in the log for {failures} failures in reports"
+        ));
     }
     store.heal();
     for (session, conversation) in &mut conversations {

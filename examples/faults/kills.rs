@@ -32,13 +32,27 @@ struct Life {
 
 impl Life {
     fn arguments(&self) -> [String; 4] {
-        let Script { originals: Originals { seed }, first, .. } = self.script;
-        [self.store.clone(), self.transcript.display().to_string(), seed.to_string(), first.to_string()]
+        let Script {
+            originals: Originals { seed },
+            first,
+            ..
+        } = self.script;
+        [
+            self.store.clone(),
+            self.transcript.display().to_string(),
+            seed.to_string(),
+            first.to_string(),
+        ]
     }
 
     fn spawn(&self) -> Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        Ok(command.arg(LIVE).args(self.arguments()).stdin(Stdio::null()).kill_on_drop(true).spawn()?)
+        Ok(command
+            .arg(LIVE)
+            .args(self.arguments())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?)
     }
 
     /// What the transcript says now.
@@ -56,8 +70,14 @@ impl Life {
 pub(crate) async fn live(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = arguments.value()?.string()?;
     let transcript = PathBuf::from(arguments.value()?);
-    let originals = Originals { seed: arguments.value()?.parse()? };
-    let life = Life { store, transcript, script: Script::new(originals, arguments.value()?.parse()?, STEPS) };
+    let originals = Originals {
+        seed: arguments.value()?.parse()?,
+    };
+    let life = Life {
+        store,
+        transcript,
+        script: Script::new(originals, arguments.value()?.parse()?, STEPS),
+    };
     let reduction = reduction(store::open(&life.store)?, OnOffloadError::Fail)?;
     let mut conversation = life.conversation()?;
     while !conversation.is_over() {
@@ -81,7 +101,11 @@ fn write_durably(path: &Path, messages: &[Value]) -> Result<()> {
 }
 
 /// Kills `kills` processes. `place` gives each conversation an empty store, by its number.
-pub(crate) async fn run(kills: u64, seed: u64, place: impl AsyncFn(u64) -> Result<String>) -> Result<Tally> {
+pub(crate) async fn run(
+    kills: u64,
+    seed: u64,
+    place: impl AsyncFn(u64) -> Result<String>,
+) -> Result<Tally> {
     let home = tempfile::tempdir()?;
     let originals = Originals { seed };
     let mut numbers = Numbers::new(seed);
@@ -89,7 +113,11 @@ pub(crate) async fn run(kills: u64, seed: u64, place: impl AsyncFn(u64) -> Resul
     let mut a_whole_life = Duration::ZERO;
     for n in 0.. {
         let transcript = home.path().join(format!("{n}.json"));
-        let life = Life { store: place(n).await?, transcript, script: Script::new(originals, n * 1_000, STEPS) };
+        let life = Life {
+            store: place(n).await?,
+            transcript,
+            script: Script::new(originals, n * 1_000, STEPS),
+        };
         let mut is_resumed = false;
         loop {
             // The first is not killed: what it takes is the time over which the kills are spread.
@@ -131,7 +159,9 @@ async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
         verify_all(&spool, life.script.originals, &mut tally).await?;
     }
     let mut conversation = life.conversation()?;
-    conversation.verify(&reduction(store, OnOffloadError::Fail)?).await;
+    conversation
+        .verify(&reduction(store, OnOffloadError::Fail)?)
+        .await;
     tally += conversation.tally.clone();
     if is_over {
         tally.results += conversation.step();

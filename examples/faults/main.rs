@@ -10,7 +10,11 @@
 //! What the tools return is made from the seed, so the checker knows every byte (`originals`). `conversation` is the loop and
 //! its proof; the other files are what goes wrong.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that talks to a person"
+)]
 
 mod contention;
 mod conversation;
@@ -75,13 +79,29 @@ impl Table {
             "| store | what goes wrong | how often | results | compared | lost | overwritten | dangling | half-written | hidden |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
-        Self { all: Tally::default() }
+        Self {
+            all: Tally::default(),
+        }
     }
 
     fn add(&mut self, store: &str, what: &str, begun: Instant, tally: Tally) {
-        let Tally { kills, faults, results, writes, lost, overwritten, dangling, half_written, hidden, problems } =
-            &tally;
-        let often = if kills + faults > 0 { (kills + faults).to_string() } else { "-".to_owned() };
+        let Tally {
+            kills,
+            faults,
+            results,
+            writes,
+            lost,
+            overwritten,
+            dangling,
+            half_written,
+            hidden,
+            problems,
+        } = &tally;
+        let often = if kills + faults > 0 {
+            (kills + faults).to_string()
+        } else {
+            "-".to_owned()
+        };
         println!(
             "| {store} | {what} | {often} | {results} | {writes} | {lost} | {overwritten} | {dangling} | {half_written} | {hidden} |"
         );
@@ -94,19 +114,30 @@ impl Table {
 }
 
 async fn run(options: &Options) -> Result<Tally> {
-    let Options { kills, results, seed, json: _ } = *options;
+    let Options {
+        kills,
+        results,
+        seed,
+        json: _,
+    } = *options;
     log::watch()?;
     let mut table = Table::begin();
 
     let begun = Instant::now();
     let home = tempfile::tempdir()?;
-    let tally = kills::run(kills, seed, async |n| Ok(home.path().join(n.to_string()).display().to_string())).await?;
+    let tally = kills::run(kills, seed, async |n| {
+        Ok(home.path().join(n.to_string()).display().to_string())
+    })
+    .await?;
     table.add("`Fs`, durable", "the process is killed", begun, tally);
 
     for rate in RATES {
         let (begun, home) = (Instant::now(), tempfile::tempdir()?);
         let tally = injected::run(Fs::open(home.path())?, results, rate, seed).await?;
-        let what = format!("{} % of the calls fail or hang, before or after", rate * 100.0);
+        let what = format!(
+            "{} % of the calls fail or hang, before or after",
+            rate * 100.0
+        );
         table.add("`Fs`", &what, begun, tally);
     }
 
@@ -120,7 +151,12 @@ async fn run(options: &Options) -> Result<Tally> {
     }
 
     let (begun, home) = (Instant::now(), tempfile::tempdir()?);
-    let tally = contention::run(&home.path().display().to_string(), results.min(AT_ONCE), seed).await?;
+    let tally = contention::run(
+        &home.path().display().to_string(),
+        results.min(AT_ONCE),
+        seed,
+    )
+    .await?;
     table.add("`Fs`", "8 processes, the same ids", begun, tally);
 
     #[cfg(feature = "s3-server")]
@@ -132,7 +168,12 @@ async fn run(options: &Options) -> Result<Tally> {
 
 #[cfg(feature = "s3-server")]
 async fn over_the_wire(options: &Options, table: &mut Table) -> Result<()> {
-    let Options { kills, results, seed, json: _ } = *options;
+    let Options {
+        kills,
+        results,
+        seed,
+        json: _,
+    } = *options;
     let (begun, wire) = (Instant::now(), wire::Wire::start().await);
     let mut tally = kills::run(kills, seed, async |n| Ok(wire.url(&format!("kills-{n}")))).await?;
     wire.overwritten(&mut tally);
@@ -141,7 +182,10 @@ async fn over_the_wire(options: &Options, table: &mut Table) -> Result<()> {
     for rate in RATES {
         let (begun, wire) = (Instant::now(), wire::Wire::start().await);
         let tally = wire.run(results, rate, seed).await?;
-        let what = format!("{} % of the requests: 500, 503, 403, no answer, half of one", rate * 100.0);
+        let what = format!(
+            "{} % of the requests: 500, 503, 403, no answer, half of one",
+            rate * 100.0
+        );
         table.add("S3", &what, begun, tally);
     }
 
@@ -153,7 +197,12 @@ async fn over_the_wire(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 async fn start() -> Result<ExitCode> {
-    let mut options = Options { kills: 500, results: 10_000, seed: 1, json: false };
+    let mut options = Options {
+        kills: 500,
+        results: 10_000,
+        seed: 1,
+        json: false,
+    };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -172,7 +221,9 @@ async fn start() -> Result<ExitCode> {
                     contention::CONTEND => contention::contend(&mut arguments).await?,
                     #[cfg(unix)]
                     disk::DISK => disk::suffer(&mut arguments).await?,
-                    other => return Err(format!("{other:?} is not known; `--help` says what is").into()),
+                    other => {
+                        return Err(format!("{other:?} is not known; `--help` says what is").into());
+                    }
                 }
                 return Ok(ExitCode::SUCCESS);
             }
@@ -183,7 +234,11 @@ async fn start() -> Result<ExitCode> {
     if options.json {
         println!("{}", all.to_json());
     }
-    Ok(if all.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 #[tokio::main]

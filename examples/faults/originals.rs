@@ -56,14 +56,26 @@ impl Originals {
         };
         let mut text = format!("result {number} of {:x}\n", self.seed);
         while (text.len() as u64) < bytes {
-            let (module, line, took) = (numbers.below(5_000), numbers.below(900), numbers.below(1 << 40));
-            let _ = writeln!(text, "src/module_{module}.rs:{line}: finished check_{took:x} after {} ms", took % 7_919);
+            let (module, line, took) = (
+                numbers.below(5_000),
+                numbers.below(900),
+                numbers.below(1 << 40),
+            );
+            let _ = writeln!(
+                text,
+                "src/module_{module}.rs:{line}: finished check_{took:x} after {} ms",
+                took % 7_919
+            );
         }
         text
     }
 
     pub(crate) fn comes(number: u64) -> Comes {
-        if number % 10 < 8 { Comes::Whole } else { Comes::InChunks }
+        if number % 10 < 8 {
+            Comes::Whole
+        } else {
+            Comes::InChunks
+        }
     }
 
     /// The arguments of the call that returns it: long enough that clearing them is worth it.
@@ -73,13 +85,21 @@ impl Originals {
         for _ in 0..60 {
             let _ = write!(patch, " replace_{:x}", numbers.below(1 << 40));
         }
-        format!(r#"{{"number":{number},"of":"{:x}","patch":"{patch}"}}"#, self.seed)
+        format!(
+            r#"{{"number":{number},"of":"{:x}","patch":"{patch}"}}"#,
+            self.seed
+        )
     }
 
     /// Whether these bytes are a whole result or whole arguments of this run.
     pub(crate) fn has(self, bytes: &[u8]) -> bool {
         let number = |begin: &[u8]| {
-            let digits: Vec<u8> = bytes.strip_prefix(begin)?.iter().copied().take_while(u8::is_ascii_digit).collect();
+            let digits: Vec<u8> = bytes
+                .strip_prefix(begin)?
+                .iter()
+                .copied()
+                .take_while(u8::is_ascii_digit)
+                .collect();
             String::from_utf8(digits).ok()?.parse::<u64>().ok()
         };
         match (number(b"result "), number(br#"{"number":"#)) {
@@ -100,7 +120,10 @@ mod tests {
         for number in 0..20 {
             for text in [originals.result(number), originals.arguments(number)] {
                 assert!(originals.has(text.as_bytes()));
-                assert!(!originals.has(&text.as_bytes()[..text.len() - 1]), "half of one is none");
+                assert!(
+                    !originals.has(&text.as_bytes()[..text.len() - 1]),
+                    "half of one is none"
+                );
                 assert!(!originals.has(text.replacen('_', "-", 1).as_bytes()));
                 assert!(!Originals { seed: 8 }.has(text.as_bytes()));
             }

@@ -41,12 +41,34 @@ impl Tally {
 
     /// Whether everything that was promised holds.
     pub(crate) fn holds(&self) -> bool {
-        let Self { lost, overwritten, dangling, half_written, hidden, problems, .. } = self;
-        [lost, overwritten, dangling, half_written, hidden].iter().all(|count| **count == 0) && problems.is_empty()
+        let Self {
+            lost,
+            overwritten,
+            dangling,
+            half_written,
+            hidden,
+            problems,
+            ..
+        } = self;
+        [lost, overwritten, dangling, half_written, hidden]
+            .iter()
+            .all(|count| **count == 0)
+            && problems.is_empty()
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let Self { kills, faults, results, writes, lost, overwritten, dangling, half_written, hidden, problems } = self;
+        let Self {
+            kills,
+            faults,
+            results,
+            writes,
+            lost,
+            overwritten,
+            dangling,
+            half_written,
+            hidden,
+            problems,
+        } = self;
         json!({
             "kills": kills,
             "faults": faults,
@@ -64,7 +86,10 @@ impl Tally {
     /// The tally of a child process, as [`to_json`](Self::to_json) wrote it.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let count = |name: &str| value[name].as_u64();
-        let problems = value["problems"].as_array()?.iter().filter_map(|line| Some(line.as_str()?.to_owned()));
+        let problems = value["problems"]
+            .as_array()?
+            .iter()
+            .filter_map(|line| Some(line.as_str()?.to_owned()));
         Some(Self {
             kills: count("kills")?,
             faults: count("faults")?,
@@ -82,8 +107,18 @@ impl Tally {
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        let Self { kills, faults, results, writes, lost, overwritten, dangling, half_written, hidden, problems } =
-            other;
+        let Self {
+            kills,
+            faults,
+            results,
+            writes,
+            lost,
+            overwritten,
+            dangling,
+            half_written,
+            hidden,
+            problems,
+        } = other;
         self.kills += kills;
         self.faults += faults;
         self.results += results;
@@ -93,6 +128,8 @@ impl AddAssign for Tally {
         self.dangling += dangling;
         self.half_written += half_written;
         self.hidden += hidden;
-        problems.into_iter().for_each(|problem| self.problem(problem));
+        problems
+            .into_iter()
+            .for_each(|problem| self.problem(problem));
     }
 }

@@ -63,13 +63,21 @@ impl Wire {
                 Result::Ok((session, conversation))
             }
         });
-        let conversations: Vec<_> = stream::iter(conversations).buffer_unordered(AT_ONCE).collect().await;
+        let conversations: Vec<_> = stream::iter(conversations)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         server.heal();
-        let mut all = Tally { faults: server.take_met() as u64, ..Tally::default() };
+        let mut all = Tally {
+            faults: server.take_met() as u64,
+            ..Tally::default()
+        };
         let (warned, failures) = (log::failures() - warned, failures.into_inner());
         if warned != failures {
             all.hidden += 1;
-            all.problem(format!("{warned} warnings in the log for {failures} failures in reports"));
+            all.problem(format!(
+                "{warned} warnings in the log for {failures} failures in reports"
+            ));
         }
         for conversation in conversations {
             let (session, mut conversation) = conversation?;

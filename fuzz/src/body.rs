@@ -6,7 +6,9 @@ use offcut::testkit;
 use serde::de::IgnoredAny;
 
 pub(crate) fn body(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     assert_eq!(JsonText::parse(text).is_ok(), is_json, "what JSON is");
     let body = match RequestBody::parse(text) {

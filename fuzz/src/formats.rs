@@ -31,8 +31,12 @@ pub(crate) fn gemini(data: &[u8]) {
 
 /// The first byte is the settings, the rest is a list of messages. `"~"` in it stands for a text that is worth clearing.
 fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
-    let Some((settings, json)) = data.split_first() else { return };
-    let Ok(mut document) = serde_json::from_slice::<Value>(json) else { return };
+    let Some((settings, json)) = data.split_first() else {
+        return;
+    };
+    let Ok(mut document) = serde_json::from_slice::<Value>(json) else {
+        return;
+    };
     // serde_json reads numbers with many digits to the last bit only where it is told to.
     if serde_json::from_str(&document.to_string()).ok() != Some(document.clone()) {
         return;
@@ -49,7 +53,9 @@ fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
 /// Fuzzers do not come upon long texts.
 fn lengthen(json: &mut Value) {
     match json {
-        Value::String(text) if text == "~" => *text = "the quick_brown fox, jumps over it\n".repeat(40),
+        Value::String(text) if text == "~" => {
+            *text = "the quick_brown fox, jumps over it\n".repeat(40)
+        }
         Value::Array(items) => items.iter_mut().for_each(lengthen),
         Value::Object(fields) => fields.values_mut().for_each(lengthen),
         _ => {}
@@ -58,15 +64,27 @@ fn lengthen(json: &mut Value) {
 
 fn setup(settings: u8) -> Setup {
     let is = |bit: u32| settings >> bit & 1 == 1;
-    let preview = if is(0) { Preview::Mixed } else { Preview::HeadTail };
+    let preview = if is(0) {
+        Preview::Mixed
+    } else {
+        Preview::HeadTail
+    };
     Setup {
         store: memory,
-        counter: if is(1) { Counter::Words } else { Counter::Estimate },
+        counter: if is(1) {
+            Counter::Words
+        } else {
+            Counter::Estimate
+        },
         more_limit: 500,
         limit_in_tokens: false,
         preview_percent: 50,
         stub_length: if is(2) { 200 } else { 0 },
-        previews: Previews { preview, grow: false, above: None },
+        previews: Previews {
+            preview,
+            grow: false,
+            above: None,
+        },
         threshold: 1,
         keep: usize::from(is(3)),
         at_least: 0,
@@ -75,12 +93,21 @@ fn setup(settings: u8) -> Setup {
         names: Names::CallId,
         keep_errors: is(5),
         clear_inputs: !is(6),
-        language: if is(7) { Language::Chinese } else { Language::English },
+        language: if is(7) {
+            Language::Chinese
+        } else {
+            Language::English
+        },
         has_reader: true,
         mode: OnOffloadError::KeepOriginal,
         root: false,
         session: false,
-        tools: Tools { fetch_elsewhere: false, shell_whole: false, cat_stays: false, grep_lengths: None },
+        tools: Tools {
+            fetch_elsewhere: false,
+            shell_whole: false,
+            cat_stays: false,
+            grep_lengths: None,
+        },
         handlers: Handlers::None,
     }
 }

@@ -5,7 +5,9 @@ use offcut::hint::{Hint, Kind, Placement, Position};
 
 /// The text as it is, and its parts between zero bytes as the parts of a hint.
 pub(crate) fn hint(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     if let Some(hint) = Hint::parse(text) {
         assert_eq!(hint.render(), text);
         assert_eq!(Hint::parse_all(text), Some(vec![hint]));
@@ -14,7 +16,12 @@ pub(crate) fn hint(data: &[u8]) {
         let rendered: Vec<String> = hints.iter().map(Hint::render).collect();
         assert_eq!(rendered.join("\n"), text);
         // Whatever is said of it: a hint among several can stand alone.
-        assert!(hints.iter().zip(&rendered).all(|(hint, text)| Hint::parse(text).as_ref() == Some(hint)));
+        assert!(
+            hints
+                .iter()
+                .zip(&rendered)
+                .all(|(hint, text)| Hint::parse(text).as_ref() == Some(hint))
+        );
     }
     if let Some(position) = Position::parse(text) {
         assert_eq!(position.to_string(), text);
@@ -25,7 +32,9 @@ pub(crate) fn hint(data: &[u8]) {
 
 fn made_of(data: &[u8], text: &str) -> Hint {
     let number = |at: usize| {
-        let bytes: Vec<u8> = (at..at + 8).map(|at| data.get(at).copied().unwrap_or_default()).collect();
+        let bytes: Vec<u8> = (at..at + 8)
+            .map(|at| data.get(at).copied().unwrap_or_default())
+            .collect();
         u64::from_le_bytes(bytes.try_into().unwrap()) >> (number_of(data, at) % 64)
     };
     let is = |bit: u32| number_of(data, 9) >> bit & 1 == 1;
@@ -34,12 +43,26 @@ fn made_of(data: &[u8], text: &str) -> Hint {
         1 => Kind::Cleared,
         2 => Kind::Link,
         3 => Kind::Matches,
-        _ => Kind::Page { from: Position { line: number(1).max(1), byte: number(2) } },
+        _ => Kind::Page {
+            from: Position {
+                line: number(1).max(1),
+                byte: number(2),
+            },
+        },
     };
     let mut hint = Hint::new(kind, number(0));
-    (hint.notes.local, hint.notes.interrupted, hint.notes.not_utf8, hint.notes.joined) = (is(0), is(1), is(2), is(3));
+    (
+        hint.notes.local,
+        hint.notes.interrupted,
+        hint.notes.not_utf8,
+        hint.notes.joined,
+    ) = (is(0), is(1), is(2), is(3));
     hint.lines = is(4).then(|| number(3));
-    hint.placement = if is(5) { Placement::Last } else { Placement::First };
+    hint.placement = if is(5) {
+        Placement::Last
+    } else {
+        Placement::First
+    };
     let mut parts = text.split('\0').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();
     hint.prose = part();

@@ -1,6 +1,11 @@
 //! The laws of the library, as its own tests have them.
 
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "the library's tests use the rest")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "the library's tests use the rest"
+)]
 
 #[path = "../../tests/laws/drive.rs"]
 pub(crate) mod drive;

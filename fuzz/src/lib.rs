@@ -2,8 +2,15 @@
 //!
 //! They are plain functions, so that a test runs them over their corpora without a fuzzer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "to panic is how a target says what it found")]
-#![allow(missing_docs, reason = "each target says what it is at the top of its file")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "to panic is how a target says what it found"
+)]
+#![allow(
+    missing_docs,
+    reason = "each target says what it is at the top of its file"
+)]
 
 mod body;
 mod formats;
@@ -43,6 +50,9 @@ pub const TARGETS: [(&str, Target); 13] = [
 ///
 /// There is none, or a law does not hold.
 pub fn run(target: &str, data: &[u8]) {
-    let (_, target) = TARGETS.iter().find(|(name, _)| *name == target).expect("a target of this name");
+    let (_, target) = TARGETS
+        .iter()
+        .find(|(name, _)| *name == target)
+        .expect("a target of this name");
     target(data);
 }

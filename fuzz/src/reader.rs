@@ -18,9 +18,14 @@ const PAGES: usize = 300;
 
 /// A first line with the arguments, in which `@` is the location of what is stored, and behind it that content.
 pub(crate) fn reader(data: &[u8]) {
-    let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let at = data
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(data.len());
     let (arguments, content) = (&data[..at], data.get(at + 1..).unwrap_or_default());
-    let Ok(arguments) = std::str::from_utf8(arguments) else { return };
+    let Ok(arguments) = std::str::from_utf8(arguments) else {
+        return;
+    };
     // What the input says itself is no secret.
     if !String::from_utf8_lossy(data).contains(SECRET) {
         block_on(read(arguments, content));
@@ -29,11 +34,22 @@ pub(crate) fn reader(data: &[u8]) {
 
 async fn read(arguments: &str, content: &[u8]) {
     let store = Memory::new();
-    let builder = ToolReduction::builder().backend(store.clone()).token_counter(TokenCounter::Estimate);
-    let reduction = builder.max_length_for_trunc(LIMIT).preview_length(0).build().unwrap().session("s");
+    let builder = ToolReduction::builder()
+        .backend(store.clone())
+        .token_counter(TokenCounter::Estimate);
+    let reduction = builder
+        .max_length_for_trunc(LIMIT)
+        .preview_length(0)
+        .build()
+        .unwrap()
+        .session("s");
     let mut locations = Vec::new();
     // Its own, and what is another's.
-    for (key, content) in [("s/trunc/a", content), ("trunc/a", SECRET.as_bytes()), ("elsewhere/b", SECRET.as_bytes())] {
+    for (key, content) in [
+        ("s/trunc/a", content),
+        ("trunc/a", SECRET.as_bytes()),
+        ("elsewhere/b", SECRET.as_bytes()),
+    ] {
         let key = Key::new(key).unwrap();
         store.put(&key, content.to_vec().into()).await.unwrap();
         locations.push(store.locate(&key).as_str().to_owned());
@@ -42,14 +58,24 @@ async fn read(arguments: &str, content: &[u8]) {
     for location in &locations {
         check(&reduction, &asked(location), content).await;
     }
-    assert_eq!(store.list().collect::<Vec<_>>().await.len(), 3, "reading stored something");
+    assert_eq!(
+        store.list().collect::<Vec<_>>().await.len(),
+        3,
+        "reading stored something"
+    );
     if let Ok(arguments) = serde_json::from_str::<Value>(&asked(&locations[0])) {
         read_through(&reduction, arguments, &locations[0], content).await;
     }
 }
 
 fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
-    parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None })
+    parts.iter().filter_map(|part| {
+        if let Part::Text(text) = part {
+            Some(text.as_str())
+        } else {
+            None
+        }
+    })
 }
 
 /// R1 and R3.
@@ -60,34 +86,62 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     let text: String = texts(&parts).collect();
     assert!(text.len() <= LIMIT, "{} bytes", text.len());
     assert!(!text.contains(SECRET), "{text:?}");
-    let again = reduction.truncate(&call, ToolOutput::parts(parts.clone())).await.unwrap();
+    let again = reduction
+        .truncate(&call, ToolOutput::parts(parts.clone()))
+        .await
+        .unwrap();
     assert_eq!(again.parts, parts, "an answer was truncated");
-    let Some(page) = Hint::parse(&text) else { return };
+    let Some(page) = Hint::parse(&text) else {
+        return;
+    };
     assert_eq!(page.bytes, content.len() as u64);
-    let Kind::Page { from } = page.kind else { return };
-    let line: usize =
-        content.split_inclusive(|byte| *byte == b'\n').take(from.line as usize - 1).map(<[u8]>::len).sum();
+    let Kind::Page { from } = page.kind else {
+        return;
+    };
+    let line: usize = content
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(from.line as usize - 1)
+        .map(<[u8]>::len)
+        .sum();
     // What is no UTF-8, as a character that a page begins in is none, is shown with replacement characters.
-    let there = content.get(line + from.byte as usize..).map(String::from_utf8_lossy);
-    assert!(page.preview.is_empty() || there.is_some_and(|there| there.starts_with(&page.preview)), "{text:?}");
+    let there = content
+        .get(line + from.byte as usize..)
+        .map(String::from_utf8_lossy);
+    assert!(
+        page.preview.is_empty() || there.is_some_and(|there| there.starts_with(&page.preview)),
+        "{text:?}"
+    );
 }
 
 /// R2: page by page, all of it is read, and no page leads back.
 async fn read_through(reduction: &ToolReduction, mut arguments: Value, path: &str, content: &[u8]) {
-    let Some(given) = arguments.as_object_mut() else { return };
+    let Some(given) = arguments.as_object_mut() else {
+        return;
+    };
     given.insert("path".into(), path.into());
     given.remove("offset");
-    let has_pattern = given.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !pattern.is_empty());
+    let has_pattern = given
+        .get("pattern")
+        .and_then(Value::as_str)
+        .is_some_and(|pattern| !pattern.is_empty());
     let (mut all, mut seen) = (String::new(), HashSet::new());
     for _ in 0..PAGES {
         let call = ToolCall::new("call_1", "read_file", arguments.to_string());
-        let Ok(page) = reduction.read_file_tool().call(&call).await else { return };
+        let Ok(page) = reduction.read_file_tool().call(&call).await else {
+            return;
+        };
         let (parts, _) = page.into_parts().await;
-        let Some(page) = texts(&parts).find_map(Hint::parse) else { return };
+        let Some(page) = texts(&parts).find_map(Hint::parse) else {
+            return;
+        };
         all.push_str(&page.preview);
         let Some((_, next)) = page.prose.split_once("offset ") else {
             let is_whole = has_pattern || all == String::from_utf8_lossy(content);
-            assert!(is_whole, "{all:?} was read of {:?}", String::from_utf8_lossy(content));
+            assert!(
+                is_whole,
+                "{all:?} was read of {:?}",
+                String::from_utf8_lossy(content)
+            );
             return;
         };
         let next = next.trim_end_matches('.').to_owned();

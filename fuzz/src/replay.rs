@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use tempfile::NamedTempFile;
 
 pub(crate) fn replay(data: &[u8]) {
-    static FILE: LazyLock<NamedTempFile> = LazyLock::new(|| NamedTempFile::with_suffix(".json").unwrap());
+    static FILE: LazyLock<NamedTempFile> =
+        LazyLock::new(|| NamedTempFile::with_suffix(".json").unwrap());
     std::fs::write(FILE.path(), data).unwrap();
     offcut_cli::fuzz::replay(FILE.path());
 }

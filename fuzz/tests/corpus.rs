@@ -19,7 +19,11 @@ fn holds_over_its_corpus(target: &'static str) {
         for input in inputs {
             let data = std::fs::read(&input).unwrap();
             let held = std::panic::catch_unwind(|| offcut_fuzz::run(target, &data));
-            assert!(held.is_ok(), "{} breaks a law: see above", input.strip_prefix(home).unwrap().display());
+            assert!(
+                held.is_ok(),
+                "{} breaks a law: see above",
+                input.strip_prefix(home).unwrap().display()
+            );
         }
     };
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);

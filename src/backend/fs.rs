@@ -111,7 +111,11 @@ impl Fs {
     }
 
     fn over(root: Root) -> Self {
-        Self { shown: root.prefix().into(), root: Arc::new(root), durable: false }
+        Self {
+            shown: root.prefix().into(),
+            root: Arc::new(root),
+            durable: false,
+        }
     }
 
     /// Tries out all that storing needs: a file, a directory and a hard link. Leaves nothing behind, and makes no store: where the
@@ -153,7 +157,11 @@ impl Fs {
 
 impl fmt::Debug for Fs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { root, shown, durable } = self;
+        let Self {
+            root,
+            shown,
+            durable,
+        } = self;
         f.debug_struct("Fs")
             .field("root", &root.prefix())
             .field("shown_as", shown)
@@ -185,7 +193,9 @@ impl Backend for Fs {
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
         let (store, key) = (self.clone(), key.clone());
         blocking(move || {
-            store.put_now(&key, &content).map_err(|source| failed(source, Doing::Store, &store.locate(&key)))
+            store
+                .put_now(&key, &content)
+                .map_err(|source| failed(source, Doing::Store, &store.locate(&key)))
         })
         .await
     }
@@ -206,8 +216,12 @@ impl Backend for Fs {
 
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
         let (store, key) = (self.clone(), key.clone());
-        blocking(move || store.remove_now(&key).map_err(|source| failed(source, Doing::Remove, &store.locate(&key))))
-            .await
+        blocking(move || {
+            store
+                .remove_now(&key)
+                .map_err(|source| failed(source, Doing::Remove, &store.locate(&key)))
+        })
+        .await
     }
 
     async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
@@ -232,14 +246,25 @@ impl Backend for Fs {
 }
 
 fn not_found(location: &Location) -> BackendError {
-    BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {location}"))
+    BackendError::new(
+        ErrorKind::NotFound,
+        format!("nothing is stored as {location}"),
+    )
 }
 
 impl Fs {
     fn check_now(&self) -> Result<(), BackendError> {
         let nearest = self.root.nearest();
-        let tried = if nearest == self.root.path() { self.clone() } else { Self::open(nearest)? };
-        let tried = tried.root.make().and_then(|()| tried.root.expect_in_place()).and_then(|()| stage::try_out(&tried));
+        let tried = if nearest == self.root.path() {
+            self.clone()
+        } else {
+            Self::open(nearest)?
+        };
+        let tried = tried
+            .root
+            .make()
+            .and_then(|()| tried.root.expect_in_place())
+            .and_then(|()| stage::try_out(&tried));
         tried.map_err(|source| failed(source, Doing::Check, &Location::new(self.root.prefix())))
     }
 
@@ -271,7 +296,8 @@ impl Fs {
             Found::File(file, total) => (file, total),
             Found::Nothing => return Err(not_found(&location)),
             Found::Foreign => {
-                let why = format!("nothing is stored as {location}: what is there is not a regular file");
+                let why =
+                    format!("nothing is stored as {location}: what is there is not a regular file");
                 return Err(BackendError::new(ErrorKind::NotFound, why));
             }
         };
@@ -288,6 +314,9 @@ impl Fs {
             file.seek(SeekFrom::Start(start)).map_err(failed)?;
             file.take(length).read_to_end(&mut bytes).map_err(failed)?;
         }
-        Ok(Page { bytes: bytes.into(), total })
+        Ok(Page {
+            bytes: bytes.into(),
+            total,
+        })
     }
 }

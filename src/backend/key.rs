@@ -36,9 +36,14 @@ impl Key {
     /// `path` is not a safe relative path as the type's doc describes it.
     pub fn new(path: impl Into<String>) -> Result<Self, KeyError> {
         let path = path.into();
-        let safe =
-            path.len() <= MAX_KEY && path.split('/').count() <= MAX_SEGMENTS && path.split('/').all(is_safe_segment);
-        if safe { Ok(Self(path)) } else { Err(KeyError { length: path.len() }) }
+        let safe = path.len() <= MAX_KEY
+            && path.split('/').count() <= MAX_SEGMENTS
+            && path.split('/').all(is_safe_segment);
+        if safe {
+            Ok(Self(path))
+        } else {
+            Err(KeyError { length: path.len() })
+        }
     }
 
     /// Whether the key is made for the content with this SHA-256 and no other: its last segment, a file ending aside, ends in
@@ -58,8 +63,10 @@ impl Key {
         // An id may have a dot of its own.
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let digest = hex(sha256);
-        let ends_in_it =
-            |name: &str| name.strip_suffix(&digest).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'));
+        let ends_in_it = |name: &str| {
+            name.strip_suffix(&digest)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
+        };
         ends_in_it(name) || ends_in_it(stem)
     }
 
@@ -91,12 +98,20 @@ pub struct KeyError {
 /// Whether `name` can be a segment of a [`Key`].
 pub(crate) fn is_safe_segment(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let numbered =
-        |device: &str| stem.strip_prefix(device).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit());
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let numbered = |device: &str| {
+        stem.strip_prefix(device)
+            .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
+    };
     !name.is_empty()
         && name.len() <= MAX_SEGMENT
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         && !name.starts_with('.')
         && !name.ends_with('.')
         && !DEVICES.contains(&stem.as_str())
@@ -111,7 +126,10 @@ pub(crate) fn digest(content: &[u8]) -> String {
 
 /// The same for content whose SHA-256 is known.
 pub(crate) fn hex(sha256: &[u8; 32]) -> String {
-    sha256[..DIGEST / 2].iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256[..DIGEST / 2]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -123,8 +141,9 @@ mod tests {
         let long = "a".repeat(256);
         let deep = ["a"; 17].join("/");
         for hostile in [
-            "", "/", "a/", "/a", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".hidden", "a.", "a b", "a\0b", "a\\b",
-            "c:", "呼叫", "con", "NUL.txt", "com1", "lpt9.log", "a\n", "~", "%2e%2e", &long, &deep,
+            "", "/", "a/", "/a", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".hidden", "a.",
+            "a b", "a\0b", "a\\b", "c:", "呼叫", "con", "NUL.txt", "com1", "lpt9.log", "a\n", "~",
+            "%2e%2e", &long, &deep,
         ] {
             assert!(Key::new(hostile).is_err(), "{hostile:?} was taken");
         }
@@ -132,9 +151,15 @@ mod tests {
 
     #[test]
     fn ordinary_names_are_keys() {
-        for fine in
-            ["trunc/call_1", "a", "toolu_01A09q90qw90lq917835lq9", "s-1/clear/call_1-args", "x.png", "console", "com10"]
-        {
+        for fine in [
+            "trunc/call_1",
+            "a",
+            "toolu_01A09q90qw90lq917835lq9",
+            "s-1/clear/call_1-args",
+            "x.png",
+            "console",
+            "com10",
+        ] {
             assert_eq!(Key::new(fine).unwrap().as_str(), fine);
         }
     }
@@ -150,7 +175,12 @@ mod tests {
         ] {
             assert!(Key::new(key).unwrap().names_content(&empty), "{key}");
         }
-        for key in ["xe3b0c44298fc1c14", "e3b0c44298fc1c14/a", "a-e3b0c44298fc1c14-args", "a-e3b0c44298fc1c1"] {
+        for key in [
+            "xe3b0c44298fc1c14",
+            "e3b0c44298fc1c14/a",
+            "a-e3b0c44298fc1c14-args",
+            "a-e3b0c44298fc1c1",
+        ] {
             assert!(!Key::new(key).unwrap().names_content(&empty), "{key}");
         }
     }

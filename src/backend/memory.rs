@@ -10,7 +10,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
-use super::{Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Page, Put, Writer, is_safe_segment};
+use super::{
+    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Page, Put, Writer,
+    is_safe_segment,
+};
 
 /// Keeps content in this process's memory, for tests and for conversations that need not outlive it.
 ///
@@ -66,7 +69,10 @@ impl Memory {
         if !is_safe_segment(name) {
             return Err(KeyError { length: name.len() });
         }
-        Ok(Self { name: Some(name.into()), content: Arc::default() })
+        Ok(Self {
+            name: Some(name.into()),
+            content: Arc::default(),
+        })
     }
 
     /// How many keys have content.
@@ -84,7 +90,10 @@ impl Memory {
     /// How many bytes are stored in all. Linear in the number of keys.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.content().values().map(|stored| stored.bytes.len() as u64).sum()
+        self.content()
+            .values()
+            .map(|stored| stored.bytes.len() as u64)
+            .sum()
     }
 
     /// The map is whole whenever the lock is free, so a panic elsewhere while it was held does not matter.
@@ -96,7 +105,13 @@ impl Memory {
         let mut content = self.content();
         match content.get(key) {
             None => {
-                content.insert(key.clone(), Stored { bytes: bytes.clone(), at: SystemTime::now() });
+                content.insert(
+                    key.clone(),
+                    Stored {
+                        bytes: bytes.clone(),
+                        at: SystemTime::now(),
+                    },
+                );
                 Put::Stored
             }
             Some(stored) if stored.bytes == bytes => Put::AlreadyThere,
@@ -129,7 +144,10 @@ impl Backend for Memory {
         let path = location.strip_prefix("memory:/")?;
         let path = match &self.name {
             None => path,
-            Some(name) => path.strip_prefix('/')?.strip_prefix(&**name)?.strip_prefix('/')?,
+            Some(name) => path
+                .strip_prefix('/')?
+                .strip_prefix(&**name)?
+                .strip_prefix('/')?,
         };
         Key::new(path).ok()
     }
@@ -143,20 +161,33 @@ impl Backend for Memory {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(MemoryWriter { store: self.clone(), buffer: Some(Vec::new()) }))
+        Ok(Box::new(MemoryWriter {
+            store: self.clone(),
+            buffer: Some(Vec::new()),
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
         let bytes = self.content().get(key).map(|stored| stored.bytes.clone());
         let Some(bytes) = bytes else {
-            return Err(BackendError::new(ErrorKind::NotFound, format!("nothing is stored as {}", self.locate(key))));
+            return Err(BackendError::new(
+                ErrorKind::NotFound,
+                format!("nothing is stored as {}", self.locate(key)),
+            ));
         };
-        Ok(Page { bytes: bytes.slice(within(range, bytes.len())), total: bytes.len() as u64 })
+        Ok(Page {
+            bytes: bytes.slice(within(range, bytes.len())),
+            total: bytes.len() as u64,
+        })
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let entry = |(key, stored): (&Key, &Stored)| {
-            Ok(Entry { key: key.clone(), bytes: stored.bytes.len() as u64, stored_at: stored.at })
+            Ok(Entry {
+                key: key.clone(),
+                bytes: stored.bytes.len() as u64,
+                stored_at: stored.at,
+            })
         };
         let entries: Vec<_> = self.content().iter().map(entry).collect();
         stream::iter(entries).boxed()
@@ -189,14 +220,19 @@ struct MemoryWriter {
 
 impl fmt::Debug for MemoryWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryWriter").field("bytes", &self.buffer.as_ref().map(Vec::len)).finish_non_exhaustive()
+        f.debug_struct("MemoryWriter")
+            .field("bytes", &self.buffer.as_ref().map(Vec::len))
+            .finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Writer for MemoryWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        self.buffer.as_mut().ok_or_else(finished)?.extend_from_slice(&chunk);
+        self.buffer
+            .as_mut()
+            .ok_or_else(finished)?
+            .extend_from_slice(&chunk);
         Ok(())
     }
 
@@ -219,7 +255,10 @@ impl Writer for MemoryWriter {
 }
 
 fn finished() -> BackendError {
-    BackendError::new(ErrorKind::Other, "this writer's content is stored already: open another writer")
+    BackendError::new(
+        ErrorKind::Other,
+        "this writer's content is stored already: open another writer",
+    )
 }
 
 #[cfg(test)]
@@ -243,7 +282,13 @@ mod tests {
         let store = Memory::new();
         let clone = store.clone();
         store.insert(&Key::new("trunc/call_1").unwrap(), &"secret".into());
-        assert_eq!(format!("{clone:?}"), "Memory { name: None, len: 1, bytes: 6 }");
-        assert_eq!((clone.len(), clone.bytes(), clone.is_empty()), (1, 6, false));
+        assert_eq!(
+            format!("{clone:?}"),
+            "Memory { name: None, len: 1, bytes: 6 }"
+        );
+        assert_eq!(
+            (clone.len(), clone.bytes(), clone.is_empty()),
+            (1, 6, false)
+        );
     }
 }

@@ -56,7 +56,9 @@ impl StoreUrl {
     /// ```
     #[must_use]
     pub fn has_plain_path(&self) -> bool {
-        let Some((_, rest)) = split_scheme(&self.0) else { return true };
+        let Some((_, rest)) = split_scheme(&self.0) else {
+            return true;
+        };
         if self.0.trim() != self.0 || self.0.contains(char::is_control) {
             return false;
         }
@@ -73,7 +75,9 @@ impl StoreUrl {
         let unusable = |message: String| BackendError::new(ErrorKind::Other, message);
         let url = self.as_str();
         if url.is_empty() {
-            return Err(unusable("the backend's URL is empty: write `memory:` or a path".to_owned()));
+            return Err(unusable(
+                "the backend's URL is empty: write `memory:` or a path".to_owned(),
+            ));
         }
         let Some((scheme, rest)) = split_scheme(url) else {
             return if has_options(url) {
@@ -148,13 +152,16 @@ fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.trim_start().split_once(':')?;
     let is_scheme = scheme.len() > 1
         && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
     is_scheme.then_some((scheme, rest))
 }
 
 /// Whether a path ends as a URL with options does: it was meant for one, and its directory's name would hold their values.
 fn has_options(path: &str) -> bool {
-    path.rsplit_once('?').is_some_and(|(_, options)| options.contains('='))
+    path.rsplit_once('?')
+        .is_some_and(|(_, options)| options.contains('='))
 }
 
 /// Whether a segment of a path is one to every parser.
@@ -169,7 +176,11 @@ fn is_plain(segment: &str) -> bool {
 }
 
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -213,7 +224,9 @@ pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
         Kind::Memory(name) => match Memory::named(name) {
             Ok(named) => Ok(Arc::new(named)),
             Err(error) => {
-                let message = format!("`{url}` has no safe name behind `memory:`: use one such as `memory:grep`");
+                let message = format!(
+                    "`{url}` has no safe name behind `memory:`: use one such as `memory:grep`"
+                );
                 Err(BackendError::new(ErrorKind::Other, message).with_source(error))
             }
         },
@@ -229,6 +242,7 @@ fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
 #[cfg(not(feature = "fs"))]
 fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let path = StoreUrl::from(path);
-    let message = format!("`{path}` is a path, which needs the feature `fs`: enable it, or use `memory:`");
+    let message =
+        format!("`{path}` is a path, which needs the feature `fs`: enable it, or use `memory:`");
     Err(BackendError::new(ErrorKind::Other, message))
 }

@@ -21,17 +21,40 @@ impl Committed {
 
     /// What is decided beside what is repeated.
     pub(super) fn new_decisions(&self) -> impl Iterator<Item = &Decision> {
-        self.report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated)
+        self.report
+            .decisions
+            .iter()
+            .filter(|decision| decision.outcome != Outcome::Repeated)
     }
 
     /// The same, and nobody is shown the report.
     pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
-        let Self { session, ledger, ready, settled, anchor, mut report } = self;
+        let Self {
+            session,
+            ledger,
+            ready,
+            settled,
+            anchor,
+            mut report,
+        } = self;
         let mut ledger = lock(&ledger);
-        let has_changed =
-            |ready: &&Ready| fingerprint_at(session.meter(), conversation, ready.place) != Some(ready.original.print);
-        let changed: HashSet<usize> = ready.iter().filter(has_changed).map(|ready| ready.decision).collect();
-        for Ready { decision, place, original, replacement, is_repeat, with } in ready {
+        let has_changed = |ready: &&Ready| {
+            fingerprint_at(session.meter(), conversation, ready.place) != Some(ready.original.print)
+        };
+        let changed: HashSet<usize> = ready
+            .iter()
+            .filter(has_changed)
+            .map(|ready| ready.decision)
+            .collect();
+        for Ready {
+            decision,
+            place,
+            original,
+            replacement,
+            is_repeat,
+            with,
+        } in ready
+        {
             if changed.contains(&decision) || with.is_some_and(|with| changed.contains(&with)) {
                 report.decisions[decision].keep(Reason::ChangedMeanwhile);
                 continue;
@@ -45,26 +68,42 @@ impl Committed {
                 }
                 _ => continue,
             }
-            if !is_repeat && let Some(replaced) = fingerprint_at(session.meter(), conversation, place) {
+            if !is_repeat
+                && let Some(replaced) = fingerprint_at(session.meter(), conversation, place)
+            {
                 ledger.record(&original, replaced, replacement);
             }
         }
         ledger.settle(settled);
-        let new = report.decisions.iter().filter(|decision| decision.outcome != Outcome::Repeated);
+        let new = report
+            .decisions
+            .iter()
+            .filter(|decision| decision.outcome != Outcome::Repeated);
         let saved = saved(new.filter_map(|decision| decision.tokens));
         if let Some(anchor) = anchor {
             ledger.record_saved(anchor, saved);
         }
-        let counted = report.tokens.filter(|tokens| tokens.certainty == Certainty::Counted);
-        ledger.record_sent(conversation.len(), counted.map(|tokens| tokens.counted.saturating_sub(saved)));
+        let counted = report
+            .tokens
+            .filter(|tokens| tokens.certainty == Certainty::Counted);
+        ledger.record_sent(
+            conversation.len(),
+            counted.map(|tokens| tokens.counted.saturating_sub(saved)),
+        );
         drop(ledger);
-        report.decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
+        report
+            .decisions
+            .sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
         report
     }
 }
 
 /// What stands at a place now.
-fn fingerprint_at(meter: &Meter, conversation: &dyn Conversation, place: Place) -> Option<Fingerprint> {
+fn fingerprint_at(
+    meter: &Meter,
+    conversation: &dyn Conversation,
+    place: Place,
+) -> Option<Fingerprint> {
     let (Place::Result { message, .. } | Place::Arguments { message, .. }) = place;
     if message >= conversation.len() {
         return None;

@@ -26,7 +26,12 @@ impl Choice {
 
     /// Takes all of them.
     pub(super) fn all() -> Self {
-        Self { target: None, at_least: 0, counted: 0, taken: Sum::default() }
+        Self {
+            target: None,
+            at_least: 0,
+            counted: 0,
+            taken: Sum::default(),
+        }
     }
 
     /// Whether there is a target that could be missed.
@@ -35,7 +40,8 @@ impl Choice {
     }
 
     pub(super) fn is_enough(&self) -> bool {
-        self.target.is_some_and(|target| self.taken.left_of(self.counted) <= u128::from(target))
+        self.target
+            .is_some_and(|target| self.taken.left_of(self.counted) <= u128::from(target))
     }
 
     /// Whether the next one is taken, which changes so much.

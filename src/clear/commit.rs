@@ -36,11 +36,26 @@ impl Plan {
 
     /// The same, where it may be known already that a store is unavailable.
     pub(super) async fn commit_knowing(self, outages: &Outages) -> Result<Committed, Error> {
-        let Self { session, ledger, edits, mut choice, anchor, mut report } = self;
+        let Self {
+            session,
+            ledger,
+            edits,
+            mut choice,
+            anchor,
+            mut report,
+        } = self;
         let mut ready = Vec::new();
-        let edits = edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)).collect();
-        let mut selection =
-            Selection { session: &session, outages, edits, waiting: VecDeque::new(), settled: Vec::new() };
+        let edits = edits
+            .into_iter()
+            .filter_map(|edit| edit.or_ready(&mut ready))
+            .collect();
+        let mut selection = Selection {
+            session: &session,
+            outages,
+            edits,
+            waiting: VecDeque::new(),
+            settled: Vec::new(),
+        };
         let mut taken = selection.take(&mut choice, &mut report).await;
         if choice.is_too_little() {
             for (edit, _) in taken.drain(..) {
@@ -50,7 +65,9 @@ impl Plan {
         let mut done = Vec::new();
         while !taken.is_empty() {
             let planned: Vec<Sum> = taken.iter().map(|(_, tokens)| *tokens).collect();
-            let stores = taken.into_iter().map(|(edit, _)| store_edit(&session, outages, edit));
+            let stores = taken
+                .into_iter()
+                .map(|(edit, _)| store_edit(&session, outages, edit));
             let stored: Vec<_> = stream::iter(stores).buffered(AT_ONCE).collect().await;
             for (planned, stored) in planned.into_iter().zip(stored) {
                 let Stored { ready, tokens } = stored?.note(&mut report);
@@ -58,25 +75,54 @@ impl Plan {
                 done.extend(ready);
             }
             // A save that failed, or a name that was taken, freed less: then the next results go too.
-            taken = if choice.has_target() { selection.take(&mut choice, &mut report).await } else { Vec::new() };
+            taken = if choice.has_target() {
+                selection.take(&mut choice, &mut report).await
+            } else {
+                Vec::new()
+            };
         }
         // What is stored stays stored, and is found again when this is worth a pass.
         if choice.is_too_little() {
-            done.drain(..).for_each(|ready: Ready| report.decisions[ready.decision].keep(Reason::TooLittle));
+            done.drain(..)
+                .for_each(|ready: Ready| report.decisions[ready.decision].keep(Reason::TooLittle));
         }
         ready.extend(done);
         let settled = selection.leave(&mut report);
-        Ok(Committed { session, ledger, ready, settled, anchor, report })
+        Ok(Committed {
+            session,
+            ledger,
+            ready,
+            settled,
+            anchor,
+            report,
+        })
     }
 
     /// What was decided before is repeated, and nothing else is done.
     pub(super) fn repeat_only(self, reason: Reason) -> Committed {
-        let Self { session, ledger, edits, anchor, mut report, .. } = self;
+        let Self {
+            session,
+            ledger,
+            edits,
+            anchor,
+            mut report,
+            ..
+        } = self;
         let mut ready = Vec::new();
-        for edit in edits.into_iter().filter_map(|edit| edit.or_ready(&mut ready)) {
+        for edit in edits
+            .into_iter()
+            .filter_map(|edit| edit.or_ready(&mut ready))
+        {
             edit.keep(&mut report, reason);
         }
-        Committed { session, ledger, ready, settled: Vec::new(), anchor, report }
+        Committed {
+            session,
+            ledger,
+            ready,
+            settled: Vec::new(),
+            anchor,
+            report,
+        }
     }
 }
 
@@ -108,16 +154,25 @@ impl Selection<'_> {
                 return taken;
             }
             let batch = self.edits.drain(..AT_ONCE.min(self.edits.len()));
-            let compared = batch.map(|edit| compare_edit(self.session, self.outages, edit)).collect::<Vec<_>>();
+            let compared = batch
+                .map(|edit| compare_edit(self.session, self.outages, edit))
+                .collect::<Vec<_>>();
             for outcome in join_all(compared).await {
                 match outcome {
                     Compared::Kept(index, decision, original) => {
-                        let is_for_good =
-                            |reason| matches!(reason, Reason::Unverified | Reason::AlreadyHint | Reason::NoGain);
+                        let is_for_good = |reason| {
+                            matches!(
+                                reason,
+                                Reason::Unverified | Reason::AlreadyHint | Reason::NoGain
+                            )
+                        };
                         if let Outcome::Kept(reason) = decision.outcome
                             && is_for_good(reason)
                         {
-                            self.settled.push((original.settles_as(self.session.meter(), &decision.tool), reason));
+                            self.settled.push((
+                                original.settles_as(self.session.meter(), &decision.tool),
+                                reason,
+                            ));
                         }
                         report.decisions[index] = decision;
                     }
@@ -129,7 +184,12 @@ impl Selection<'_> {
 
     /// The target was reached without the rest. Gives what was compared and stays for good.
     fn leave(self, report: &mut Report) -> Vec<(Fingerprint, Reason)> {
-        for edit in self.waiting.into_iter().map(|(edit, _)| edit).chain(self.edits) {
+        for edit in self
+            .waiting
+            .into_iter()
+            .map(|(edit, _)| edit)
+            .chain(self.edits)
+        {
             edit.keep(report, Reason::TargetReached);
         }
         self.settled
@@ -175,36 +235,78 @@ impl NewEdit {
 impl Edit {
     /// The edit, if it is a new one. One that repeats what was done before has nothing to wait for.
     fn or_ready(self, ready: &mut Vec<Ready>) -> Option<NewEdit> {
-        let Self { decision: index, place, original, action } = self;
+        let Self {
+            decision: index,
+            place,
+            original,
+            action,
+        } = self;
         match action {
             Action::Repeat(replacement) => {
-                ready.push(Ready { decision: index, place, original, replacement, is_repeat: true, with: None });
+                ready.push(Ready {
+                    decision: index,
+                    place,
+                    original,
+                    replacement,
+                    is_repeat: true,
+                    with: None,
+                });
                 None
             }
-            Action::Hints(decision, lines) => {
-                Some(NewEdit { index, decision, place, original, content: Content::Lines(lines) })
-            }
-            Action::Given(decision, given) => {
-                Some(NewEdit { index, decision, place, original, content: Content::Given(given) })
-            }
+            Action::Hints(decision, lines) => Some(NewEdit {
+                index,
+                decision,
+                place,
+                original,
+                content: Content::Lines(lines),
+            }),
+            Action::Given(decision, given) => Some(NewEdit {
+                index,
+                decision,
+                place,
+                original,
+                content: Content::Given(given),
+            }),
         }
     }
 }
 
 async fn compare_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Compared {
-    let NewEdit { index, mut decision, place, original, content } = edit;
+    let NewEdit {
+        index,
+        mut decision,
+        place,
+        original,
+        content,
+    } = edit;
     let lines = match content {
         Content::Lines(lines) => lines,
         Content::Given(given) => {
             let tokens = given.tokens(&decision);
             let content = Content::Given(given);
-            return Compared::Ready(NewEdit { index, decision, place, original, content }, tokens);
+            return Compared::Ready(
+                NewEdit {
+                    index,
+                    decision,
+                    place,
+                    original,
+                    content,
+                },
+                tokens,
+            );
         }
     };
     match compare_lines(session, outages, place, lines, &mut decision).await {
-        Ok((lines, tokens)) => {
-            Compared::Ready(NewEdit { index, decision, place, original, content: Content::Lines(lines) }, tokens)
-        }
+        Ok((lines, tokens)) => Compared::Ready(
+            NewEdit {
+                index,
+                decision,
+                place,
+                original,
+                content: Content::Lines(lines),
+            },
+            tokens,
+        ),
         Err(reason) => {
             decision.keep(reason);
             Compared::Kept(index, decision, original)
@@ -231,7 +333,12 @@ struct Stored {
 impl Outcomes {
     /// Notes in the report what became of it.
     fn note(self, report: &mut Report) -> Stored {
-        let Self { index, decision, arguments, ready } = self;
+        let Self {
+            index,
+            decision,
+            arguments,
+            ready,
+        } = self;
         let mut tokens = choice::tokens(decision.tokens);
         // What was said of the arguments holds only if they are replaced.
         if let Some((at, mut arguments)) = arguments {
@@ -247,18 +354,42 @@ impl Outcomes {
     }
 }
 
-async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Result<Outcomes, Error> {
-    let NewEdit { index, mut decision, place, original, content } = edit;
+async fn store_edit(
+    session: &Session,
+    outages: &Outages,
+    edit: NewEdit,
+) -> Result<Outcomes, Error> {
+    let NewEdit {
+        index,
+        mut decision,
+        place,
+        original,
+        content,
+    } = edit;
     let mut arguments = None;
     let ready = match content {
-        Content::Lines(lines) => store_lines(session, outages, place, lines, &mut decision).await.map(|replacement| {
-            let replacement = Arc::new(replacement);
-            vec![Ready { decision: index, place, original, replacement, is_repeat: false, with: None }]
-        }),
+        Content::Lines(lines) => store_lines(session, outages, place, lines, &mut decision)
+            .await
+            .map(|replacement| {
+                let replacement = Arc::new(replacement);
+                vec![Ready {
+                    decision: index,
+                    place,
+                    original,
+                    replacement,
+                    is_repeat: false,
+                    with: None,
+                }]
+            }),
         Content::Given(given) => {
             // In the report it may have been kept: fewer were expected to go.
-            arguments = given.arguments.as_ref().map(|arguments| (arguments.index, arguments.decision.clone()));
-            given.save(session, outages, index, &mut decision, place, original).await
+            arguments = given
+                .arguments
+                .as_ref()
+                .map(|arguments| (arguments.index, arguments.decision.clone()));
+            given
+                .save(session, outages, index, &mut decision, place, original)
+                .await
         }
     };
     let ready = match ready {
@@ -269,10 +400,19 @@ async fn store_edit(session: &Session, outages: &Outages, edit: NewEdit) -> Resu
         }
         Err(NotDone::Failed(source)) => {
             let Decision { tool, call_id, .. } = decision;
-            return Err(Error::Offload { tool, call_id, source });
+            return Err(Error::Offload {
+                tool,
+                call_id,
+                source,
+            });
         }
     };
-    Ok(Outcomes { index, decision, arguments, ready })
+    Ok(Outcomes {
+        index,
+        decision,
+        arguments,
+        ready,
+    })
 }
 
 async fn store_lines(
@@ -299,7 +439,10 @@ async fn store_lines(
     // A text that says "not saved" was not reckoned with before.
     let (bytes, tokens) = size(session, &replacement, decision).map_err(NotDone::Kept)?;
     decision.bytes.after = bytes;
-    decision.tokens = decision.tokens.map(|change| Change { after: tokens, ..change });
+    decision.tokens = decision.tokens.map(|change| Change {
+        after: tokens,
+        ..change
+    });
     Ok(replacement)
 }
 
@@ -311,7 +454,11 @@ pub(super) fn replacement(place: Place, text: String) -> Put {
 }
 
 /// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
-pub(super) fn size(session: &Session, replacement: &Put, decision: &Decision) -> Result<(u64, u64), Reason> {
+pub(super) fn size(
+    session: &Session,
+    replacement: &Put,
+    decision: &Decision,
+) -> Result<(u64, u64), Reason> {
     let text = match replacement {
         Put::Parts(parts) => match &parts[..] {
             [Part::Text(text)] => text,
@@ -320,7 +467,8 @@ pub(super) fn size(session: &Session, replacement: &Put, decision: &Decision) ->
         Put::Arguments(text) => text,
     };
     let (bytes, tokens) = (text.len() as u64, session.meter().text(text));
-    if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before) {
+    if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before)
+    {
         return Err(Reason::NoGain);
     }
     Ok((bytes, tokens))
@@ -332,7 +480,12 @@ async fn save(
     store: ToStore,
     decision: &mut Decision,
 ) -> Result<(String, Option<Location>), NotDone> {
-    let ToStore { backend, target, content, draft } = store;
+    let ToStore {
+        backend,
+        target,
+        content,
+        draft,
+    } = store;
     let location = match outages.ask(&backend, target.save(&backend, content)).await {
         Ok(location) => Some(location),
         Err(none) => {

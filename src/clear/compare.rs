@@ -39,8 +39,13 @@ pub(super) async fn compare_lines(
             line => line,
         });
     }
-    let sizes =
-        [0, 1].map(|choice| size(session, &replacement(place, Line::render_all(&compared, session, choice)), decision));
+    let sizes = [0, 1].map(|choice| {
+        size(
+            session,
+            &replacement(place, Line::render_all(&compared, session, choice)),
+            decision,
+        )
+    });
     let [expected, other] = sizes;
     let before = decision.tokens.map_or(0, |change| change.before);
     match (expected, other) {
@@ -59,17 +64,30 @@ async fn compare(
 ) -> Result<Option<Line>, Reason> {
     let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
     for shown in hints {
-        let Shown { hint, stored, mut draft, preview: (preview, budget), was_previewed_in } = shown;
+        let Shown {
+            hint,
+            stored,
+            mut draft,
+            preview: (preview, budget),
+            was_previewed_in,
+        } = shown;
         let Some(stored) = stored else {
             texts.push(hint.render());
             continue;
         };
         // What is no longer than a hint of ours may be left alone.
-        let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared) && hint.preview.len() <= was_previewed_in;
+        let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
+            && hint.preview.len() <= was_previewed_in;
         let content = match outages.ask(&stored.backend, stored.whole()).await {
             Ok(Some(content)) => content,
             // Too much to be compared.
-            Ok(None) => return if may_stay { Err(Reason::Unverified) } else { Ok(None) },
+            Ok(None) => {
+                return if may_stay {
+                    Err(Reason::Unverified)
+                } else {
+                    Ok(None)
+                };
+            }
             Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
             // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
             Err(error) => {
@@ -78,21 +96,35 @@ async fn compare(
             }
         };
         let own = |text: &str| preview.own(text, was_previewed_in)?.ok();
-        let said = Said { prose: session.prose(), tool: &draft.tool, reader: session.reader(), own: &own };
+        let said = Said {
+            prose: session.prose(),
+            tool: &draft.tool,
+            reader: session.reader(),
+            own: &own,
+        };
         let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= budget;
         let is_ours = match hint.kind {
-            Kind::Cleared => previews(&hint, &content, own) && (is_short || is_said(&hint, &content, said)),
+            Kind::Cleared => {
+                previews(&hint, &content, own) && (is_short || is_said(&hint, &content, said))
+            }
             _ => shows_only(&hint, &content, said),
         };
         if !is_ours {
             // In other words than ours it is not cut: what it says is stored nowhere.
-            return if may_stay && previews(&hint, &content, own) { Err(Reason::Unverified) } else { Ok(None) };
+            return if may_stay && previews(&hint, &content, own) {
+                Err(Reason::Unverified)
+            } else {
+                Ok(None)
+            };
         }
         let (parts, text) = texts_in(&hint, &content).unwrap_or((0, &content));
         draft.parts = parts;
         let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= budget;
-        draft.hint.preview =
-            if is_short { hint.preview } else { preview.show(&String::from_utf8_lossy(text), budget).0 };
+        draft.hint.preview = if is_short {
+            hint.preview
+        } else {
+            preview.show(&String::from_utf8_lossy(text), budget).0
+        };
         texts.push(draft.render(session, Some(stored.location.clone())));
         locations.push(stored.location);
     }

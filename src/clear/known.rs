@@ -22,13 +22,36 @@ pub(super) struct Known {
 
 impl<'c> All<'c> {
     /// `seen` is what the first look at the same conversation has seen.
-    pub(super) fn of(conversation: &'c dyn Conversation, meter: &Meter, ledger: &Ledger, seen: &Seen) -> Self {
+    pub(super) fn of(
+        conversation: &'c dyn Conversation,
+        meter: &Meter,
+        ledger: &Ledger,
+        seen: &Seen,
+    ) -> Self {
         let (outline, mut walk) = (Outline::of(conversation), ledger.walk());
-        let mut texts = Texts { meter, rows: seen.subjects(Of::Result) };
-        let results = outline.slots.iter().map(|slot| Known::of_result(slot, &mut texts, &mut walk)).collect();
-        let mut texts = Texts { meter, rows: seen.subjects(Of::Arguments) };
-        let calls = outline.calls.iter().map(|call| Known::of_call(call, &mut texts, &mut walk)).collect();
-        Self { outline, results, calls }
+        let mut texts = Texts {
+            meter,
+            rows: seen.subjects(Of::Result),
+        };
+        let results = outline
+            .slots
+            .iter()
+            .map(|slot| Known::of_result(slot, &mut texts, &mut walk))
+            .collect();
+        let mut texts = Texts {
+            meter,
+            rows: seen.subjects(Of::Arguments),
+        };
+        let calls = outline
+            .calls
+            .iter()
+            .map(|call| Known::of_call(call, &mut texts, &mut walk))
+            .collect();
+        Self {
+            outline,
+            results,
+            calls,
+        }
     }
 }
 
@@ -41,15 +64,28 @@ struct Texts<'m, R> {
 
 impl<R: Iterator<Item = Row>> Texts<'_, R> {
     fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
-        let Row { print, tokens } =
-            self.rows.next().unwrap_or_else(|| Row { print: self.meter.print(text), tokens: None });
-        debug_assert_eq!(print, self.meter.print(text), "what a format shows changes without its messages");
-        (print, tokens.unwrap_or_else(|| self.meter.count(print, text)))
+        let Row { print, tokens } = self.rows.next().unwrap_or_else(|| Row {
+            print: self.meter.print(text),
+            tokens: None,
+        });
+        debug_assert_eq!(
+            print,
+            self.meter.print(text),
+            "what a format shows changes without its messages"
+        );
+        (
+            print,
+            tokens.unwrap_or_else(|| self.meter.count(print, text)),
+        )
     }
 }
 
 impl Known {
-    fn of_result(slot: &Slot<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
+    fn of_result(
+        slot: &Slot<'_>,
+        texts: &mut Texts<'_, impl Iterator<Item = Row>>,
+        walk: &mut Walk<'_>,
+    ) -> Self {
         let mut print = ResultPrint::of(texts.meter, slot.head);
         let (mut bytes, mut tokens) = (0, 0_u64);
         for part in &slot.parts {
@@ -59,13 +95,25 @@ impl Known {
             tokens = cost.saturating_add(tokens);
             bytes += text.map_or_else(|| part_bytes(*part), |(print, _)| print.len());
         }
-        Self { original: walk.next(print.finish()), bytes, tokens }
+        Self {
+            original: walk.next(print.finish()),
+            bytes,
+            tokens,
+        }
     }
 
-    fn of_call(call: &CallSite<'_>, texts: &mut Texts<'_, impl Iterator<Item = Row>>, walk: &mut Walk<'_>) -> Self {
+    fn of_call(
+        call: &CallSite<'_>,
+        texts: &mut Texts<'_, impl Iterator<Item = Row>>,
+        walk: &mut Walk<'_>,
+    ) -> Self {
         let (print, tokens) = texts.next(Text::of_arguments(call.is.arguments));
         let original = walk.next(print_of_call(texts.meter, call.is, print));
-        Self { original, bytes: print.len(), tokens }
+        Self {
+            original,
+            bytes: print.len(),
+            tokens,
+        }
     }
 }
 

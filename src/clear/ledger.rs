@@ -53,7 +53,11 @@ impl<'m> ResultPrint<'m> {
 }
 
 /// What a result is known by.
-pub(super) fn print_of_result(meter: &Meter, head: ResultHead<'_>, parts: &[PartRef<'_>]) -> Fingerprint {
+pub(super) fn print_of_result(
+    meter: &Meter,
+    head: ResultHead<'_>,
+    parts: &[PartRef<'_>],
+) -> Fingerprint {
     let mut print = ResultPrint::of(meter, head);
     for part in parts {
         print.add(*part, Text::of_part(*part).map(|text| meter.print(text)));
@@ -112,17 +116,31 @@ impl Ledger {
 
     /// Whether `print` is of something that was replaced, so that an occurrence of it may have to be replaced again.
     pub(super) fn has_replaced(&self, print: Fingerprint) -> bool {
-        self.replacements.contains_key(&print) && self.originals.get(&print).is_none_or(|original| *original == print)
+        self.replacements.contains_key(&print)
+            && self
+                .originals
+                .get(&print)
+                .is_none_or(|original| *original == print)
     }
 
-    pub(super) fn record(&mut self, original: &Origin, replaced: Fingerprint, replacement: Arc<Put>) {
+    pub(super) fn record(
+        &mut self,
+        original: &Origin,
+        replaced: Fingerprint,
+        replacement: Arc<Put>,
+    ) {
         self.originals.insert(replaced, original.print);
-        self.replacements.entry(original.print).or_default().insert(original.nth, replacement);
+        self.replacements
+            .entry(original.print)
+            .or_default()
+            .insert(original.nth, replacement);
     }
 
     /// Whether `print` is of what took the place of something.
     pub(super) fn has_put(&self, print: Fingerprint) -> bool {
-        self.originals.get(&print).is_some_and(|original| *original != print)
+        self.originals
+            .get(&print)
+            .is_some_and(|original| *original != print)
     }
 
     pub(super) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
@@ -150,7 +168,9 @@ impl Ledger {
 
     /// The tokens that passes have saved since the provider's count was made.
     pub(super) fn saved_since(&self, anchor: Anchor) -> u64 {
-        self.saved.filter(|(known, _)| *known == anchor).map_or(0, |(_, saved)| saved)
+        self.saved
+            .filter(|(known, _)| *known == anchor)
+            .map_or(0, |(_, saved)| saved)
     }
 
     /// What a pass has left to be sent. `None` for the tokens if they were not counted.
@@ -160,13 +180,18 @@ impl Ledger {
 
     /// How many more tokens the provider counted than the pass before the request.
     pub(super) fn drift(&self, anchor: Anchor) -> Option<i64> {
-        let (_, tokens) = self.sent.filter(|(messages, _)| *messages == anchor.last_turn)?;
+        let (_, tokens) = self
+            .sent
+            .filter(|(messages, _)| *messages == anchor.last_turn)?;
         i64::try_from(i128::from(anchor.usage) - i128::from(tokens)).ok()
     }
 
     /// A walk over a conversation from its beginning.
     pub(super) fn walk(&self) -> Walk<'_> {
-        Walk { ledger: self, seen: HashMap::default() }
+        Walk {
+            ledger: self,
+            seen: HashMap::default(),
+        }
     }
 }
 
@@ -202,8 +227,16 @@ impl Walk<'_> {
         let seen = self.seen.entry(original).or_default();
         let nth = *seen;
         *seen += 1;
-        let before = self.ledger.replacements.get(&original).filter(|_| original == print);
-        Origin { print, nth, replacement: before.and_then(|before| before.get(&nth)).cloned() }
+        let before = self
+            .ledger
+            .replacements
+            .get(&original)
+            .filter(|_| original == print);
+        Origin {
+            print,
+            nth,
+            replacement: before.and_then(|before| before.get(&nth)).cloned(),
+        }
     }
 }
 
@@ -222,23 +255,40 @@ mod tests {
     impl Fixture {
         /// A ledger in which the `nth` of the results "same" was replaced by `text`.
         fn new(decided: &[(usize, &str)]) -> Self {
-            let mut fixture = Self { meter: Meter::new(Arc::new(Estimate)), ledger: Ledger::default() };
+            let mut fixture = Self {
+                meter: Meter::new(Arc::new(Estimate)),
+                ledger: Ledger::default(),
+            };
             for (nth, text) in decided {
-                let original = Origin { print: fixture.print("same"), nth: *nth, replacement: None };
+                let original = Origin {
+                    print: fixture.print("same"),
+                    nth: *nth,
+                    replacement: None,
+                };
                 let replaced = fixture.print(text);
-                fixture.ledger.record(&original, replaced, replacement(text));
+                fixture
+                    .ledger
+                    .record(&original, replaced, replacement(text));
             }
             fixture
         }
 
         fn print(&self, text: &str) -> Fingerprint {
-            let head = ResultHead { id: "call_0", name: None, is_error: false, is_fixed: false };
+            let head = ResultHead {
+                id: "call_0",
+                name: None,
+                is_error: false,
+                is_fixed: false,
+            };
             print_of_result(&self.meter, head, &[PartRef::Text(text)])
         }
 
         fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Put>>> {
             let mut walk = self.ledger.walk();
-            conversation.iter().map(|text| walk.next(self.print(text)).replacement).collect()
+            conversation
+                .iter()
+                .map(|text| walk.next(self.print(text)).replacement)
+                .collect()
         }
     }
 
@@ -249,8 +299,14 @@ mod tests {
     #[test]
     fn c13_each_occurrence_is_replaced_as_it_was() {
         let both = Fixture::new(&[(0, "first hint"), (1, "second hint")]);
-        let (first, second) = (Some(replacement("first hint")), Some(replacement("second hint")));
-        assert_eq!(both.repeated(&["same", "other", "same", "same"]), [first, None, second.clone(), None]);
+        let (first, second) = (
+            Some(replacement("first hint")),
+            Some(replacement("second hint")),
+        );
+        assert_eq!(
+            both.repeated(&["same", "other", "same", "same"]),
+            [first, None, second.clone(), None]
+        );
         let second_alone = Fixture::new(&[(1, "second hint")]);
         assert_eq!(second_alone.repeated(&["same", "same"]), [None, second]);
     }
@@ -264,30 +320,61 @@ mod tests {
     #[test]
     fn what_was_replaced_is_known_and_what_took_its_place_is_not() {
         let Fixture { meter, ledger } = &Fixture::new(&[(0, "hint")]);
-        let fixture = Fixture { meter: meter.clone(), ledger: Ledger::default() };
+        let fixture = Fixture {
+            meter: meter.clone(),
+            ledger: Ledger::default(),
+        };
         assert!(ledger.has_replaced(fixture.print("same")));
-        assert!(!ledger.has_replaced(fixture.print("hint")) && !ledger.has_replaced(fixture.print("other")));
+        assert!(
+            !ledger.has_replaced(fixture.print("hint"))
+                && !ledger.has_replaced(fixture.print("other"))
+        );
     }
 
     #[test]
     fn what_was_saved_counts_for_one_count_of_the_provider() {
         let mut ledger = Ledger::default();
-        let anchor = Anchor { usage: 10, last_turn: 4 };
+        let anchor = Anchor {
+            usage: 10,
+            last_turn: 4,
+        };
         ledger.record_saved(anchor, 3);
         ledger.record_saved(anchor, 2);
         assert_eq!(ledger.saved_since(anchor), 5);
-        assert_eq!(ledger.saved_since(Anchor { usage: 11, ..anchor }), 0);
+        assert_eq!(
+            ledger.saved_since(Anchor {
+                usage: 11,
+                ..anchor
+            }),
+            0
+        );
     }
 
     #[test]
     fn c1_drift_is_known_where_both_counted_the_same_request() {
         let mut ledger = Ledger::default();
-        let anchor = Anchor { usage: 10, last_turn: 4 };
+        let anchor = Anchor {
+            usage: 10,
+            last_turn: 4,
+        };
         assert_eq!(ledger.drift(anchor), None);
         ledger.record_sent(4, Some(12));
         assert_eq!(ledger.drift(anchor), Some(-2));
-        assert_eq!(ledger.drift(Anchor { last_turn: 5, ..anchor }), None);
-        assert_eq!(ledger.drift(Anchor { usage: u64::MAX, ..anchor }), None, "no provider counts that");
+        assert_eq!(
+            ledger.drift(Anchor {
+                last_turn: 5,
+                ..anchor
+            }),
+            None
+        );
+        assert_eq!(
+            ledger.drift(Anchor {
+                usage: u64::MAX,
+                ..anchor
+            }),
+            None,
+            "no provider counts that"
+        );
         ledger.record_sent(4, None);
         assert_eq!(ledger.drift(anchor), None);
     }
@@ -296,7 +383,10 @@ mod tests {
     fn results_of_other_parts_are_others() {
         let meter = Meter::new(Arc::new(Estimate));
         let text = serde_json::json!("a");
-        let png = |mime| PartRef::Media { mime, data: Data::Base64("AA==") };
+        let png = |mime| PartRef::Media {
+            mime,
+            data: Data::Base64("AA=="),
+        };
         let link = |mime, url| PartRef::Link { mime, url };
         let lists: [&[PartRef<'_>]; 12] = [
             &[],
@@ -315,8 +405,16 @@ mod tests {
         let mut seen = HashSet::new();
         for id in ["", "a"] {
             for list in lists {
-                let head = ResultHead { id, name: None, is_error: false, is_fixed: false };
-                assert!(seen.insert(print_of_result(&meter, head, list)), "{id:?} {list:?}");
+                let head = ResultHead {
+                    id,
+                    name: None,
+                    is_error: false,
+                    is_fixed: false,
+                };
+                assert!(
+                    seen.insert(print_of_result(&meter, head, list)),
+                    "{id:?} {list:?}"
+                );
             }
         }
     }

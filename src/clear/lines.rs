@@ -40,7 +40,13 @@ pub(super) struct Source<'s> {
 
 impl<'a> Liner<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
-        Self { session, ids: HashSet::new(), is_repeated_id: false, room: SEVERAL, names: HashMap::new() }
+        Self {
+            session,
+            ids: HashSet::new(),
+            is_repeated_id: false,
+            room: SEVERAL,
+            names: HashMap::new(),
+        }
     }
 
     /// Goes on to the next result of the conversation.
@@ -51,11 +57,17 @@ impl<'a> Liner<'a> {
 
     /// What a part becomes. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, of: Source<'_>, part: PartRef<'_>, number: usize) -> Line {
-        let preview = |text: &str| of.previewer.show(text, of.policy.stub_length.of(text.len() as u64)).0;
+        let preview = |text: &str| {
+            of.previewer
+                .show(text, of.policy.stub_length.of(text.len() as u64))
+                .0
+        };
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
-                if let Some(line) =
-                    self.session.own_hints(of.policy, text).and_then(|own| self.hints(of, text, own, number))
+                if let Some(line) = self
+                    .session
+                    .own_hints(of.policy, text)
+                    .and_then(|own| self.hints(of, text, own, number))
                 {
                     return line;
                 }
@@ -72,12 +84,21 @@ impl<'a> Liner<'a> {
                 None => (raw(data), Some("text/plain"), String::new()),
             },
             PartRef::Link { url, .. }
-                if url.len() <= MAX_LINK && self.has_room_for(&link(of.tool, url, self.session)) =>
+                if url.len() <= MAX_LINK
+                    && self.has_room_for(&link(of.tool, url, self.session)) =>
             {
                 return Line::Ready(link(of.tool, url, self.session), Vec::new());
             }
-            PartRef::Link { url, .. } => (Bytes::copy_from_slice(url.as_bytes()), Some("text/uri-list"), String::new()),
-            PartRef::Opaque(value) => (value.to_string().into(), Some("application/json"), String::new()),
+            PartRef::Link { url, .. } => (
+                Bytes::copy_from_slice(url.as_bytes()),
+                Some("text/uri-list"),
+                String::new(),
+            ),
+            PartRef::Opaque(value) => (
+                value.to_string().into(),
+                Some("application/json"),
+                String::new(),
+            ),
         };
         let name = of.id.name_of(&content).part(number);
         let name = mime.map_or_else(|| name.clone(), |mime| name.clone().with_ending(mime));
@@ -88,7 +109,10 @@ impl<'a> Liner<'a> {
     /// What a whole text becomes that is worth a preview, and no less yet.
     pub(super) fn preview(&mut self, of: Source<'_>, text: &str) -> Line {
         let content = Bytes::copy_from_slice(text.as_bytes());
-        let preview = of.previewer.show(text, of.policy.preview_length.of(text.len() as u64)).0;
+        let preview = of
+            .previewer
+            .show(text, of.policy.preview_length.of(text.len() as u64))
+            .0;
         let mut draft = draft(of.tool, None, &content, preview);
         draft.hint.kind = Kind::Truncated;
         self.store(of, &of.id.name_of(text.as_bytes()), content, draft)
@@ -97,21 +121,38 @@ impl<'a> Liner<'a> {
     /// What a call's arguments become.
     pub(super) fn arguments(&mut self, of: Source<'_>, content: Bytes) -> Line {
         let name = of.id.name_of(&content).arguments();
-        let draft = Draft { is_arguments: true, ..draft(of.tool, None, &content, String::new()) };
+        let draft = Draft {
+            is_arguments: true,
+            ..draft(of.tool, None, &content, String::new())
+        };
         self.store(of, &name, content, draft)
     }
 
     /// What a text becomes that may be hints of ours; `None` if it is certain that it is a text like any other.
-    fn hints(&mut self, of: Source<'_>, text: &str, own: Vec<OwnHint>, number: usize) -> Option<Line> {
+    fn hints(
+        &mut self,
+        of: Source<'_>,
+        text: &str,
+        own: Vec<OwnHint>,
+        number: usize,
+    ) -> Option<Line> {
         let leads_nowhere = |own: &&OwnHint| own.stored.is_none();
         let mut locations = HashSet::new();
-        let mut is_new = |own: &OwnHint| own.stored.as_ref().is_none_or(|stored| locations.insert(stored.key.clone()));
+        let mut is_new = |own: &OwnHint| {
+            own.stored
+                .as_ref()
+                .is_none_or(|stored| locations.insert(stored.key.clone()))
+        };
         if text.len() > SEVERAL && !own.iter().all(&mut is_new) {
             return None;
         }
         // Behind its preview, a hint can't be one line of several.
         let is_last = |own: &OwnHint| own.stored.is_none() && own.hint.placement == Placement::Last;
-        let nowhere: usize = own.iter().filter(leads_nowhere).map(|own| own.hint.render().len() + 1).sum();
+        let nowhere: usize = own
+            .iter()
+            .filter(leads_nowhere)
+            .map(|own| own.hint.render().len() + 1)
+            .sum();
         if own.iter().any(is_last) || nowhere > self.room {
             return None;
         }
@@ -138,7 +179,11 @@ impl<'a> Liner<'a> {
     /// Where `content` is going to be stored: under a name that no other content has in this pass.
     pub(super) fn target(&mut self, id: &Id, name: &Name, content: &[u8]) -> Target {
         let digest = digest(content);
-        let is_used = *self.names.entry(name.file()).or_insert_with(|| digest.clone()) != digest;
+        let is_used = *self
+            .names
+            .entry(name.file())
+            .or_insert_with(|| digest.clone())
+            != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
         let make = if is_taken { Target::taken } else { Target::new };
         make(self.session.roots(), Phase::Clear, name, content)
@@ -149,10 +194,22 @@ impl<'a> Liner<'a> {
         let Some(backend) = of.policy.backend() else {
             let line = draft.render(self.session, None);
             // What is said of the first ones goes for all.
-            return Line::Ready(if self.has_room_for(&line) { line } else { String::new() }, Vec::new());
+            return Line::Ready(
+                if self.has_room_for(&line) {
+                    line
+                } else {
+                    String::new()
+                },
+                Vec::new(),
+            );
         };
         let target = self.target(of.id, name, &content);
-        Line::Store(Box::new(ToStore { backend: Arc::clone(backend), target, content, draft }))
+        Line::Store(Box::new(ToStore {
+            backend: Arc::clone(backend),
+            target,
+            content,
+            draft,
+        }))
     }
 }
 
@@ -162,12 +219,22 @@ fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Dra
     let mime = mime.filter(|mime| *mime != "application/json");
     hint.lines = mime.is_none().then(|| count_lines(content));
     hint.preview = preview;
-    Draft { hint, tool: tool.to_owned(), mime: mime.map(str::to_owned), is_arguments: false, parts: 0, words: None }
+    Draft {
+        hint,
+        tool: tool.to_owned(),
+        mime: mime.map(str::to_owned),
+        is_arguments: false,
+        parts: 0,
+        words: None,
+    }
 }
 
 /// A hint at a link.
 fn link(tool: &str, url: &str, session: &Session) -> String {
-    let draft = Draft { hint: Hint::new(Kind::Link, 0), ..draft(tool, None, &[], String::new()) };
+    let draft = Draft {
+        hint: Hint::new(Kind::Link, 0),
+        ..draft(tool, None, &[], String::new())
+    };
     draft.render(session, Some(Location::new(url)))
 }
 
@@ -175,16 +242,30 @@ fn link(tool: &str, url: &str, session: &Session) -> String {
 fn shown(of: Source<'_>, own: OwnHint) -> Shown {
     let OwnHint { hint, stored } = own;
     // No more than is shown now: what was not worth its place then is not worth it when it is old.
-    let preview = (of.previewer.clone(), of.policy.stub_length.of(hint.bytes).min(hint.preview.len()));
+    let preview = (
+        of.previewer.clone(),
+        of.policy.stub_length.of(hint.bytes).min(hint.preview.len()),
+    );
     // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
-    let mut draft = draft(of.tool, None, &[], preview.0.show(&hint.preview, preview.1).0);
+    let mut draft = draft(
+        of.tool,
+        None,
+        &[],
+        preview.0.show(&hint.preview, preview.1).0,
+    );
     draft.hint.bytes = hint.bytes;
     draft.hint.lines = hint.lines;
     draft.hint.notes = hint.notes;
     // What was cleared keeps its words: they may say what nothing else does.
     draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
     let was_previewed_in = of.policy.preview_length.of(hint.bytes);
-    Shown { hint, stored, draft, preview, was_previewed_in }
+    Shown {
+        hint,
+        stored,
+        draft,
+        preview,
+        was_previewed_in,
+    }
 }
 
 impl Line {

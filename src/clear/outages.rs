@@ -60,14 +60,21 @@ impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(error) => error.fmt(f),
-            Self::NotAsked => write!(f, "not tried: in this pass the store was unavailable {IN_A_ROW} times in a row"),
+            Self::NotAsked => write!(
+                f,
+                "not tried: in this pass the store was unavailable {IN_A_ROW} times in a row"
+            ),
         }
     }
 }
 
 impl NoAnswer {
     /// What comes of it for content that was to be stored. `Ok` if it is given up, as asked; what was not tried never is.
-    pub(super) fn settle(self, then: OnOffloadError, decision: &mut Decision) -> Result<(), NotDone> {
+    pub(super) fn settle(
+        self,
+        then: OnOffloadError,
+        decision: &mut Decision,
+    ) -> Result<(), NotDone> {
         decision.error = Some(self.to_string());
         match (self, then) {
             (Self::Failed(error), OnOffloadError::Fail) => Err(NotDone::Failed(error)),
@@ -75,7 +82,9 @@ impl NoAnswer {
                 decision.outcome = Outcome::Lost;
                 Ok(())
             }
-            (_, OnOffloadError::KeepOriginal) | (Self::NotAsked, _) => Err(NotDone::Kept(Reason::StoreFailed)),
+            (_, OnOffloadError::KeepOriginal) | (Self::NotAsked, _) => {
+                Err(NotDone::Kept(Reason::StoreFailed))
+            }
         }
     }
 }

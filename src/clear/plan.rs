@@ -28,7 +28,9 @@ impl Plan {
         conversation: &dyn Conversation,
         request: Request<'_>,
     ) -> Self {
-        let found = session.clears().then(|| survey(session, ledger, conversation, request).count(session.meter()));
+        let found = session
+            .clears()
+            .then(|| survey(session, ledger, conversation, request).count(session.meter()));
         Self::of(session, ledger, conversation, request, found, 0)
     }
 
@@ -41,7 +43,10 @@ impl Plan {
         request: Request<'_>,
         freed: u64,
     ) -> Self {
-        let found = match session.clears().then(|| survey(session, ledger, conversation, request)) {
+        let found = match session
+            .clears()
+            .then(|| survey(session, ledger, conversation, request))
+        {
             Some(survey) => Some(survey.count_elsewhere(session.meter()).await),
             None => None,
         };
@@ -64,35 +69,62 @@ impl Plan {
             anchor: None,
             report: Report::default(),
         };
-        let Some(Found { tokens, certainty, anchor, has_replaced, seen }) = found else { return plan };
+        let Some(Found {
+            tokens,
+            certainty,
+            anchor,
+            has_replaced,
+            seen,
+        }) = found
+        else {
+            return plan;
+        };
         let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
         // The rounds are read only where something is replaced again, costs are looked at, or the pass is triggered.
         let cost_aware = session.settings().cost_aware;
-        let mut all =
-            (has_replaced || cost_aware.is_some()).then(|| All::of(conversation, session.meter(), &ledger, &seen));
+        let mut all = (has_replaced || cost_aware.is_some())
+            .then(|| All::of(conversation, session.meter(), &ledger, &seen));
         if let Some(all) = &all {
             planner.repeat(all);
         }
         let counted = match anchor {
-            Some(anchor) => anchor.usage.saturating_add(tokens).saturating_sub(ledger.saved_since(anchor)),
+            Some(anchor) => anchor
+                .usage
+                .saturating_add(tokens)
+                .saturating_sub(ledger.saved_since(anchor)),
             None => tokens.saturating_sub(planner.report.cleared_input_tokens()),
         };
         let threshold = session.settings().max_tokens_for_clear;
-        let (usage, drift) = (anchor.map(|anchor| anchor.usage), anchor.and_then(|anchor| ledger.drift(anchor)));
-        planner.report.tokens = Some(TokenCount { counted, certainty, threshold, usage, drift });
+        let (usage, drift) = (
+            anchor.map(|anchor| anchor.usage),
+            anchor.and_then(|anchor| ledger.drift(anchor)),
+        );
+        planner.report.tokens = Some(TokenCount {
+            counted,
+            certainty,
+            threshold,
+            usage,
+            drift,
+        });
         let previews = match (cost_aware, &all) {
             (Some(rule), Some(all)) => planner.previews(rule, all, conversation, request),
             _ => Previews::default(),
         };
         if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
-            let all = all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
+            let all =
+                all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
             plan.choice = Choice::new(session.settings(), counted, freed);
             planner.decide(all, plan.choice.clone());
         } else if let Some(all) = &all {
             planner.put(&previews, all);
         }
-        planner.edits.extend(planner.candidates.into_iter().map(|candidate| candidate.edit));
+        planner.edits.extend(
+            planner
+                .candidates
+                .into_iter()
+                .map(|candidate| candidate.edit),
+        );
         plan.anchor = anchor;
         plan.edits = planner.edits;
         plan.report = planner.report;
@@ -113,7 +145,10 @@ fn survey<'c>(
 ) -> Survey<'c> {
     let settings = session.settings();
     // Who looks at costs has to know them, however little it is.
-    let limit = settings.cost_aware.is_none().then_some(settings.max_tokens_for_clear);
+    let limit = settings
+        .cost_aware
+        .is_none()
+        .then_some(settings.max_tokens_for_clear);
     Survey::of(session.meter(), &lock(ledger), conversation, request, limit)
 }
 
@@ -141,7 +176,9 @@ pub(super) struct Candidate {
 
 impl Candidate {
     fn has_to_be_compared(&self) -> bool {
-        let Action::Hints(_, lines) = &self.edit.action else { return false };
+        let Action::Hints(_, lines) = &self.edit.action else {
+            return false;
+        };
         lines.iter().any(|line| matches!(line, Line::Shorten(_)))
     }
 }
@@ -191,13 +228,18 @@ impl<'a> Planner<'a> {
 
     fn decide_result(&mut self, all: &All<'a>, at: usize) {
         let (outline, slot, known) = (&all.outline, &all.outline.slots[at], &all.results[at]);
-        let place = Place::Result { message: slot.message, slot: slot.slot };
+        let place = Place::Result {
+            message: slot.message,
+            slot: slot.slot,
+        };
         if self.repeated.contains(&place) {
             return;
         }
         let mut decision = result_decision(outline, slot, known);
         let policy = self.session.policy(&decision.tool);
-        let key = known.original.settles_as(self.session.meter(), &decision.tool);
+        let key = known
+            .original
+            .settles_as(self.session.meter(), &decision.tool);
         let reason = self
             .reason_of_age(outline, slot)
             .or((!policy.clears).then_some(Reason::Excluded))
@@ -215,13 +257,24 @@ impl<'a> Planner<'a> {
                 Err(error) => decision.error = error.map(|error| error.to_string()),
             }
         }
-        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
+        let (id, error) = self
+            .session
+            .id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
         decision.error = decision.error.or(error);
         let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
-        let of = Source { id: &id, tool: &decision.tool, policy, previewer: &previewer };
+        let of = Source {
+            id: &id,
+            tool: &decision.tool,
+            policy,
+            previewer: &previewer,
+        };
         let parts = slot.parts.iter().zip(1..);
-        let lines: Vec<Line> = parts.map(|(part, number)| self.liner.part(of, *part, number)).collect();
-        let shortens = lines.iter().all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
+        let lines: Vec<Line> = parts
+            .map(|(part, number)| self.liner.part(of, *part, number))
+            .collect();
+        let shortens = lines
+            .iter()
+            .all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
         let outcome = match (policy.backend(), shortens) {
             (None, _) => Outcome::Lost,
             (Some(_), true) => Outcome::Shortened,
@@ -232,23 +285,34 @@ impl<'a> Planner<'a> {
 
     /// A call's arguments go when its result is old, whether or not the result itself is long enough to go.
     fn decide_arguments(&mut self, all: &All<'_>, slot: &Slot<'_>) {
-        let (outline, Some(at)) = (&all.outline, slot.call) else { return };
+        let (outline, Some(at)) = (&all.outline, slot.call) else {
+            return;
+        };
         let (call, known) = (&outline.calls[at], &all.calls[at]);
-        let place = Place::Arguments { message: call.message, call: call.call };
+        let place = Place::Arguments {
+            message: call.message,
+            call: call.call,
+        };
         let policy = self.session.policy(outline.tool(slot));
         let keep = self.session.settings().clear_retention_suffix_limit;
         if outline.age(slot, keep) != Age::Old || !policy.clears || self.repeated.contains(&place) {
             return;
         }
         let mut decision = call_decision(call, known);
-        if let Some(reason) = self.ledger.settled(known.original.settles_as(self.session.meter(), &decision.tool)) {
+        if let Some(reason) = self.ledger.settled(
+            known
+                .original
+                .settles_as(self.session.meter(), &decision.tool),
+        ) {
             decision.keep(reason);
             self.report.decisions.push(decision);
             return;
         }
         let text = Text::of_arguments(call.is.arguments).read();
         let reason = match () {
-            () if text.len() <= self.session.settings().clear_tool_inputs_above => Some(Reason::WithinLimit),
+            () if text.len() <= self.session.settings().clear_tool_inputs_above => {
+                Some(Reason::WithinLimit)
+            }
             () if call.is.is_signed => Some(Reason::Signed),
             () if call.is.is_fixed => Some(Reason::Ambiguous),
             () if is_cleared(self.session, policy, &text) => Some(Reason::AlreadyHint),
@@ -259,13 +323,26 @@ impl<'a> Planner<'a> {
             self.report.decisions.push(decision);
             return;
         }
-        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
+        let (id, error) = self
+            .session
+            .id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
         decision.error = error;
         let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
-        let of = Source { id: &id, tool: &decision.tool, policy, previewer: &previewer };
+        let of = Source {
+            id: &id,
+            tool: &decision.tool,
+            policy,
+            previewer: &previewer,
+        };
         let line = self.liner.arguments(of, text.into_owned().into());
-        let outcome = if policy.backend().is_some() { Outcome::Cleared } else { Outcome::Lost };
-        self.propose(decision, outcome, place, known, vec![line], |hint| cleared_arguments(&hint));
+        let outcome = if policy.backend().is_some() {
+            Outcome::Cleared
+        } else {
+            Outcome::Lost
+        };
+        self.propose(decision, outcome, place, known, vec![line], |hint| {
+            cleared_arguments(&hint)
+        });
     }
 
     /// Makes the edit a candidate if it is a gain wherever its content ends up.
@@ -285,8 +362,12 @@ impl<'a> Planner<'a> {
         // Most of what gains nothing is short in bytes already, and its hints need not be counted. Nor need the second one be where
         // no text has more tokens than bytes and it can't be too long.
         let is_shorter = bytes.each_ref().map(|bytes| *bytes < decision.bytes.before);
-        let fits = || meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before;
-        let after = is_shorter[0].then(|| meter.text(&texts[0])).filter(|after| *after <= before);
+        let fits = || {
+            meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before
+        };
+        let after = is_shorter[0]
+            .then(|| meter.text(&texts[0]))
+            .filter(|after| *after <= before);
         // What has to be compared becomes the one or the other. All else becomes the one, under the one name or the other.
         let is_compared = lines.iter().any(|line| matches!(line, Line::Shorten(_)));
         let is_gain = match after {
@@ -296,7 +377,10 @@ impl<'a> Planner<'a> {
         if !is_gain {
             if bytes[1] >= decision.bytes.before {
                 // The second text does not depend on which names are taken, so that is how it stays.
-                self.settled.push((known.original.settles_as(meter, &decision.tool), Reason::NoGain));
+                self.settled.push((
+                    known.original.settles_as(meter, &decision.tool),
+                    Reason::NoGain,
+                ));
             }
             decision.keep(Reason::NoGain);
             self.report.decisions.push(decision);
@@ -310,8 +394,16 @@ impl<'a> Planner<'a> {
             expected.keep(Reason::AlreadyHint);
             self.report.decisions.push(expected);
             decision.outcome = outcome;
-            let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
-            self.candidates.push(Candidate { edit, tokens: Sum::default() });
+            let edit = Edit {
+                decision: index,
+                place,
+                original,
+                action: Action::Hints(decision, lines),
+            };
+            self.candidates.push(Candidate {
+                edit,
+                tokens: Sum::default(),
+            });
             return;
         };
         decision.outcome = outcome;
@@ -319,8 +411,16 @@ impl<'a> Planner<'a> {
         let tokens = Change { before, after };
         decision.tokens = Some(tokens);
         self.report.decisions.push(decision.clone());
-        let edit = Edit { decision: index, place, original, action: Action::Hints(decision, lines) };
-        self.candidates.push(Candidate { edit, tokens: tokens.into() });
+        let edit = Edit {
+            decision: index,
+            place,
+            original,
+            action: Action::Hints(decision, lines),
+        };
+        self.candidates.push(Candidate {
+            edit,
+            tokens: tokens.into(),
+        });
     }
 
     pub(super) fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
@@ -331,7 +431,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn reason_to_keep(&mut self, slot: &Slot<'_>, policy: &Policy, known: &Known, key: Fingerprint) -> Option<Reason> {
+    fn reason_to_keep(
+        &mut self,
+        slot: &Slot<'_>,
+        policy: &Policy,
+        known: &Known,
+        key: Fingerprint,
+    ) -> Option<Reason> {
         if self.is_final(slot, policy) {
             self.settled.push((key, Reason::AlreadyHint));
             return Some(Reason::AlreadyHint);
@@ -343,8 +449,12 @@ impl<'a> Planner<'a> {
     fn is_final(&self, slot: &Slot<'_>, policy: &Policy) -> bool {
         let (mut hints, mut bytes) = (0, 0);
         for part in &slot.parts {
-            let PartRef::Text(text) = part else { return false };
-            let Some(own) = self.session.own_hints(policy, text) else { return false };
+            let PartRef::Text(text) = part else {
+                return false;
+            };
+            let Some(own) = self.session.own_hints(policy, text) else {
+                return false;
+            };
             if !own.iter().all(|own| own.is_short(policy)) {
                 return false;
             }
@@ -355,7 +465,9 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, known: &Known) -> bool {
-        slot.head.is_error && policy.keep_errors && known.bytes <= policy.preview_length.at_most() as u64
+        slot.head.is_error
+            && policy.keep_errors
+            && known.bytes <= policy.preview_length.at_most() as u64
     }
 }
 

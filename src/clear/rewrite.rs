@@ -27,7 +27,11 @@ pub(crate) async fn pass(
 ) -> Result<Report, Error> {
     let outages = Outages::default();
     let plan = Plan::counted_elsewhere(session, ledger, conversation, request, 0).await;
-    let rounds = if conversation.rewrite().is_some() { rounds(session, conversation, &plan) } else { Vec::new() };
+    let rounds = if conversation.rewrite().is_some() {
+        rounds(session, conversation, &plan)
+    } else {
+        Vec::new()
+    };
     let Some(mut rewrite) = conversation.rewrite().filter(|_| !rounds.is_empty()) else {
         return Ok(plan.commit_knowing(&outages).await?.put(conversation));
     };
@@ -37,19 +41,42 @@ pub(crate) async fn pass(
         decisions.extend(round.rewrite(session, &outages, &mut *rewrite).await?);
     }
     // Where the rewriter leaves all as it is, the first plan holds, and nothing is copied.
-    if !decisions.iter().any(|decision| decision.outcome.is_change()) {
+    if !decisions
+        .iter()
+        .any(|decision| decision.outcome.is_change())
+    {
         drop(rewrite);
         let mut report = plan.commit_knowing(&outages).await?.put(conversation);
         decisions.append(&mut report.decisions);
-        return Ok(Report { decisions, ..report });
+        return Ok(Report {
+            decisions,
+            ..report
+        });
     }
     let rewritten = saved(decisions.iter().filter_map(|decision| decision.tokens));
     let copy = rewrite.copy();
     // The provider counted what is not there any more.
-    let last_usage = request.last_usage.map(|usage| usage.saturating_sub(rewritten));
-    let again = Plan::counted_elsewhere(session, ledger, copy, Request { last_usage, ..request }, rewritten).await;
+    let last_usage = request
+        .last_usage
+        .map(|usage| usage.saturating_sub(rewritten));
+    let again = Plan::counted_elsewhere(
+        session,
+        ledger,
+        copy,
+        Request {
+            last_usage,
+            ..request
+        },
+        rewritten,
+    )
+    .await;
     let committed = again.commit_knowing(&outages).await?;
-    let freed = saved(decisions.iter().chain(committed.new_decisions()).filter_map(|decision| decision.tokens));
+    let freed = saved(
+        decisions
+            .iter()
+            .chain(committed.new_decisions())
+            .filter_map(|decision| decision.tokens),
+    );
     let is_enough = freed >= session.settings().clear_at_least_tokens;
     let mut report = if is_enough {
         let report = committed.put(copy);
@@ -58,12 +85,18 @@ pub(crate) async fn pass(
     } else {
         // Only now it is known what the rewriter leaves. Its copy goes.
         drop(rewrite);
-        let changed = decisions.iter_mut().filter(|decision| decision.outcome.is_change());
+        let changed = decisions
+            .iter_mut()
+            .filter(|decision| decision.outcome.is_change());
         changed.for_each(|decision| decision.keep(Reason::TooLittle));
         plan.repeat_only(Reason::TooLittle).put(conversation)
     };
     decisions.append(&mut report.decisions);
-    Ok(Report { decisions, tokens: counted, ..report })
+    Ok(Report {
+        decisions,
+        tokens: counted,
+        ..report
+    })
 }
 
 /// A round that the rewriter may replace.
@@ -89,23 +122,33 @@ fn rounds(session: &Session, conversation: &dyn Conversation, plan: &Plan) -> Ve
         _ => None,
     });
     let rounds = rounds_of(conversation, &candidates.collect::<Vec<_>>());
-    rounds.into_iter().map(|messages| Round::of(session, conversation, messages)).collect()
+    rounds
+        .into_iter()
+        .map(|messages| Round::of(session, conversation, messages))
+        .collect()
 }
 
 impl Round {
     fn of(session: &Session, conversation: &dyn Conversation, messages: Vec<usize>) -> Self {
         let mut transcript = Vec::new();
-        messages.iter().for_each(|message| transcribe(conversation, *message, &mut transcript));
+        messages
+            .iter()
+            .for_each(|message| transcribe(conversation, *message, &mut transcript));
         let call = transcript.iter().find_map(|message| match message {
             Message::Assistant { calls, .. } => calls.first().cloned(),
             _ => None,
         });
-        let tokens = messages.iter().map(|message| session.meter().message(conversation, *message));
+        let tokens = messages
+            .iter()
+            .map(|message| session.meter().message(conversation, *message));
         let tokens = tokens.fold(0, u64::saturating_add);
         Self {
             call: call.unwrap_or_default(),
             transcript: serde_json::to_vec(&transcript).unwrap_or_default().into(),
-            bytes: messages.iter().map(|message| content_bytes(conversation, *message)).sum(),
+            bytes: messages
+                .iter()
+                .map(|message| content_bytes(conversation, *message))
+                .sum(),
             messages,
             tokens,
         }
@@ -133,9 +176,14 @@ impl Round {
         match rewrite.round(&self.messages) {
             Ok(None) => return Ok(None),
             Ok(Some(copy)) => {
-                decision.bytes.after = (0..copy.len()).map(|message| content_bytes(copy, message)).sum();
+                decision.bytes.after = (0..copy.len())
+                    .map(|message| content_bytes(copy, message))
+                    .sum();
                 let after = session.meter().conversation(copy, &[]);
-                decision.tokens = Some(Change { before: self.tokens, after });
+                decision.tokens = Some(Change {
+                    before: self.tokens,
+                    after,
+                });
             }
             Err(error) => {
                 decision.keep(Reason::Handler);
@@ -162,27 +210,43 @@ impl Round {
                 first.into_iter().for_each(|first| rewrite.leave(first));
             }
             Err(NotDone::Failed(source)) => {
-                return Err(Error::Offload { tool: decision.tool, call_id: decision.call_id, source });
+                return Err(Error::Offload {
+                    tool: decision.tool,
+                    call_id: decision.call_id,
+                    source,
+                });
             }
         }
         Ok(Some(decision))
     }
 
-    async fn save(&self, session: &Session, outages: &Outages) -> Option<Result<Location, NoAnswer>> {
+    async fn save(
+        &self,
+        session: &Session,
+        outages: &Outages,
+    ) -> Option<Result<Location, NoAnswer>> {
         let backend = session.policy(&self.call.name).backend()?;
         // What a callback did wrong is in the decision about the result.
         let (id, _) = session.id_of(Phase::Clear, &self.call.id, || self.call.clone());
         let name = id.name_of(&self.transcript).round();
         let target = Target::new(session.roots(), Phase::Clear, &name, &self.transcript);
-        Some(outages.ask(backend, target.save(backend, self.transcript.clone())).await)
+        Some(
+            outages
+                .ask(backend, target.save(backend, self.transcript.clone()))
+                .await,
+        )
     }
 }
 
 /// The messages of this crate that say what `message` says.
 fn transcribe(conversation: &dyn Conversation, message: usize, into: &mut Vec<Message>) {
     conversation.visit(message, &mut |piece| match piece {
-        Piece::Role(Role::System) => into.push(Message::System { content: Vec::new() }),
-        Piece::Role(Role::User) => into.push(Message::User { content: Vec::new() }),
+        Piece::Role(Role::System) => into.push(Message::System {
+            content: Vec::new(),
+        }),
+        Piece::Role(Role::User) => into.push(Message::User {
+            content: Vec::new(),
+        }),
         Piece::Role(Role::Assistant) => into.push(Message::calls(Vec::new())),
         Piece::Role(Role::Tool) => {}
         Piece::Result(head) => {

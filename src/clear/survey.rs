@@ -51,11 +51,18 @@ impl<'c> Survey<'c> {
     ) -> Self {
         let seen = meter.begin_pass();
         // The last request ended where the last assistant turn begins.
-        let last_turn = request.last_usage.and_then(|_| last_turn(conversation)).map(|(message, _)| message);
-        let anchor = request.last_usage.zip(last_turn).map(|(usage, last_turn)| Anchor { usage, last_turn });
+        let last_turn = request
+            .last_usage
+            .and_then(|_| last_turn(conversation))
+            .map(|(message, _)| message);
+        let anchor = request
+            .last_usage
+            .zip(last_turn)
+            .map(|(usage, last_turn)| Anchor { usage, last_turn });
         let from = anchor.map_or(0, |anchor| anchor.last_turn);
         let tools = if anchor.is_some() { &[] } else { request.tools };
-        let limit = limit.and_then(|limit| anchor.map_or(Some(limit), |anchor| anchor.room(ledger, limit)));
+        let limit =
+            limit.and_then(|limit| anchor.map_or(Some(limit), |anchor| anchor.room(ledger, limit)));
         let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
         let mut look = Look {
             meter,
@@ -82,11 +89,31 @@ impl<'c> Survey<'c> {
                 look.text(Of::Other, Text::Of(tool));
             }
         }
-        let sees_subjects = look.ledger.is_some() || is_counted && from == 0 && !meter.has_free_texts();
+        let sees_subjects =
+            look.ledger.is_some() || is_counted && from == 0 && !meter.has_free_texts();
         look.seen.has_all_subjects = sees_subjects;
-        let Look { tokens, new, has_replaced, seen, .. } = look;
-        let certainty = if is_counted { Certainty::Counted } else { Certainty::AtMost };
-        Self { found: Found { tokens, certainty, anchor, has_replaced, seen }, new }
+        let Look {
+            tokens,
+            new,
+            has_replaced,
+            seen,
+            ..
+        } = look;
+        let certainty = if is_counted {
+            Certainty::Counted
+        } else {
+            Certainty::AtMost
+        };
+        Self {
+            found: Found {
+                tokens,
+                certainty,
+                anchor,
+                has_replaced,
+                seen,
+            },
+            new,
+        }
     }
 
     /// Counts what is new, here and now.
@@ -108,7 +135,11 @@ impl<'c> Survey<'c> {
             && !is_short
             && let Ok(runtime) = Handle::try_current()
         {
-            let texts: Vec<_> = self.new.iter().map(|new| (new.print, new.text.read().into_owned())).collect();
+            let texts: Vec<_> = self
+                .new
+                .iter()
+                .map(|new| (new.print, new.text.read().into_owned()))
+                .collect();
             let own = meter.clone();
             let count = move || {
                 for (print, text) in &texts {
@@ -125,7 +156,9 @@ impl<'c> Survey<'c> {
 impl Anchor {
     /// How many tokens may have come since, within the threshold.
     fn room(self, ledger: &Ledger, threshold: u64) -> Option<u64> {
-        threshold.saturating_add(ledger.saved_since(self)).checked_sub(self.usage)
+        threshold
+            .saturating_add(ledger.saved_since(self))
+            .checked_sub(self.usage)
     }
 }
 
@@ -175,7 +208,11 @@ impl<'c> Look<'_, 'c> {
         if self.counts {
             self.add(media_cost(part));
         }
-        let of = if self.in_result { Of::Result } else { Of::Other };
+        let of = if self.in_result {
+            Of::Result
+        } else {
+            Of::Other
+        };
         let print = Text::of_part(part).and_then(|text| self.text(of, text));
         if let Some(result) = &mut self.result {
             result.add(part, print);

@@ -45,7 +45,10 @@ impl Default for CostAware {
             above: 1_500,
             at_least_tokens: 2_000,
             prices: Prices::default(),
-            expected_calls: ExpectedCalls { at_least: 10.0, per_call: 0.5 },
+            expected_calls: ExpectedCalls {
+                at_least: 10.0,
+                per_call: 0.5,
+            },
         }
     }
 }
@@ -67,7 +70,10 @@ pub struct Prices {
 
 impl Default for Prices {
     fn default() -> Self {
-        Self { fresh: 1.25, cached: 0.1 }
+        Self {
+            fresh: 1.25,
+            cached: 0.1,
+        }
     }
 }
 
@@ -85,7 +91,10 @@ pub struct ExpectedCalls {
 
 impl ExpectedCalls {
     /// None: what does not pay at once is left.
-    pub const NONE: Self = Self { at_least: 0.0, per_call: 0.0 };
+    pub const NONE: Self = Self {
+        at_least: 0.0,
+        per_call: 0.0,
+    };
 
     /// How many are expected after so many.
     #[must_use]
@@ -101,10 +110,26 @@ impl CostAware {
         let Prices { fresh, cached } = self.prices;
         let ExpectedCalls { at_least, per_call } = self.expected_calls;
         let wrong = [
-            ("prices.fresh", is_amount(fresh) && fresh > 0.0, "set a price above 0"),
-            ("prices.cached", is_amount(cached) && cached <= fresh, "set a price of at least 0 and at most `fresh`"),
-            ("expected_calls.at_least", is_amount(at_least), "set at least 0"),
-            ("expected_calls.per_call", is_amount(per_call), "set at least 0"),
+            (
+                "prices.fresh",
+                is_amount(fresh) && fresh > 0.0,
+                "set a price above 0",
+            ),
+            (
+                "prices.cached",
+                is_amount(cached) && cached <= fresh,
+                "set a price of at least 0 and at most `fresh`",
+            ),
+            (
+                "expected_calls.at_least",
+                is_amount(at_least),
+                "set at least 0",
+            ),
+            (
+                "expected_calls.per_call",
+                is_amount(per_call),
+                "set at least 0",
+            ),
         ];
         match wrong.into_iter().find(|(_, is_right, _)| !is_right) {
             Some((field, _, instead)) => Err(BuildError::NoPrice { field, instead }),

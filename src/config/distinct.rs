@@ -21,7 +21,10 @@ where
     V: Deserialize<'de>,
 {
     let outer: BTreeMap<K, Distinct<L, V>> = map(from)?;
-    Ok(outer.into_iter().map(|(key, inner)| (key, inner.0)).collect())
+    Ok(outer
+        .into_iter()
+        .map(|(key, inner)| (key, inner.0))
+        .collect())
 }
 
 struct Distinct<K, V>(BTreeMap<K, V>);
@@ -45,7 +48,9 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
         let mut map = BTreeMap::new();
         while let Some((key, value)) = fields.next_entry()? {
             if map.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key stands twice in it: leave one of them"));
+                return Err(A::Error::custom(
+                    "a key stands twice in it: leave one of them",
+                ));
             }
         }
         Ok(Distinct(map))

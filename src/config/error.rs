@@ -150,15 +150,29 @@ pub enum BuildError {
 }
 
 fn of_one(tool: &Option<String>) -> String {
-    tool.as_ref().map_or_else(String::new, |tool| format!(" of the tool `{tool}`"))
+    tool.as_ref()
+        .map_or_else(String::new, |tool| format!(" of the tool `{tool}`"))
 }
 
 fn of(tool: &Option<String>) -> String {
-    tool.as_ref().map_or_else(|| "all tools".to_owned(), |tool| format!("the tool `{tool}`"))
+    tool.as_ref().map_or_else(
+        || "all tools".to_owned(),
+        |tool| format!("the tool `{tool}`"),
+    )
 }
 
 impl From<WrongTemplate> for BuildError {
-    fn from(WrongTemplate { language, sentence, problem }: WrongTemplate) -> Self {
-        Self::Template { language, sentence, problem }
+    fn from(
+        WrongTemplate {
+            language,
+            sentence,
+            problem,
+        }: WrongTemplate,
+    ) -> Self {
+        Self::Template {
+            language,
+            sentence,
+            problem,
+        }
     }
 }

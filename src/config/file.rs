@@ -77,7 +77,9 @@ impl Settings {
         let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
         let deserializer = toml::Deserializer::parse(text)
             .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
-        read(deserializer, |error| (line(error), error.message().to_owned()))
+        read(deserializer, |error| {
+            (line(error), error.message().to_owned())
+        })
     }
 
     /// Reads settings from JSON. What it leaves out has its default; unknown fields are refused.
@@ -88,7 +90,11 @@ impl Settings {
     pub fn from_json(text: &str) -> Result<Self, SettingsError> {
         // serde would take a list for the fields in their order.
         if !text.trim_start().starts_with('{') {
-            return Err(SettingsError::new(Some(1), String::new(), "settings are a JSON object: begin with `{`"));
+            return Err(SettingsError::new(
+                Some(1),
+                String::new(),
+                "settings are a JSON object: begin with `{`",
+            ));
         }
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let settings = read(&mut deserializer, describe_json)?;
@@ -106,23 +112,41 @@ impl Settings {
     /// A [`SettingsError`] that names file, line and field.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let problem = |problem: String| SettingsError { problem, ..SettingsError::default() };
-        let read = || std::fs::read_to_string(path).map_err(|error| problem(format!("can't be read: {error}")));
+        let problem = |problem: String| SettingsError {
+            problem,
+            ..SettingsError::default()
+        };
+        let read = || {
+            std::fs::read_to_string(path)
+                .map_err(|error| problem(format!("can't be read: {error}")))
+        };
         let settings = match path.extension().and_then(|ending| ending.to_str()) {
             Some("json") => read().and_then(|text| Self::from_json(&text)),
             #[cfg(feature = "toml")]
             Some("toml") => read().and_then(|text| Self::from_toml(&text)),
             #[cfg(not(feature = "toml"))]
-            Some("toml") => Err(problem("TOML needs the feature `toml`: enable it, or write JSON".to_owned())),
-            _ => Err(problem("settings are read from files that end in `.toml` or `.json`".to_owned())),
+            Some("toml") => Err(problem(
+                "TOML needs the feature `toml`: enable it, or write JSON".to_owned(),
+            )),
+            _ => Err(problem(
+                "settings are read from files that end in `.toml` or `.json`".to_owned(),
+            )),
         };
-        settings.map_err(|error| SettingsError { file: Some(path.to_owned()), ..error })
+        settings.map_err(|error| SettingsError {
+            file: Some(path.to_owned()),
+            ..error
+        })
     }
 }
 
 impl SettingsError {
     fn new(line: Option<usize>, field: String, problem: &str) -> Self {
-        Self { file: None, line, field, problem: advise(problem) }
+        Self {
+            file: None,
+            line,
+            field,
+            problem: advise(problem),
+        }
     }
 }
 
@@ -157,7 +181,9 @@ fn path(path: &serde_path_to_error::Path) -> String {
 /// A JSON error without its place, which stands at the end of its message.
 fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
     let message = error.to_string();
-    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let message = message
+        .rsplit_once(" at line ")
+        .map_or(message.as_str(), |(message, _)| message);
     ((error.line() > 0).then(|| error.line()), message.to_owned())
 }
 
@@ -170,15 +196,25 @@ fn line_at(text: &str, byte: usize) -> usize {
 /// serde quotes a string that does not belong where it is, which may be a store's URL with a secret. Line and field say which it is.
 fn without_value(problem: &str) -> String {
     let quotes = ["invalid type: string \"", "invalid value: string \""];
-    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else { return problem.to_owned() };
-    let expected = problem.rsplit_once("\", expected ").map(|(_, expected)| format!(", expected {expected}"));
-    format!("{}a string{}", quote.trim_end_matches("string \""), expected.unwrap_or_default())
+    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {
+        return problem.to_owned();
+    };
+    let expected = problem
+        .rsplit_once("\", expected ")
+        .map(|(_, expected)| format!(", expected {expected}"));
+    format!(
+        "{}a string{}",
+        quote.trim_end_matches("string \""),
+        expected.unwrap_or_default()
+    )
 }
 
 /// serde lists all that is known behind what is not: of that list, the nearest is what helps.
 fn advise(problem: &str) -> String {
     let problem = &*without_value(problem);
-    let Some((what, known)) = problem.split_once(", expected ") else { return problem.to_owned() };
+    let Some((what, known)) = problem.split_once(", expected ") else {
+        return problem.to_owned();
+    };
     let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
         return problem.to_owned();
     };
@@ -188,15 +224,24 @@ fn advise(problem: &str) -> String {
         likeness(one).total_cmp(&likeness(two))
     });
     match (kind, nearest) {
-        ("field", _) if CALLBACKS.contains(&unknown) => "is no data: set it on the builder".to_owned(),
+        ("field", _) if CALLBACKS.contains(&unknown) => {
+            "is no data: set it on the builder".to_owned()
+        }
         ("field", Some(nearest)) if strsim::jaro_winkler(unknown, nearest) >= LIKE => {
             format!("unknown field; did you mean `{nearest}`?")
         }
         ("field", _) => "unknown field".to_owned(),
         // There are few of these: all of them help.
         ("variant", Some(_)) => {
-            let unknown = if is_word(unknown) { format!("`{unknown}`") } else { "this".to_owned() };
-            format!("{unknown} is none of {}", quoted(known).collect::<Vec<_>>().join(", "))
+            let unknown = if is_word(unknown) {
+                format!("`{unknown}`")
+            } else {
+                "this".to_owned()
+            };
+            format!(
+                "{unknown} is none of {}",
+                quoted(known).collect::<Vec<_>>().join(", ")
+            )
         }
         _ => problem.to_owned(),
     }
@@ -204,7 +249,10 @@ fn advise(problem: &str) -> String {
 
 /// Whether it may be a misspelt word, and no URL.
 fn is_word(text: &str) -> bool {
-    text.len() <= LONGEST_WORD && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    text.len() <= LONGEST_WORD
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// What stands in back ticks.

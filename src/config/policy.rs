@@ -65,8 +65,16 @@ impl Hooks {
     fn or(&self, other: &Self) -> Self {
         Self {
             backend: self.backend.as_ref().or(other.backend.as_ref()).cloned(),
-            trunc_handler: self.trunc_handler.as_ref().or(other.trunc_handler.as_ref()).cloned(),
-            clear_handler: self.clear_handler.as_ref().or(other.clear_handler.as_ref()).cloned(),
+            trunc_handler: self
+                .trunc_handler
+                .as_ref()
+                .or(other.trunc_handler.as_ref())
+                .cloned(),
+            clear_handler: self
+                .clear_handler
+                .as_ref()
+                .or(other.clear_handler.as_ref())
+                .cloned(),
             preview: self.preview.as_ref().or(other.preview.as_ref()).cloned(),
         }
     }
@@ -86,7 +94,12 @@ impl fmt::Debug for Hooks {
 impl PartialEq for Hooks {
     fn eq(&self, other: &Self) -> bool {
         // Exhaustive, so that a new field does not compile until somebody decides about it.
-        let Self { backend, trunc_handler, clear_handler, preview } = self;
+        let Self {
+            backend,
+            trunc_handler,
+            clear_handler,
+            preview,
+        } = self;
         is_same(backend, &other.backend)
             && is_same(trunc_handler, &other.trunc_handler)
             && is_same(clear_handler, &other.clear_handler)
@@ -172,7 +185,10 @@ impl ToolPolicy {
 
     /// Previews this tool's results with code of your own: see [`Builder::preview_with`](crate::Builder::preview_with).
     #[must_use]
-    pub fn preview_with(mut self, show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
+    pub fn preview_with(
+        mut self,
+        show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.preview = Some(Custom::new(show));
         self
     }
@@ -226,19 +242,25 @@ impl Policy {
     /// The policy for the tool `name`; `None` for a tool that nothing is said about.
     pub(crate) fn resolve(settings: &Settings, global: &Hooks, name: Option<&str>) -> Self {
         let nothing = ToolPolicy::default();
-        let own = name.and_then(|name| settings.tool_config.get(name)).unwrap_or(&nothing);
+        let own = name
+            .and_then(|name| settings.tool_config.get(name))
+            .unwrap_or(&nothing);
         let mut hooks = own.hooks.or(global);
         // A preview by name is a tool's own too.
         if own.preview.is_some() && own.hooks.preview.is_none() {
             hooks.preview = None;
         }
-        let is_in = |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
+        let is_in =
+            |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
         Self {
             hooks,
             truncates: !own.skip_truncation.unwrap_or(settings.skip_truncation)
                 && !is_in(&settings.trunc_exclude_tools),
-            clears: !own.skip_clear.unwrap_or(settings.skip_clear) && !is_in(&settings.clear_exclude_tools),
-            limit: own.max_length_for_trunc.unwrap_or(settings.max_length_for_trunc),
+            clears: !own.skip_clear.unwrap_or(settings.skip_clear)
+                && !is_in(&settings.clear_exclude_tools),
+            limit: own
+                .max_length_for_trunc
+                .unwrap_or(settings.max_length_for_trunc),
             preview_above: own.preview_above.or(settings.preview_above),
             preview: own.preview.unwrap_or(settings.preview),
             preview_length: own.preview_length.unwrap_or(settings.preview_length),

@@ -68,7 +68,11 @@ impl Length {
     /// A length that grows more slowly than the text it is of.
     #[must_use]
     pub fn curve(scale: f64, exponent: f64, at_most: usize) -> Self {
-        Self::Curve { scale, exponent, at_most }
+        Self::Curve {
+            scale,
+            exponent,
+            at_most,
+        }
     }
 
     /// The length for a text of so many bytes.
@@ -77,7 +81,11 @@ impl Length {
         match self {
             Self::Bytes(bytes) => bytes,
             // A number that is none becomes 0.
-            Self::Curve { scale, exponent, at_most } => ((scale * (bytes as f64).powf(exponent)) as usize).min(at_most),
+            Self::Curve {
+                scale,
+                exponent,
+                at_most,
+            } => ((scale * (bytes as f64).powf(exponent)) as usize).min(at_most),
         }
     }
 
@@ -93,7 +101,15 @@ impl Length {
     pub(crate) fn capped(self, most: usize) -> Self {
         match self {
             Self::Bytes(bytes) => Self::Bytes(bytes.min(most)),
-            Self::Curve { scale, exponent, at_most } => Self::Curve { scale, exponent, at_most: at_most.min(most) },
+            Self::Curve {
+                scale,
+                exponent,
+                at_most,
+            } => Self::Curve {
+                scale,
+                exponent,
+                at_most: at_most.min(most),
+            },
         }
     }
 
@@ -105,9 +121,9 @@ impl Length {
     pub(crate) fn is_sound(self) -> bool {
         match self {
             Self::Bytes(_) => true,
-            Self::Curve { scale, exponent, .. } => {
-                scale.is_finite() && scale > 0.0 && exponent > 0.0 && exponent <= 1.0
-            }
+            Self::Curve {
+                scale, exponent, ..
+            } => scale.is_finite() && scale > 0.0 && exponent > 0.0 && exponent <= 1.0,
         }
     }
 }
@@ -124,7 +140,9 @@ impl<'de> Visitor<'de> for LengthVisitor {
     type Value = Length;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }")
+        f.write_str(
+            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }",
+        )
     }
 
     fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Length, E> {
@@ -132,7 +150,8 @@ impl<'de> Visitor<'de> for LengthVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Length, E> {
-        let bytes = u64::try_from(bytes).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
+        let bytes = u64::try_from(bytes)
+            .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
         self.visit_u64(bytes)
     }
 
@@ -170,7 +189,8 @@ impl<'de> Visitor<'de> for LimitVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Limit, E> {
-        let bytes = u64::try_from(bytes).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
+        let bytes = u64::try_from(bytes)
+            .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
         self.visit_u64(bytes)
     }
 
@@ -182,7 +202,9 @@ impl<'de> Visitor<'de> for LimitVisitor {
                 unknown => return Err(de::Error::unknown_field(unknown, &["tokens"])),
             }
         }
-        tokens.map(Limit::tokens).ok_or_else(|| de::Error::missing_field("tokens"))
+        tokens
+            .map(Limit::tokens)
+            .ok_or_else(|| de::Error::missing_field("tokens"))
     }
 }
 
@@ -199,17 +221,25 @@ pub(super) mod name_or_false {
         None,
     }
 
-    pub(in super::super) fn serialize<S: Serializer>(name: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
-        name.clone().map_or(Value::Is(false), Value::Name).serialize(to)
+    pub(in super::super) fn serialize<S: Serializer>(
+        name: &Option<String>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        name.clone()
+            .map_or(Value::Is(false), Value::Name)
+            .serialize(to)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<String>, D::Error> {
         match Value::deserialize(from)? {
             Value::Name(name) => Ok(Some(name)),
             Value::Is(false) | Value::None => Ok(None),
-            Value::Is(true) => {
-                Err(D::Error::invalid_value(Unexpected::Bool(true), &"a tool's name, or false for none"))
-            }
+            Value::Is(true) => Err(D::Error::invalid_value(
+                Unexpected::Bool(true),
+                &"a tool's name, or false for none",
+            )),
         }
     }
 }

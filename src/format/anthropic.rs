@@ -31,8 +31,7 @@ impl Anthropic {
     /// ```
     #[must_use]
     pub fn tool_result(call: &ToolCall, content: impl Into<Vec<Part>>, is_error: bool) -> Value {
-        let mut block =
-            json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content.into())});
+        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content.into())});
         if is_error {
             block["is_error"] = Value::Bool(true);
         }
@@ -67,22 +66,36 @@ impl WireJson for Anthropic {
         let mut open = None;
         for block in blocks.items() {
             let kind = block.text("type");
-            let whose = if kind == "tool_result" { Role::Tool } else { role };
+            let whose = if kind == "tool_result" {
+                Role::Tool
+            } else {
+                role
+            };
             if open != Some(whose) {
                 see(Piece::Role(whose));
                 open = Some(whose);
             }
             match kind {
                 "tool_result" => {
-                    let is_error = block.get("is_error").and_then(V::as_bool).unwrap_or_default();
+                    let is_error = block
+                        .get("is_error")
+                        .and_then(V::as_bool)
+                        .unwrap_or_default();
                     let id = block.text("tool_use_id");
-                    see(Piece::Result(ResultHead { id, name: None, is_error, is_fixed: false }));
+                    see(Piece::Result(ResultHead {
+                        id,
+                        name: None,
+                        is_error,
+                        is_fixed: false,
+                    }));
                     Self::show_slot(block.get("content"), see);
                 }
                 "tool_use" => see(Piece::Call(Call {
                     id: block.text("id"),
                     name: block.text("name"),
-                    arguments: block.get("input").map_or(Arguments::Text(""), |input| Arguments::Json(input.json())),
+                    arguments: block
+                        .get("input")
+                        .map_or(Arguments::Text(""), |input| Arguments::Json(input.json())),
                     is_signed: false, // what is signed is the thinking
                     is_fixed: false,
                 })),
@@ -94,12 +107,22 @@ impl WireJson for Anthropic {
         }
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
         let (block, path) = nth_block(message, "tool_result", slot)?;
         Some(Self::replace(block, path, "content", parts))
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
         let (_, path) = nth_block(message, "tool_use", call)?;
         Some(vec![Edit::set(path, "input", New::Text(arguments))])
     }
@@ -107,7 +130,9 @@ impl WireJson for Anthropic {
 
 fn nth_block<'m, V: View<'m>>(message: V, kind: &str, nth: usize) -> Option<(V, Vec<Step>)> {
     let blocks = message.get("content")?.items().enumerate();
-    let (at, block) = blocks.filter(|(_, block)| block.text("type") == kind).nth(nth)?;
+    let (at, block) = blocks
+        .filter(|(_, block)| block.text("type") == kind)
+        .nth(nth)?;
     Some((block, vec![Step::Field("content"), Step::Item(at)]))
 }
 
@@ -119,12 +144,19 @@ impl Blocks for Anthropic {
     fn read<'m, V: View<'m>>(block: V) -> PartRef<'m> {
         let opaque = || PartRef::Opaque(block.json());
         match block.text("type") {
-            "thinking" => block.get("thinking").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
+            "thinking" => block
+                .get("thinking")
+                .and_then(V::as_str)
+                .map_or_else(opaque, PartRef::Text),
             "image" => read_source(block),
             // A document with a title or citations is more than its bytes.
             "document" => {
                 let is_bare = |name: &str| matches!(name, "type" | "source") || is_cache_mark(name);
-                if block.fields().all(|(name, _)| is_bare(name)) { read_source(block) } else { opaque() }
+                if block.fields().all(|(name, _)| is_bare(name)) {
+                    read_source(block)
+                } else {
+                    opaque()
+                }
             }
             _ => opaque(),
         }
@@ -136,10 +168,15 @@ impl Blocks for Anthropic {
 }
 
 fn read_source<'m, V: View<'m>>(block: V) -> PartRef<'m> {
-    let Some(source) = block.get("source") else { return PartRef::Opaque(block.json()) };
+    let Some(source) = block.get("source") else {
+        return PartRef::Opaque(block.json());
+    };
     let fields = source.pick(["type", "media_type", "data", "url"]);
     match fields.map(|field| field.and_then(V::as_str)) {
-        [Some("base64"), Some(mime), Some(data), _] => PartRef::Media { mime, data: Data::Base64(data) },
+        [Some("base64"), Some(mime), Some(data), _] => PartRef::Media {
+            mime,
+            data: Data::Base64(data),
+        },
         [Some("url"), _, _, Some(url)] => PartRef::Link { mime: None, url },
         _ => PartRef::Opaque(block.json()),
     }
@@ -160,7 +197,11 @@ fn write_block(part: Part) -> Value {
             json!({"type": kind, "source": {"type": "base64", "media_type": mime, "data": STANDARD.encode(&data)}})
         }
         Part::Link { mime, url } => {
-            let kind = if mime.as_deref() == Some("application/pdf") { "document" } else { "image" };
+            let kind = if mime.as_deref() == Some("application/pdf") {
+                "document"
+            } else {
+                "image"
+            };
             json!({"type": kind, "source": {"type": "url", "url": url}})
         }
         Part::Opaque(value) => value,
@@ -237,7 +278,13 @@ mod tests {
         );
         Anthropic.replace_result(&mut changed, 0, vec!["hint".into()]);
         Anthropic.replace_result(&mut changed, 1, vec!["other".into()]);
-        assert_eq!(changed, message("hint", json!([{"type": "text", "text": "other", "cache_control": mark}])));
+        assert_eq!(
+            changed,
+            message(
+                "hint",
+                json!([{"type": "text", "text": "other", "cache_control": mark}])
+            )
+        );
     }
 
     #[test]
@@ -247,11 +294,23 @@ mod tests {
         let text = |text: &str| json!({"type": "text", "text": text});
         let message = |content: Vec<Value>| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": content}]});
         let mut changed = message(vec![image.clone(), text("long")]);
-        Anthropic.replace_result(&mut changed, 0, vec![Part::Opaque(image.clone()), "hint".into()]);
-        assert_eq!(changed, message(vec![image, text("hint")]), "once, where it is");
+        Anthropic.replace_result(
+            &mut changed,
+            0,
+            vec![Part::Opaque(image.clone()), "hint".into()],
+        );
+        assert_eq!(
+            changed,
+            message(vec![image, text("hint")]),
+            "once, where it is"
+        );
         Anthropic.replace_result(&mut changed, 0, vec!["hint".into(), "other".into()]);
         let marked = json!({"type": "text", "text": "other", "cache_control": mark});
-        assert_eq!(changed, message(vec![text("hint"), marked]), "on the last part, where its part is gone");
+        assert_eq!(
+            changed,
+            message(vec![text("hint"), marked]),
+            "on the last part, where its part is gone"
+        );
     }
 
     #[test]

@@ -23,14 +23,18 @@ pub(super) trait Blocks {
         match (content.kind(), content.as_str()) {
             (Kind::Null, _) => {}
             (_, Some(text)) => see(Piece::Content(PartRef::Text(text))),
-            (Kind::Array, _) => content.items().for_each(|part| see(Piece::Content(Self::part(part)))),
+            (Kind::Array, _) => content
+                .items()
+                .for_each(|part| see(Piece::Content(Self::part(part)))),
             _ => see(Piece::Content(PartRef::Json(content.json()))),
         }
     }
 
     /// Shows the content of a result slot, which may be replaced.
     fn show_slot<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(list) = content.filter(|content| content.is_array()) else { return Self::show(content, see) };
+        let Some(list) = content.filter(|content| content.is_array()) else {
+            return Self::show(content, see);
+        };
         let are_kept = Self::are_fields_kept(list);
         for part in list.items() {
             // These move to the last new part.
@@ -40,13 +44,22 @@ pub(super) trait Blocks {
                 part.pick(CACHE_MARKS);
             }
             let is_known = are_kept || !Self::has_unknown_fields(part);
-            see(Piece::Content(if is_known { Self::part(part) } else { PartRef::Opaque(part.json()) }));
+            see(Piece::Content(if is_known {
+                Self::part(part)
+            } else {
+                PartRef::Opaque(part.json())
+            }));
         }
     }
 
     /// Puts `parts` in the place of a slot's content, which is in `field` of `holder`. One text becomes a string, which every
     /// provider accepts; anything else, and what stands where an array stood, becomes an array.
-    fn replace<'m, V: View<'m>>(holder: V, path: Vec<Step>, field: &'static str, parts: Vec<Part>) -> Vec<Edit<'m>> {
+    fn replace<'m, V: View<'m>>(
+        holder: V,
+        path: Vec<Step>,
+        field: &'static str,
+        parts: Vec<Part>,
+    ) -> Vec<Edit<'m>> {
         let content = match holder.get(field).filter(|content| content.is_array()) {
             Some(old) => Self::keep_marks(old, parts),
             None => New::Value(Self::content(parts)),
@@ -79,7 +92,11 @@ pub(super) trait Blocks {
 
     /// One text's unknown fields stay in the message when the text is replaced; of several texts they could not.
     fn are_fields_kept<'m, V: View<'m>>(parts: V) -> bool {
-        parts.items().filter(|part| Self::has_unknown_fields(*part)).count() <= 1
+        parts
+            .items()
+            .filter(|part| Self::has_unknown_fields(*part))
+            .count()
+            <= 1
     }
 
     /// Whether a text part has fields that are neither its text nor a cache mark.
@@ -110,7 +127,11 @@ pub(super) trait Blocks {
         // overwritten.
         let has = |part: &Value, name: &str| part.get(name).is_some();
         marks.retain(|(name, _)| {
-            let is_there = if is_cache_mark(name) { new.iter().any(|part| has(part, name)) } else { false };
+            let is_there = if is_cache_mark(name) {
+                new.iter().any(|part| has(part, name))
+            } else {
+                false
+            };
             !is_there && !new.last().is_some_and(|last| has(last, name))
         });
         New::Parts(new, marks)
@@ -134,8 +155,13 @@ pub(super) fn split_data_url(url: &str) -> Option<(&str, &str)> {
 /// What a URL points at: bytes inside the message, something elsewhere, or neither.
 pub(super) fn read_url(url: &str) -> Option<PartRef<'_>> {
     match split_data_url(url) {
-        Some((mime, base64)) => Some(PartRef::Media { mime, data: super::Data::Base64(base64) }),
-        None if url.starts_with("http:") || url.starts_with("https:") => Some(PartRef::Link { mime: None, url }),
+        Some((mime, base64)) => Some(PartRef::Media {
+            mime,
+            data: super::Data::Base64(base64),
+        }),
+        None if url.starts_with("http:") || url.starts_with("https:") => {
+            Some(PartRef::Link { mime: None, url })
+        }
         None => None,
     }
 }

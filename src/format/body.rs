@@ -80,15 +80,35 @@ impl RequestBody {
             }
         }
         let list = WireFormat::list(root).map(|(_, list)| list);
-        let is_text = root.get("input").is_some_and(|input| input.as_str().is_some());
+        let is_text = root
+            .get("input")
+            .is_some_and(|input| input.as_str().is_some());
         if list.is_none() && !is_text {
             return Err(BodyError::NoMessages);
         }
-        let format = if list.is_some() { WireFormat::of(root) } else { Some(WireFormat::Responses) };
-        let (messages, places) =
-            list.into_iter().flat_map(View::items).map(|item| (item.to_text(), item.range())).unzip();
-        let tools = root.get("tools").into_iter().flat_map(View::items).map(Node::range).collect();
-        Ok(Self { format, messages, places, tools, text: document.into_string() })
+        let format = if list.is_some() {
+            WireFormat::of(root)
+        } else {
+            Some(WireFormat::Responses)
+        };
+        let (messages, places) = list
+            .into_iter()
+            .flat_map(View::items)
+            .map(|item| (item.to_text(), item.range()))
+            .unzip();
+        let tools = root
+            .get("tools")
+            .into_iter()
+            .flat_map(View::items)
+            .map(Node::range)
+            .collect();
+        Ok(Self {
+            format,
+            messages,
+            places,
+            tools,
+            text: document.into_string(),
+        })
     }
 
     /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if nothing says which it is, as of no messages.

@@ -36,7 +36,8 @@ impl Gemini {
             fields.insert("id".into(), call.id.clone().into());
         }
         fields.insert("name".into(), call.name.clone().into());
-        let (response, media) = write_response(if is_error { "error" } else { "output" }, content.into());
+        let (response, media) =
+            write_response(if is_error { "error" } else { "output" }, content.into());
         fields.insert("response".into(), response);
         if !media.is_empty() {
             fields.insert("parts".into(), media.into());
@@ -79,14 +80,33 @@ impl WireJson for Gemini {
             if let Some(response) = response {
                 let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
                 let given = Given::of(given);
-                let (id, name) = (id.and_then(V::as_str).unwrap_or_default(), name.and_then(V::as_str));
-                see(Piece::Result(ResultHead { id, name, is_error: given.is_error, is_fixed: false }));
+                let (id, name) = (
+                    id.and_then(V::as_str).unwrap_or_default(),
+                    name.and_then(V::as_str),
+                );
+                see(Piece::Result(ResultHead {
+                    id,
+                    name,
+                    is_error: given.is_error,
+                    is_fixed: false,
+                }));
                 given.show(see);
-                media.into_iter().flat_map(V::items).for_each(|part| see(Piece::Content(read_part(part))));
+                media
+                    .into_iter()
+                    .flat_map(V::items)
+                    .for_each(|part| see(Piece::Content(read_part(part))));
             } else if let Some(call) = field(part, CALL) {
-                let arguments = call.get("args").map_or(Arguments::Text(""), |args| Arguments::Json(args.json()));
+                let arguments = call
+                    .get("args")
+                    .map_or(Arguments::Text(""), |args| Arguments::Json(args.json()));
                 let (id, name) = (call.text("id"), call.text("name"));
-                see(Piece::Call(Call { id, name, arguments, is_signed, is_fixed: false }));
+                see(Piece::Call(Call {
+                    id,
+                    name,
+                    arguments,
+                    is_signed,
+                    is_fixed: false,
+                }));
             } else {
                 see(Piece::Content(read_part(part)));
             }
@@ -96,7 +116,12 @@ impl WireJson for Gemini {
         }
     }
 
-    fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(
+        self,
+        content: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
         let (response, path) = nth_part(content, RESPONSE, slot)?;
         let given = Given::of(response.get("response"));
         let (value, media) = write_response(given.key, parts);
@@ -116,7 +141,12 @@ impl WireJson for Gemini {
         Some(vec![value, media])
     }
 
-    fn arguments<'m, V: View<'m>>(self, content: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(
+        self,
+        content: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
         let (_, path) = nth_part(content, CALL, call)?;
         Some(vec![Edit::set(path, "args", New::Text(arguments))])
     }
@@ -139,11 +169,24 @@ fn field<'m, V: View<'m>>(value: V, names: Name) -> Option<V> {
 
 /// The n-th response, or the n-th call, and where it is. A part that is both is a response, as it is seen.
 fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, Vec<Step>)> {
-    let is_one = |part: V| [RESPONSE, CALL].into_iter().find(|names| field(part, *names).is_some()) == Some(names);
-    let (at, part) = content.get("parts")?.items().enumerate().filter(|(_, part)| is_one(*part)).nth(nth)?;
+    let is_one = |part: V| {
+        [RESPONSE, CALL]
+            .into_iter()
+            .find(|names| field(part, *names).is_some())
+            == Some(names)
+    };
+    let (at, part) = content
+        .get("parts")?
+        .items()
+        .enumerate()
+        .filter(|(_, part)| is_one(*part))
+        .nth(nth)?;
     let name = names.into_iter().find(|name| part.has(name))?;
     let is_one = part.get(name).filter(|part| part.is_object())?;
-    Some((is_one, vec![Step::Field("parts"), Step::Item(at), Step::Field(name)]))
+    Some((
+        is_one,
+        vec![Step::Field("parts"), Step::Item(at), Step::Field(name)],
+    ))
 }
 
 /// What a tool gave, as a response holds it.
@@ -158,14 +201,20 @@ struct Given<V> {
 
 impl<'m, V: View<'m>> Given<V> {
     fn of(response: Option<V>) -> Self {
-        let found = response.map_or([None; 4], |response| response.pick(["output", "result", "content", "error"]));
+        let found = response.map_or([None; 4], |response| {
+            response.pick(["output", "result", "content", "error"])
+        });
         let [output, result, content, error] = found;
         let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
         let is_alone = response.is_some_and(|response| response.fields().count() == 1);
         let keys = if is_error {
             [Some("error").zip(error), None, None]
         } else {
-            [Some("output").zip(output), Some("result").zip(result), Some("content").zip(content)]
+            [
+                Some("output").zip(output),
+                Some("result").zip(result),
+                Some("content").zip(content),
+            ]
         };
         let only = keys.into_iter().flatten().next().filter(|_| is_alone);
         let value = only.map(|(_, value)| value).or(response);
@@ -173,7 +222,12 @@ impl<'m, V: View<'m>> Given<V> {
         let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
         let value = value.filter(|value| !(is_empty(value) && (!is_alone || is_error)));
         let key = only.map_or(if is_error { "error" } else { "output" }, |(key, _)| key);
-        Self { key, is_error, is_only: only.is_some(), value }
+        Self {
+            key,
+            is_error,
+            is_only: only.is_some(),
+            value,
+        }
     }
 
     fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
@@ -189,10 +243,13 @@ impl<'m, V: View<'m>> Given<V> {
 /// The texts of a list of nothing but texts.
 fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> {
     let text_of = |part: V| {
-        let [kind, text] = part.pick(["type", "text"]).map(|field| field.and_then(V::as_str));
+        let [kind, text] = part
+            .pick(["type", "text"])
+            .map(|field| field.and_then(V::as_str));
         text.filter(|_| kind == Some("text") && part.fields().count() == 2)
     };
-    let is_texts = value.items().next().is_some() && value.items().all(|part| text_of(part).is_some());
+    let is_texts =
+        value.items().next().is_some() && value.items().all(|part| text_of(part).is_some());
     is_texts.then(|| value.items().filter_map(text_of))
 }
 
@@ -201,15 +258,24 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         return PartRef::Text(text);
     }
     if let Some(inline) = field(part, INLINE) {
-        let (mime, data) = (field(inline, MIME).and_then(V::as_str), inline.get("data").and_then(V::as_str));
+        let (mime, data) = (
+            field(inline, MIME).and_then(V::as_str),
+            inline.get("data").and_then(V::as_str),
+        );
         if let (Some(mime), Some(data)) = (mime, data) {
-            return PartRef::Media { mime, data: Data::Base64(data) };
+            return PartRef::Media {
+                mime,
+                data: Data::Base64(data),
+            };
         }
     }
     if let Some(file) = field(part, FILE)
         && let Some(url) = field(file, URI).and_then(V::as_str)
     {
-        return PartRef::Link { mime: field(file, MIME).and_then(V::as_str), url };
+        return PartRef::Link {
+            mime: field(file, MIME).and_then(V::as_str),
+            url,
+        };
     }
     PartRef::Opaque(part.json())
 }
@@ -220,9 +286,14 @@ fn write_response(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     for part in parts {
         match part {
             Part::Media { mime, data } => {
-                media.push(json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}));
+                media.push(
+                    json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}),
+                );
             }
-            Part::Link { mime: Some(mime), url } => media.push(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
+            Part::Link {
+                mime: Some(mime),
+                url,
+            } => media.push(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
             Part::Link { mime: None, url } => given.push(Value::String(url)),
             Part::Text(text) => given.push(Value::String(text)),
             Part::Json(value) | Part::Opaque(value) => given.push(value),
@@ -257,7 +328,10 @@ mod tests {
         out
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "so that `json!` can stand there")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "so that `json!` can stand there"
+    )]
     fn response(given: Value) -> Value {
         json!({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": given}}]})
     }
@@ -313,13 +387,21 @@ mod tests {
         for (given, expected) in [
             (json!({"output": "x"}), r#"Text("x")"#),
             (json!({"content": texts}), "Text(\"one\")\nText(\"two\")"),
-            (json!({"content": [{"type": "text", "text": "one", "x": 1}]}), "Json(Array"),
+            (
+                json!({"content": [{"type": "text", "text": "one", "x": 1}]}),
+                "Json(Array",
+            ),
             (json!({"output": 7}), "Json(Number(7))"),
             (json!({"a": "x"}), r#"Json(Object {"a": String("x")})"#),
-            (json!({"output": "x", "b": 1}), r#"Json(Object {"output": String("x"), "b": Number(1)})"#),
+            (
+                json!({"output": "x", "b": 1}),
+                r#"Json(Object {"output": String("x"), "b": Number(1)})"#,
+            ),
             (json!("x"), r#"Text("x")"#),
         ] {
-            let seen = seen(&response(given)).replace("Content(", "").replace("))\n", ")\n");
+            let seen = seen(&response(given))
+                .replace("Content(", "")
+                .replace("))\n", ")\n");
             let (_, shown) = seen.split_once("is_fixed: false })\n").unwrap();
             assert!(shown.starts_with(expected), "{shown}");
         }
@@ -329,10 +411,22 @@ mod tests {
     fn l5_a_replacement_stands_where_the_value_stood_and_errors_stay_errors() {
         for (before, after) in [
             (json!({"result": "long"}), json!({"result": "hint"})),
-            (json!({"content": [{"type": "text", "text": "long"}]}), json!({"content": "hint"})),
-            (json!({"stdout": "long", "code": 0, "error": null}), json!({"output": "hint"})),
-            (json!({"error": "long", "code": 1}), json!({"error": "hint"})),
-            (json!({"error": "long", "output": 1}), json!({"output": "hint"})),
+            (
+                json!({"content": [{"type": "text", "text": "long"}]}),
+                json!({"content": "hint"}),
+            ),
+            (
+                json!({"stdout": "long", "code": 0, "error": null}),
+                json!({"output": "hint"}),
+            ),
+            (
+                json!({"error": "long", "code": 1}),
+                json!({"error": "hint"}),
+            ),
+            (
+                json!({"error": "long", "output": 1}),
+                json!({"output": "hint"}),
+            ),
         ] {
             let mut changed = response(before.clone());
             changed["parts"][0]["functionResponse"]["parts"] = json!([{"inlineData": {}}]);
@@ -350,14 +444,24 @@ mod tests {
     #[test]
     fn several_parts_are_texts_and_then_media() {
         let mut content = response(json!({"a": 1}));
-        let image = Part::Media { mime: "image/png".into(), data: vec![0].into() };
-        Gemini.replace_result(&mut content, 0, vec!["one".into(), image, Part::Json(json!([2]))]);
+        let image = Part::Media {
+            mime: "image/png".into(),
+            data: vec![0].into(),
+        };
+        Gemini.replace_result(
+            &mut content,
+            0,
+            vec!["one".into(), image, Part::Json(json!([2]))],
+        );
         let response = &content["parts"][0]["functionResponse"];
         assert_eq!(
             response["response"],
             json!({"output": [{"type": "text", "text": "one"}, {"type": "text", "text": "[2]"}]})
         );
-        assert_eq!(response["parts"], json!([{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]));
+        assert_eq!(
+            response["parts"],
+            json!([{"inlineData": {"mimeType": "image/png", "data": "AA=="}}])
+        );
     }
 
     #[test]
@@ -369,8 +473,14 @@ mod tests {
         ]});
         Gemini.replace_arguments(&mut content, 1, "{}".into());
         Gemini.replace_arguments(&mut content, 2, "{}".into());
-        assert_eq!(content["parts"][1]["functionCall"]["args"], json!({"long": 1}));
-        assert_eq!(content["parts"][2]["function_call"], json!({"name": "g", "args": {}, "x": 1}));
+        assert_eq!(
+            content["parts"][1]["functionCall"]["args"],
+            json!({"long": 1})
+        );
+        assert_eq!(
+            content["parts"][2]["function_call"],
+            json!({"name": "g", "args": {}, "x": 1})
+        );
     }
 
     #[test]

@@ -64,7 +64,9 @@ impl fmt::Display for JsonRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(value) => value.fmt(f),
-            Self::Object(fields) => f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?),
+            Self::Object(fields) => {
+                f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?)
+            }
             Self::Spelled(text) => f.write_str(text),
         }
     }

@@ -39,7 +39,9 @@ impl WireJson for OpenAiChat {
         match fields.role {
             "assistant" => {
                 see(Piece::Role(Role::Assistant));
-                fields.calls().for_each(|call| see(Piece::Call(read_call(call))));
+                fields
+                    .calls()
+                    .for_each(|call| see(Piece::Call(read_call(call))));
                 for text in fields.thoughts.into_iter().flatten() {
                     see(Piece::Content(PartRef::Text(text)));
                 }
@@ -47,7 +49,12 @@ impl WireJson for OpenAiChat {
             "tool" | "function" => {
                 see(Piece::Role(Role::Tool));
                 let (id, name) = (fields.tool_call_id, fields.name);
-                see(Piece::Result(ResultHead { id, name, is_error: false, is_fixed: false }));
+                see(Piece::Result(ResultHead {
+                    id,
+                    name,
+                    is_error: false,
+                    is_fixed: false,
+                }));
             }
             "user" => see(Piece::Role(Role::User)),
             _ => see(Piece::Role(Role::System)),
@@ -58,19 +65,37 @@ impl WireJson for OpenAiChat {
         }
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
         let is_there = slot == 0 && matches!(message.text("role"), "tool" | "function");
         is_there.then(|| Self::replace(message, Vec::new(), "content", parts))
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
         if message.text("role") != "assistant" {
             return None;
         }
-        let calls = message.get("tool_calls").filter(|calls| calls.items().next().is_some());
+        let calls = message
+            .get("tool_calls")
+            .filter(|calls| calls.items().next().is_some());
         let (raw, mut path) = match calls {
-            Some(calls) => (calls.items().nth(call)?, vec![Step::Field("tool_calls"), Step::Item(call)]),
-            None if call == 0 => (message.get("function_call")?, vec![Step::Field("function_call")]),
+            Some(calls) => (
+                calls.items().nth(call)?,
+                vec![Step::Field("tool_calls"), Step::Item(call)],
+            ),
+            None if call == 0 => (
+                message.get("function_call")?,
+                vec![Step::Field("function_call")],
+            ),
             None => return None,
         };
         // As they were read: a function's arguments are JSON as text, a custom tool's input is free text.
@@ -82,8 +107,14 @@ impl WireJson for OpenAiChat {
             (None, None) => None,
         });
         let holder = function.or(custom).unwrap_or(raw);
-        let field = if is_function && !holder.has("input") { "arguments" } else { "input" };
-        holder.is_object().then(|| vec![Edit::set(path, field, New::Value(Value::String(arguments)))])
+        let field = if is_function && !holder.has("input") {
+            "arguments"
+        } else {
+            "input"
+        };
+        holder
+            .is_object()
+            .then(|| vec![Edit::set(path, field, New::Value(Value::String(arguments)))])
     }
 }
 
@@ -101,18 +132,27 @@ struct Fields<'m, V> {
 
 impl<'m, V: View<'m>> Fields<'m, V> {
     fn of(message: V) -> Self {
-        let [role, content, tool_calls, function_call, reasoning_content, reasoning, refusal, tool_call_id, name] =
-            message.pick([
-                "role",
-                "content",
-                "tool_calls",
-                "function_call",
-                "reasoning_content",
-                "reasoning",
-                "refusal",
-                "tool_call_id",
-                "name",
-            ]);
+        let [
+            role,
+            content,
+            tool_calls,
+            function_call,
+            reasoning_content,
+            reasoning,
+            refusal,
+            tool_call_id,
+            name,
+        ] = message.pick([
+            "role",
+            "content",
+            "tool_calls",
+            "function_call",
+            "reasoning_content",
+            "reasoning",
+            "refusal",
+            "tool_call_id",
+            "name",
+        ]);
         let text = |field: Option<V>| field.and_then(V::as_str);
         Self {
             role: text(role).unwrap_or_default(),
@@ -126,19 +166,36 @@ impl<'m, V: View<'m>> Fields<'m, V> {
     }
 
     fn calls(&self) -> impl Iterator<Item = V> {
-        let calls = self.tool_calls.filter(|calls| calls.items().next().is_some());
-        let legacy = if calls.is_none() { self.function_call.filter(|call| call.is_object()) } else { None };
+        let calls = self
+            .tool_calls
+            .filter(|calls| calls.items().next().is_some());
+        let legacy = if calls.is_none() {
+            self.function_call.filter(|call| call.is_object())
+        } else {
+            None
+        };
         calls.into_iter().flat_map(V::items).chain(legacy)
     }
 }
 
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
     // Gemini's compatible endpoint signs calls in `extra_content`.
-    let [id, function, custom, extra_content] = raw.pick(["id", "function", "custom", "extra_content"]);
-    let [name, arguments, input] = function.or(custom).unwrap_or(raw).pick(["name", "arguments", "input"]);
+    let [id, function, custom, extra_content] =
+        raw.pick(["id", "function", "custom", "extra_content"]);
+    let [name, arguments, input] =
+        function
+            .or(custom)
+            .unwrap_or(raw)
+            .pick(["name", "arguments", "input"]);
     let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
     let arguments = Arguments::of(arguments.or(input));
-    Call { id: text(id), name: text(name), arguments, is_signed: extra_content.is_some(), is_fixed: false }
+    Call {
+        id: text(id),
+        name: text(name),
+        arguments,
+        is_signed: extra_content.is_some(),
+        is_fixed: false,
+    }
 }
 
 impl Blocks for OpenAiChat {
@@ -149,24 +206,43 @@ impl Blocks for OpenAiChat {
     fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         let opaque = || PartRef::Opaque(part.json());
         let url = match part.text("type") {
-            "refusal" => return part.get("refusal").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
-            "image_url" => {
-                part.get("image_url").and_then(|image| if image.is_object() { image.get("url") } else { Some(image) })
+            "refusal" => {
+                return part
+                    .get("refusal")
+                    .and_then(V::as_str)
+                    .map_or_else(opaque, PartRef::Text);
             }
+            "image_url" => part.get("image_url").and_then(|image| {
+                if image.is_object() {
+                    image.get("url")
+                } else {
+                    Some(image)
+                }
+            }),
             // A file with a name is more than its bytes.
-            "file" => part.get("file").filter(|file| file.fields().count() == 1).and_then(|file| file.get("file_data")),
+            "file" => part
+                .get("file")
+                .filter(|file| file.fields().count() == 1)
+                .and_then(|file| file.get("file_data")),
             "input_audio" => {
-                let [data, format] = part.get("input_audio").map_or([None; 2], |audio| audio.pick(["data", "format"]));
+                let [data, format] = part
+                    .get("input_audio")
+                    .map_or([None; 2], |audio| audio.pick(["data", "format"]));
                 let mime = match format.and_then(V::as_str) {
                     Some("mp3") => "audio/mpeg",
                     _ => "audio/wav",
                 };
-                let media = |data| PartRef::Media { mime, data: Data::Base64(data) };
+                let media = |data| PartRef::Media {
+                    mime,
+                    data: Data::Base64(data),
+                };
                 return data.and_then(V::as_str).map_or_else(opaque, media);
             }
             _ => None,
         };
-        url.and_then(V::as_str).and_then(read_url).unwrap_or_else(opaque)
+        url.and_then(V::as_str)
+            .and_then(read_url)
+            .unwrap_or_else(opaque)
     }
 
     fn write(part: Part) -> Value {
@@ -181,8 +257,12 @@ fn write_part(part: Part) -> Value {
         Part::Media { mime, data } => {
             let base64 = STANDARD.encode(&data);
             match mime.as_str() {
-                "audio/mpeg" => json!({"type": "input_audio", "input_audio": {"format": "mp3", "data": base64}}),
-                "audio/wav" => json!({"type": "input_audio", "input_audio": {"format": "wav", "data": base64}}),
+                "audio/mpeg" => {
+                    json!({"type": "input_audio", "input_audio": {"format": "mp3", "data": base64}})
+                }
+                "audio/wav" => {
+                    json!({"type": "input_audio", "input_audio": {"format": "wav", "data": base64}})
+                }
                 mime => {
                     let url = format!("data:{mime};base64,{base64}");
                     if mime.starts_with("image/") {
@@ -242,8 +322,13 @@ mod tests {
 
     #[test]
     fn malformed_messages_are_seen_as_what_they_are() {
-        for odd in [json!(null), json!([]), json!({}), json!({"role": 1}), json!({"role": "tool", "content": {"a": 1}})]
-        {
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"role": 1}),
+            json!({"role": "tool", "content": {"a": 1}}),
+        ] {
             assert!(seen(&odd).starts_with("Role("), "{odd}");
             let mut changed = odd.clone();
             OpenAiChat.replace_result(&mut changed, 1, vec![]);
@@ -279,7 +364,8 @@ mod tests {
                 {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "x": 1},
             ]})
         );
-        let mut legacy = json!({"role": "assistant", "function_call": {"name": "f", "arguments": "1"}});
+        let mut legacy =
+            json!({"role": "assistant", "function_call": {"name": "f", "arguments": "1"}});
         OpenAiChat.replace_arguments(&mut legacy, 0, "{}".into());
         assert_eq!(legacy["function_call"]["arguments"], "{}");
     }

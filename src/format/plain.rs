@@ -56,29 +56,44 @@ pub enum Message {
 impl Message {
     /// Instructions.
     pub fn system(text: impl Into<Part>) -> Self {
-        Self::System { content: vec![text.into()] }
+        Self::System {
+            content: vec![text.into()],
+        }
     }
 
     /// What a person says.
     pub fn user(text: impl Into<Part>) -> Self {
-        Self::User { content: vec![text.into()] }
+        Self::User {
+            content: vec![text.into()],
+        }
     }
 
     /// What the model says, without a call.
     pub fn assistant(text: impl Into<Part>) -> Self {
-        Self::Assistant { content: vec![text.into()], calls: Vec::new() }
+        Self::Assistant {
+            content: vec![text.into()],
+            calls: Vec::new(),
+        }
     }
 
     /// The model calls tools.
     #[must_use]
     pub fn calls(calls: Vec<ToolCall>) -> Self {
-        Self::Assistant { content: Vec::new(), calls }
+        Self::Assistant {
+            content: Vec::new(),
+            calls,
+        }
     }
 
     /// The result of `call`.
     #[must_use]
     pub fn tool(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Self {
-        Self::Tool { call_id: call.id.clone(), name: call.name.clone(), content, is_error }
+        Self::Tool {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            content,
+            is_error,
+        }
     }
 }
 
@@ -113,10 +128,20 @@ impl Format for Plain {
                 }
                 content
             }
-            Message::Tool { call_id, name, content, is_error } => {
+            Message::Tool {
+                call_id,
+                name,
+                content,
+                is_error,
+            } => {
                 see(Piece::Role(Role::Tool));
                 let name = (!name.is_empty()).then_some(name.as_str());
-                see(Piece::Result(ResultHead { id: call_id, name, is_error: *is_error, is_fixed: false }));
+                see(Piece::Result(ResultHead {
+                    id: call_id,
+                    name,
+                    is_error: *is_error,
+                    is_fixed: false,
+                }));
                 content
             }
         };

@@ -49,12 +49,23 @@ impl WireJson for Responses {
                 see(Piece::Role(Role::Assistant));
                 let arguments = Arguments::of(item.get(arguments_of(kind)));
                 let (id, name) = (item.text("call_id"), item.text("name"));
-                see(Piece::Call(Call { id, name, arguments, is_signed: false, is_fixed: false }));
+                see(Piece::Call(Call {
+                    id,
+                    name,
+                    arguments,
+                    is_signed: false,
+                    is_fixed: false,
+                }));
             }
             kind if is_output(kind) => {
                 see(Piece::Role(Role::Tool));
                 let id = item.text("call_id");
-                see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
+                see(Piece::Result(ResultHead {
+                    id,
+                    name: None,
+                    is_error: false,
+                    is_fixed: false,
+                }));
                 Self::show_slot(item.get("output"), see);
             }
             "reasoning" => {
@@ -96,15 +107,31 @@ impl WireJson for Responses {
         }
     }
 
-    fn result<'m, V: View<'m>>(self, item: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(
+        self,
+        item: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
         let is_there = slot == 0 && is_output(item.text("type"));
         is_there.then(|| Self::replace(item, Vec::new(), "output", parts))
     }
 
-    fn arguments<'m, V: View<'m>>(self, item: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(
+        self,
+        item: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
         let kind = kind_of(item);
         let is_there = call == 0 && matches!(kind, "function_call" | "custom_tool_call");
-        is_there.then(|| vec![Edit::set(Vec::new(), arguments_of(kind), New::Value(Value::String(arguments)))])
+        is_there.then(|| {
+            vec![Edit::set(
+                Vec::new(),
+                arguments_of(kind),
+                New::Value(Value::String(arguments)),
+            )]
+        })
     }
 }
 
@@ -122,24 +149,40 @@ fn is_output(kind: &str) -> bool {
 }
 
 fn arguments_of(kind: &str) -> &'static str {
-    if kind == "function_call" { "arguments" } else { "input" }
+    if kind == "function_call" {
+        "arguments"
+    } else {
+        "input"
+    }
 }
 
 impl Blocks for Responses {
     fn is_text(kind: &str) -> bool {
-        matches!(kind, "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text")
+        matches!(
+            kind,
+            "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text"
+        )
     }
 
     fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         let opaque = || PartRef::Opaque(part.json());
         let url = match part.text("type") {
-            "refusal" => return part.get("refusal").and_then(V::as_str).map_or_else(opaque, PartRef::Text),
+            "refusal" => {
+                return part
+                    .get("refusal")
+                    .and_then(V::as_str)
+                    .map_or_else(opaque, PartRef::Text);
+            }
             "input_image" => part.get("image_url"),
             // A file with a name is more than its bytes.
-            "input_file" if !part.has("filename") => part.get("file_data").or_else(|| part.get("file_url")),
+            "input_file" if !part.has("filename") => {
+                part.get("file_data").or_else(|| part.get("file_url"))
+            }
             _ => None,
         };
-        url.and_then(V::as_str).and_then(read_url).unwrap_or_else(opaque)
+        url.and_then(V::as_str)
+            .and_then(read_url)
+            .unwrap_or_else(opaque)
     }
 
     fn write(part: Part) -> Value {
@@ -159,7 +202,11 @@ fn write_part(part: Part) -> Value {
                 json!({"type": "input_file", "file_data": url})
             }
         }
-        Part::Link { mime, url } if mime.as_deref().is_some_and(|mime| !mime.starts_with("image/")) => {
+        Part::Link { mime, url }
+            if mime
+                .as_deref()
+                .is_some_and(|mime| !mime.starts_with("image/")) =>
+        {
             json!({"type": "input_file", "file_url": url})
         }
         Part::Link { url, .. } => json!({"type": "input_image", "image_url": url}),
@@ -252,16 +299,21 @@ mod tests {
         let mut changed = call("{\"long\":1}");
         Responses.replace_arguments(&mut changed, 0, "{}".into());
         assert_eq!(changed, call("{}"));
-        let mut custom = json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "long"});
+        let mut custom =
+            json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "long"});
         Responses.replace_arguments(&mut custom, 0, "{}".into());
         assert_eq!(custom["input"], "{}");
     }
 
     #[test]
     fn malformed_items_are_seen_as_what_they_are() {
-        for odd in
-            [json!(null), json!([]), json!({}), json!({"type": 1}), json!({"type": "message", "content": [null, 7]})]
-        {
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"type": 1}),
+            json!({"type": "message", "content": [null, 7]}),
+        ] {
             assert!(seen(&odd).starts_with("Role("), "{odd}");
             let mut changed = odd.clone();
             Responses.replace_result(&mut changed, 0, vec![]);

@@ -53,13 +53,19 @@ where
 {
     /// `messages`, seen through `format`, with a rewriter.
     pub fn new(format: &'a F, messages: &'a mut Vec<F::Message>, rewriter: R) -> Self {
-        Self { format, messages, rewriter }
+        Self {
+            format,
+            messages,
+            rewriter,
+        }
     }
 }
 
 impl<F: Format, R> fmt::Debug for Rewriting<'_, F, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rewriting").field("messages", &self.messages.len()).finish_non_exhaustive()
+        f.debug_struct("Rewriting")
+            .field("messages", &self.messages.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -102,7 +108,9 @@ where
     R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
 {
     fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError> {
-        let Some(first) = messages.first() else { return Ok(None) };
+        let Some(first) = messages.first() else {
+            return Ok(None);
+        };
         let round = || messages.iter().filter_map(|at| self.original.get(*at));
         if !round().all(|message| self.format.is_rewritable(message)) {
             return Ok(None);
@@ -110,9 +118,21 @@ where
         let round: Vec<_> = round().cloned().collect();
         let rewritten = guard("the message rewriter", || (self.rewriter)(&round))?;
         let format = self.format;
-        let rewritten = rewritten.map(|rewritten| (messages.to_vec(), Owned { format, messages: rewritten }));
-        self.rounds.extend(rewritten.map(|rewritten| (*first, rewritten)));
-        Ok(self.rounds.get(first).map(|(_, rewritten)| rewritten as &dyn Conversation))
+        let rewritten = rewritten.map(|rewritten| {
+            (
+                messages.to_vec(),
+                Owned {
+                    format,
+                    messages: rewritten,
+                },
+            )
+        });
+        self.rounds
+            .extend(rewritten.map(|rewritten| (*first, rewritten)));
+        Ok(self
+            .rounds
+            .get(first)
+            .map(|(_, rewritten)| rewritten as &dyn Conversation))
     }
 
     fn leave(&mut self, first: usize) {
@@ -120,9 +140,19 @@ where
     }
 
     fn copy(&mut self) -> &mut dyn Conversation {
-        let Self { format, original, rounds, copy, .. } = self;
+        let Self {
+            format,
+            original,
+            rounds,
+            copy,
+            ..
+        } = self;
         copy.get_or_insert_with(|| {
-            let gone: HashSet<usize> = rounds.values().flat_map(|(gone, _)| gone).copied().collect();
+            let gone: HashSet<usize> = rounds
+                .values()
+                .flat_map(|(gone, _)| gone)
+                .copied()
+                .collect();
             let mut messages = Vec::with_capacity(original.len());
             for (at, message) in original.iter().enumerate() {
                 if let Some((_, rewritten)) = rounds.remove(&at) {
@@ -165,9 +195,19 @@ where
     }
 
     fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
-        let Self { format, messages, rewriter } = self;
+        let Self {
+            format,
+            messages,
+            rewriter,
+        } = self;
         let (rounds, copy) = (BTreeMap::new(), None);
-        Some(Box::new(Copy { format: *format, rewriter, original: messages, rounds, copy }))
+        Some(Box::new(Copy {
+            format: *format,
+            rewriter,
+            original: messages,
+            rounds,
+            copy,
+        }))
     }
 }
 
@@ -189,7 +229,12 @@ impl<F: Format> Conversation for Owned<'_, F> {
     }
 }
 
-pub(super) fn visit<'m, F: Format>(format: &F, messages: &'m [F::Message], at: usize, see: &mut dyn FnMut(Piece<'m>)) {
+pub(super) fn visit<'m, F: Format>(
+    format: &F,
+    messages: &'m [F::Message],
+    at: usize,
+    see: &mut dyn FnMut(Piece<'m>),
+) {
     if let Some(message) = messages.get(at) {
         format.visit(message, see);
     }

@@ -36,8 +36,12 @@ impl<F: WireJson> Format for Spelled<F> {
         let (mut results, mut calls) = (0.., 0..);
         self.0.see(message.root(), &mut |mut piece| {
             match &mut piece {
-                Piece::Result(head) => head.is_fixed = results.next().is_some_and(|nth| fixed.has_result(nth)),
-                Piece::Call(call) => call.is_fixed = calls.next().is_some_and(|nth| fixed.has_call(nth)),
+                Piece::Result(head) => {
+                    head.is_fixed = results.next().is_some_and(|nth| fixed.has_result(nth))
+                }
+                Piece::Call(call) => {
+                    call.is_fixed = calls.next().is_some_and(|nth| fixed.has_call(nth))
+                }
                 Piece::Role(_) | Piece::Content(_) => {}
             }
             see(piece);
@@ -52,7 +56,9 @@ impl<F: WireJson> Format for Spelled<F> {
 
     fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
         if !Fixed::of(&self.0, message).has_call(call) {
-            put_into_text(message, |message| self.0.arguments(message, call, arguments));
+            put_into_text(message, |message| {
+                self.0.arguments(message, call, arguments)
+            });
         }
     }
 

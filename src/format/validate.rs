@@ -27,7 +27,10 @@ pub struct InvalidMessage {
 }
 
 fn invalid(message: usize, problem: impl Into<String>) -> InvalidMessage {
-    InvalidMessage { message, problem: problem.into() }
+    InvalidMessage {
+        message,
+        problem: problem.into(),
+    }
 }
 
 /// `Ok` if `holds`, else what is wrong.
@@ -37,17 +40,28 @@ fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
 
 /// The text in a field that must be there.
 fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String> {
-    value.get(field).and_then(Value::as_str).ok_or_else(|| format!("`{field}` must be text"))
+    value
+        .get(field)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("`{field}` must be text"))
 }
 
 /// An id as an error shows it: some are very long.
 fn shown(id: &str) -> String {
     let end = id.floor_char_boundary(64);
-    if end < id.len() { format!("{:?}…", &id[..end]) } else { format!("{id:?}") }
+    if end < id.len() {
+        format!("{:?}…", &id[..end])
+    } else {
+        format!("{id:?}")
+    }
 }
 
 /// Content that is text, or a list of parts of which each keeps `rule`.
-fn content(value: Option<&Value>, field: &str, rule: impl Fn(&Value) -> Result<(), String>) -> Result<(), String> {
+fn content(
+    value: Option<&Value>,
+    field: &str,
+    rule: impl Fn(&Value) -> Result<(), String>,
+) -> Result<(), String> {
     match value {
         Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => {

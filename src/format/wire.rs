@@ -38,7 +38,12 @@ pub(super) const FIELDS: [&str; 3] = ["messages", "input", "contents"];
 
 impl WireFormat {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::Responses, Self::Anthropic, Self::Gemini];
+    pub const ALL: [Self; 4] = [
+        Self::OpenAiChat,
+        Self::Responses,
+        Self::Anthropic,
+        Self::Gemini,
+    ];
 
     /// Its name, which it can be parsed from.
     #[must_use]
@@ -70,7 +75,9 @@ impl WireFormat {
             (_, messages) if document.has("system") || document.has("anthropic_version") => {
                 // Some servers of chat completions take these too.
                 let certain = messages.items().find_map(only_format);
-                certain.filter(|format| *format == Self::OpenAiChat).or(Some(Self::Anthropic))
+                certain
+                    .filter(|format| *format == Self::OpenAiChat)
+                    .or(Some(Self::Anthropic))
             }
             (_, messages) => detect(messages),
         }
@@ -82,7 +89,8 @@ impl WireFormat {
             return Some((None, document));
         }
         let lists = document.pick(FIELDS).into_iter().zip(FIELDS);
-        let mut lists = lists.filter_map(|(list, field)| Some((Some(field), list.filter(|list| list.is_array())?)));
+        let mut lists = lists
+            .filter_map(|(list, field)| Some((Some(field), list.filter(|list| list.is_array())?)));
         let first = lists.next()?;
         if !is_empty(first.1) {
             return Some(first);
@@ -129,7 +137,10 @@ impl FromStr for WireFormat {
     type Err = UnknownWireFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownWireFormat> {
-        Self::ALL.into_iter().find(|format| format.name() == name).ok_or(UnknownWireFormat)
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or(UnknownWireFormat)
     }
 }
 
@@ -151,12 +162,23 @@ fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
     // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then say so elsewhere.
     let is_list = |message: V| {
         let parts = message.get("content").into_iter().flat_map(V::items);
-        message.text("role") == "assistant" && parts.into_iter().any(|part| part.text("type") == "text")
+        message.text("role") == "assistant"
+            && parts.into_iter().any(|part| part.text("type") == "text")
     };
     let certain = messages.items().find_map(only_format);
     certain
-        .or_else(|| messages.items().any(is_list).then_some(WireFormat::Anthropic))
-        .or_else(|| messages.items().any(is_text).then_some(WireFormat::OpenAiChat))
+        .or_else(|| {
+            messages
+                .items()
+                .any(is_list)
+                .then_some(WireFormat::Anthropic)
+        })
+        .or_else(|| {
+            messages
+                .items()
+                .any(is_text)
+                .then_some(WireFormat::OpenAiChat)
+        })
 }
 
 /// The one format that a message can be of, if there is just one.
@@ -169,23 +191,34 @@ fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
         let is_item = match kind.as_str().unwrap_or_default() {
             "message" => message.has("role"),
             "reasoning" | "item_reference" | "compaction" => true,
-            kind => kind.ends_with("_call") || kind.ends_with("_call_output") || kind.starts_with("mcp_"),
+            kind => {
+                kind.ends_with("_call")
+                    || kind.ends_with("_call_output")
+                    || kind.starts_with("mcp_")
+            }
         };
         return is_item.then_some(WireFormat::Responses);
     }
-    let is_chat = message.pick(["tool_calls", "tool_call_id", "function_call"]).iter().any(Option::is_some)
+    let is_chat = message
+        .pick(["tool_calls", "tool_call_id", "function_call"])
+        .iter()
+        .any(Option::is_some)
         || message.text("role") == "function";
     if is_chat {
         return Some(WireFormat::OpenAiChat);
     }
-    message.get("content")?.items().find_map(|part| match part.text("type") {
-        "input_text" | "output_text" | "input_image" | "input_file" | "refusal" => Some(WireFormat::Responses),
-        "image_url" | "input_audio" | "file" => Some(WireFormat::OpenAiChat),
-        "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" | "image" | "document" => {
-            Some(WireFormat::Anthropic)
-        }
-        _ => None,
-    })
+    message
+        .get("content")?
+        .items()
+        .find_map(|part| match part.text("type") {
+            "input_text" | "output_text" | "input_image" | "input_file" | "refusal" => {
+                Some(WireFormat::Responses)
+            }
+            "image_url" | "input_audio" | "file" => Some(WireFormat::OpenAiChat),
+            "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use"
+            | "image" | "document" => Some(WireFormat::Anthropic),
+            _ => None,
+        })
 }
 
 #[cfg(test)]
@@ -199,13 +232,34 @@ mod tests {
         let text = json!({"role": "user", "content": "go"});
         for (expected, messages) in [
             (WireFormat::OpenAiChat, json!([text])),
-            (WireFormat::OpenAiChat, json!([text, {"role": "assistant", "tool_calls": []}])),
-            (WireFormat::OpenAiChat, json!([text, {"role": "tool", "tool_call_id": "a", "content": "x"}])),
-            (WireFormat::Responses, json!([text, {"type": "reasoning", "summary": []}])),
-            (WireFormat::Responses, json!([text, {"type": "function_call", "call_id": "a"}])),
-            (WireFormat::Responses, json!([{"role": "user", "content": [{"type": "input_text", "text": "go"}]}])),
-            (WireFormat::Anthropic, json!([text, {"role": "user", "content": [{"type": "tool_result"}]}])),
-            (WireFormat::Anthropic, json!([text, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}])),
+            (
+                WireFormat::OpenAiChat,
+                json!([text, {"role": "assistant", "tool_calls": []}]),
+            ),
+            (
+                WireFormat::OpenAiChat,
+                json!([text, {"role": "tool", "tool_call_id": "a", "content": "x"}]),
+            ),
+            (
+                WireFormat::Responses,
+                json!([text, {"type": "reasoning", "summary": []}]),
+            ),
+            (
+                WireFormat::Responses,
+                json!([text, {"type": "function_call", "call_id": "a"}]),
+            ),
+            (
+                WireFormat::Responses,
+                json!([{"role": "user", "content": [{"type": "input_text", "text": "go"}]}]),
+            ),
+            (
+                WireFormat::Anthropic,
+                json!([text, {"role": "user", "content": [{"type": "tool_result"}]}]),
+            ),
+            (
+                WireFormat::Anthropic,
+                json!([text, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}]),
+            ),
             (
                 WireFormat::OpenAiChat,
                 json!([
@@ -224,14 +278,26 @@ mod tests {
             };
             let mut body = json!({"tools": [], field: messages});
             assert_eq!(WireFormat::detect(&body), Some(expected), "{body}");
-            assert_eq!(WireFormat::messages(&mut body).map(|list| json!(list)), Some(messages));
+            assert_eq!(
+                WireFormat::messages(&mut body).map(|list| json!(list)),
+                Some(messages)
+            );
         }
-        assert_eq!(WireFormat::detect(&json!({"system": "x", "messages": [text]})), Some(WireFormat::Anthropic));
+        assert_eq!(
+            WireFormat::detect(&json!({"system": "x", "messages": [text]})),
+            Some(WireFormat::Anthropic)
+        );
         let chat = json!([text, {"role": "assistant", "tool_calls": []}]);
-        assert_eq!(WireFormat::detect(&json!({"system": "x", "messages": chat})), Some(WireFormat::OpenAiChat));
+        assert_eq!(
+            WireFormat::detect(&json!({"system": "x", "messages": chat})),
+            Some(WireFormat::OpenAiChat)
+        );
         let mut body = json!({"messages": [], "input": [text]});
         assert_eq!(WireFormat::detect(&body), Some(WireFormat::Responses));
-        assert_eq!(WireFormat::messages(&mut body).map(|list| json!(list)), Some(json!([text])));
+        assert_eq!(
+            WireFormat::messages(&mut body).map(|list| json!(list)),
+            Some(json!([text]))
+        );
     }
 
     #[test]
@@ -241,7 +307,15 @@ mod tests {
             {"type": "session_meta", "payload": {}}, {"type": "summary", "summary": "x"},
             {"type": "message", "id": "1", "message": {"role": "user", "content": "go"}},
         ]);
-        for document in [json!(null), json!("x"), json!([]), json!([1, null]), json!({"input": "x"}), ours, log] {
+        for document in [
+            json!(null),
+            json!("x"),
+            json!([]),
+            json!([1, null]),
+            json!({"input": "x"}),
+            ours,
+            log,
+        ] {
             assert_eq!(WireFormat::detect(&document), None, "{document}");
         }
     }

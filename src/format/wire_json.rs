@@ -12,10 +12,20 @@ pub(crate) trait WireJson: Copy + Send + Sync {
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>));
 
     /// The edits that replace the content of a result slot; `None` if it is not there.
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>>;
+    fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>>;
 
     /// The edits that replace the arguments of a call; `None` if it is not there.
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>>;
+    fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>>;
 }
 
 macro_rules! over_values {
@@ -50,7 +60,12 @@ impl WireJson for WireFormat {
         }
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
         match self {
             Self::OpenAiChat => OpenAiChat.result(message, slot, parts),
             Self::Responses => Responses.result(message, slot, parts),
@@ -59,7 +74,12 @@ impl WireJson for WireFormat {
         }
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, arguments: String) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
         match self {
             Self::OpenAiChat => OpenAiChat.arguments(message, call, arguments),
             Self::Responses => Responses.arguments(message, call, arguments),

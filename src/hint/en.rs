@@ -17,7 +17,9 @@ pub(super) fn english(sentence: Sentence) -> &'static str {
         Sentence::ClearedMedia => "Old {mime} from {tool}.",
         Sentence::ClearedLink => "Old link from {tool}.",
         Sentence::ClearedArguments => "Old arguments of {tool}.",
-        Sentence::Gone => "Old result of {tool}, removed and not stored. Call it again if you need it.",
+        Sentence::Gone => {
+            "Old result of {tool}, removed and not stored. Call it again if you need it."
+        }
         Sentence::Reader => "Read it with {reader}.",
         Sentence::Page => "Lines {first}-{last}.",
         Sentence::PageOfOne => "Line {first}.",

@@ -53,8 +53,16 @@ impl Hint {
             Kind::Page { .. } => "page",
             Kind::Matches => "matches",
         });
-        let Notes { local, interrupted, not_utf8, joined } = self.notes;
-        for (note, is_set) in NOTES.into_iter().zip([local, interrupted, not_utf8, joined]) {
+        let Notes {
+            local,
+            interrupted,
+            not_utf8,
+            joined,
+        } = self.notes;
+        for (note, is_set) in NOTES
+            .into_iter()
+            .zip([local, interrupted, not_utf8, joined])
+        {
             if is_set {
                 text.push(',');
                 text.push_str(note);
@@ -105,12 +113,21 @@ impl Hint {
             rest = tail.strip_prefix('\n')?;
         }
         // A hint behind its preview is never one of several.
-        if hints.is_empty() { Self::parse_last(text).map(|hint| vec![hint]) } else { None }
+        if hints.is_empty() {
+            Self::parse_last(text).map(|hint| vec![hint])
+        } else {
+            None
+        }
     }
 
     /// A hint whose header comes first, and what follows it.
     fn parse_first(text: &str) -> Option<(Self, &str)> {
-        let Header { mut hint, prose, preview, mut rest } = parse_header(text)?;
+        let Header {
+            mut hint,
+            prose,
+            preview,
+            mut rest,
+        } = parse_header(text)?;
         if hint.placement != Placement::First {
             return None;
         }
@@ -129,9 +146,18 @@ impl Hint {
     /// quote ends its own.
     fn parse_last(text: &str) -> Option<Self> {
         text.rmatch_indices(OPENING).find_map(|(at, _)| {
-            let Header { mut hint, prose, preview, rest } = parse_header(&text[at..])?;
+            let Header {
+                mut hint,
+                prose,
+                preview,
+                rest,
+            } = parse_header(&text[at..])?;
             let shown = text[..at].strip_suffix('\n')?;
-            let said = if prose > 0 { rest.strip_prefix(' ')? } else { rest };
+            let said = if prose > 0 {
+                rest.strip_prefix(' ')?
+            } else {
+                rest
+            };
             if hint.placement != Placement::Last || shown.len() != preview || said.len() != prose {
                 return None;
             }
@@ -185,24 +211,51 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         set[NOTES.iter().position(|note| *note == word)?] = true;
     }
     let [local, interrupted, not_utf8, joined] = set;
-    let notes = Notes { local, interrupted, not_utf8, joined };
+    let notes = Notes {
+        local,
+        interrupted,
+        not_utf8,
+        joined,
+    };
     let (bytes, lines) = match size.split_once('/') {
         Some((bytes, lines)) => (bytes, Some(number(lines.strip_suffix('L')?)?)),
         None => (size, None),
     };
     let (prose, preview) = lengths.split_once(['+', '-']).unwrap_or((lengths, "0"));
-    let (prose, preview) = (number(prose)?.try_into().ok()?, number(preview)?.try_into().ok()?);
-    let placement = if lengths.contains('-') { Placement::Last } else { Placement::First };
-    let hint = Hint { notes, lines, location, placement, ..Hint::new(kind, number(bytes.strip_suffix('B')?)?) };
+    let (prose, preview) = (
+        number(prose)?.try_into().ok()?,
+        number(preview)?.try_into().ok()?,
+    );
+    let placement = if lengths.contains('-') {
+        Placement::Last
+    } else {
+        Placement::First
+    };
+    let hint = Hint {
+        notes,
+        lines,
+        location,
+        placement,
+        ..Hint::new(kind, number(bytes.strip_suffix('B')?)?)
+    };
     // Each header has one spelling, so that rendering gives back the bytes that were read.
     let header = &text[..text.len() - rest.len()];
-    (hint.header(prose, preview) == header).then_some(Header { hint, prose, preview, rest })
+    (hint.header(prose, preview) == header).then_some(Header {
+        hint,
+        prose,
+        preview,
+        rest,
+    })
 }
 
 /// A number in its one spelling: digits, no sign, no leading zero.
 pub(super) fn number(digits: &str) -> Option<u64> {
     let is_canonical = digits == "0" || !digits.starts_with('0');
-    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 fn take(text: &str, length: usize) -> Option<(String, &str)> {
@@ -249,12 +302,34 @@ mod tests {
         .prop_map(|pieces| pieces.concat());
         let location = proptest::option::of(text.clone().prop_map(Location::new));
         let sizes = (any::<u64>(), any::<Option<u64>>());
-        (kind, notes, sizes, location, text.clone(), text, any::<bool>()).prop_map(
-            |(kind, notes, (bytes, lines), location, prose, preview, is_last)| {
-                let placement = if is_last { Placement::Last } else { Placement::First };
-                Hint { kind, notes, bytes, lines, location, prose, preview, placement }
-            },
+        (
+            kind,
+            notes,
+            sizes,
+            location,
+            text.clone(),
+            text,
+            any::<bool>(),
         )
+            .prop_map(
+                |(kind, notes, (bytes, lines), location, prose, preview, is_last)| {
+                    let placement = if is_last {
+                        Placement::Last
+                    } else {
+                        Placement::First
+                    };
+                    Hint {
+                        kind,
+                        notes,
+                        bytes,
+                        lines,
+                        location,
+                        prose,
+                        preview,
+                        placement,
+                    }
+                },
+            )
     }
 
     proptest! {

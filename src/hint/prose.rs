@@ -47,24 +47,37 @@ type Values<'v> = [(&'v str, &'v str)];
 impl Prose {
     /// The sentences as they are.
     pub(crate) fn of(language: Language) -> Self {
-        let sentences = Sentence::ALL.map(|sentence| Template::parse(language.sentence(sentence)).unwrap_or_default());
-        Self { language, sentences: sentences.into() }
+        let sentences = Sentence::ALL
+            .map(|sentence| Template::parse(language.sentence(sentence)).unwrap_or_default());
+        Self {
+            language,
+            sentences: sentences.into(),
+        }
     }
 
     /// The sentences with some of them replaced.
-    pub(crate) fn with(language: Language, templates: &BTreeMap<Sentence, String>) -> Result<Self, WrongTemplate> {
+    pub(crate) fn with(
+        language: Language,
+        templates: &BTreeMap<Sentence, String>,
+    ) -> Result<Self, WrongTemplate> {
         let mut prose = Self::of(language);
         for (sentence, text) in templates {
             let checked = check(*sentence, text);
-            prose.sentences[*sentence as usize] =
-                checked.map_err(|problem| WrongTemplate { language, sentence: *sentence, problem })?;
+            prose.sentences[*sentence as usize] = checked.map_err(|problem| WrongTemplate {
+                language,
+                sentence: *sentence,
+                problem,
+            })?;
         }
         Ok(prose)
     }
 
     /// Whether `say` says `text` in these sentences, or in any as they are: a hint stays one when templates change to others.
     pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
-        say(self) == text || Language::ALL.into_iter().any(|language| say(&Self::of(language)) == text)
+        say(self) == text
+            || Language::ALL
+                .into_iter()
+                .any(|language| say(&Self::of(language)) == text)
     }
 
     /// The sentences for a hint that truncation or clearing wrote.
@@ -73,12 +86,31 @@ impl Prose {
         let (tool, mime) = (tool.as_str(), mime.as_str());
         let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
         let values = [
-            ("tool", if tool.is_empty() { self.language.unnamed_tool() } else { tool }),
-            ("mime", if mime.is_empty() { self.language.unnamed_media() } else { mime }),
+            (
+                "tool",
+                if tool.is_empty() {
+                    self.language.unnamed_tool()
+                } else {
+                    tool
+                },
+            ),
+            (
+                "mime",
+                if mime.is_empty() {
+                    self.language.unnamed_media()
+                } else {
+                    mime
+                },
+            ),
             ("reader", facts.reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
-            ("location", hint.location.as_ref().map_or("-", |location| location.as_str())),
+            (
+                "location",
+                hint.location
+                    .as_ref()
+                    .map_or("-", |location| location.as_str()),
+            ),
         ];
         let is_stored = hint.location.is_some();
         let mut said = vec![match hint.kind {
@@ -95,16 +127,26 @@ impl Prose {
             (Sentence::Joined, hint.notes.joined),
             (Sentence::Interrupted, hint.notes.interrupted),
             (Sentence::NotUtf8, hint.notes.not_utf8),
-            (Sentence::Reader, is_stored && hint.kind != Kind::Link && facts.reader.is_some()),
+            (
+                Sentence::Reader,
+                is_stored && hint.kind != Kind::Link && facts.reader.is_some(),
+            ),
         ];
-        said.extend(notes.into_iter().filter_map(|(sentence, is_so)| is_so.then_some(sentence)));
+        said.extend(
+            notes
+                .into_iter()
+                .filter_map(|(sentence, is_so)| is_so.then_some(sentence)),
+        );
         let text = self.join(&said, &values);
-        if self.language == Language::Chinese && (tool.is_empty() || facts.mime.is_some() && mime.is_empty()) {
+        if self.language == Language::Chinese
+            && (tool.is_empty() || facts.mime.is_some() && mime.is_empty())
+        {
             // Sentences put spaces around names, which are Latin; Chinese words have none around them.
             let words = [self.language.unnamed_tool(), self.language.unnamed_media()];
-            return words
-                .iter()
-                .fold(text, |text, word| text.replace(&format!("{word} "), word).replace(&format!(" {word}"), word));
+            return words.iter().fold(text, |text, word| {
+                text.replace(&format!("{word} "), word)
+                    .replace(&format!(" {word}"), word)
+            });
         }
         text
     }
@@ -118,36 +160,76 @@ impl Prose {
 
     fn longest_at(&self, location: &str, reader: Option<&str>) -> usize {
         let name = "x".repeat(MAX_NAME);
-        let reader = reader.filter(|reader| reader.len() > MAX_NAME).unwrap_or(&name);
-        let facts = Facts { tool: &name, reader: Some(reader), parts: usize::MAX, ..Facts::default() };
-        let notes = Notes { local: true, interrupted: true, not_utf8: true, joined: true };
-        let far = Position { line: u64::MAX, byte: u64::MAX };
+        let reader = reader
+            .filter(|reader| reader.len() > MAX_NAME)
+            .unwrap_or(&name);
+        let facts = Facts {
+            tool: &name,
+            reader: Some(reader),
+            parts: usize::MAX,
+            ..Facts::default()
+        };
+        let notes = Notes {
+            local: true,
+            interrupted: true,
+            not_utf8: true,
+            joined: true,
+        };
+        let far = Position {
+            line: u64::MAX,
+            byte: u64::MAX,
+        };
         let all = Language::ALL.map(Self::of);
         let lengths = all.iter().chain([self]).flat_map(|prose| {
-            let hints = [Kind::Truncated, Kind::Cleared, Kind::Link].into_iter().flat_map(|kind| {
-                [Some(Location::new(location)), None].map(|location| Hint {
-                    location,
-                    notes,
-                    ..Hint::new(kind, u64::MAX)
-                })
-            });
-            let all_facts = [facts, Facts { mime: Some(&name), ..facts }, Facts { is_arguments: true, ..facts }];
-            let said = hints.flat_map(move |hint| all_facts.map(|facts| prose.of_hint(&hint, facts).len()));
+            let hints = [Kind::Truncated, Kind::Cleared, Kind::Link]
+                .into_iter()
+                .flat_map(|kind| {
+                    [Some(Location::new(location)), None].map(|location| Hint {
+                        location,
+                        notes,
+                        ..Hint::new(kind, u64::MAX)
+                    })
+                });
+            let all_facts = [
+                facts,
+                Facts {
+                    mime: Some(&name),
+                    ..facts
+                },
+                Facts {
+                    is_arguments: true,
+                    ..facts
+                },
+            ];
+            let said = hints
+                .flat_map(move |hint| all_facts.map(|facts| prose.of_hint(&hint, facts).len()));
             let pages = [(u64::MAX - 1, false), (u64::MAX, false), (u64::MAX, true)]
                 .map(|(last, is_empty)| prose.of_page(far, last, Some(far), is_empty).len());
-            said.chain(pages).chain([prose.of_matches(u64::MAX, Some(far)).len()]).collect::<Vec<_>>()
+            said.chain(pages)
+                .chain([prose.of_matches(u64::MAX, Some(far)).len()])
+                .collect::<Vec<_>>()
         });
         lengths.max().unwrap_or_default()
     }
 
     /// The sentences for a page from `from` to the place before `next`. `last` is the last line that it shows some of.
-    pub(crate) fn of_page(&self, from: Position, last: u64, next: Option<Position>, is_empty: bool) -> String {
+    pub(crate) fn of_page(
+        &self,
+        from: Position,
+        last: u64,
+        next: Option<Position>,
+        is_empty: bool,
+    ) -> String {
         let first = from.line.to_string();
         let last_line = last.to_string();
         let next_offset = next.map(|next| next.to_string());
-        let values =
-            [("first", first.as_str()), ("last", &last_line), ("next", next_offset.as_deref().unwrap_or_default())];
-        let is_inside_a_line = last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
+        let values = [
+            ("first", first.as_str()),
+            ("last", &last_line),
+            ("next", next_offset.as_deref().unwrap_or_default()),
+        ];
+        let is_inside_a_line =
+            last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
         let mut said = vec![match () {
             () if is_empty => Sentence::PageOfNothing,
             () if is_inside_a_line => Sentence::PageInLine,
@@ -162,8 +244,18 @@ impl Prose {
     pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
         let count = count.to_string();
         let next_offset = next.map(|next| next.to_string());
-        let sentence = if next.is_some() { Sentence::MoreMatches } else { Sentence::Matches };
-        self.join(&[sentence], &[("count", &count), ("next", next_offset.as_deref().unwrap_or_default())])
+        let sentence = if next.is_some() {
+            Sentence::MoreMatches
+        } else {
+            Sentence::Matches
+        };
+        self.join(
+            &[sentence],
+            &[
+                ("count", &count),
+                ("next", next_offset.as_deref().unwrap_or_default()),
+            ],
+        )
     }
 
     /// Chinese sentences follow each other without a space.
@@ -172,41 +264,76 @@ impl Prose {
             Language::English => " ",
             Language::Chinese => "",
         };
-        let texts = sentences.iter().map(|sentence| fill(&self.sentences[*sentence as usize], values));
-        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(space)
+        let texts = sentences
+            .iter()
+            .map(|sentence| fill(&self.sentences[*sentence as usize], values));
+        texts
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(space)
     }
 }
 
 /// The template, if it holds what it must, and nothing that it can't say.
 fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
-    let template = Template::parse(text).map_err(|error| format!("has at byte {} {}", error.at, error.problem))?;
+    let template = Template::parse(text)
+        .map_err(|error| format!("has at byte {} {}", error.at, error.problem))?;
     let (required, optional) = (sentence.required(), sentence.optional());
     let keys: Vec<&str> = template.keys().collect();
     for (at, key) in keys.iter().enumerate() {
         if !required.contains(key) && !optional.contains(key) {
-            let known: Vec<String> = required.iter().chain(optional).map(|known| format!("`{{{known}}}`")).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(format!("has the unknown placeholder `{{{key}}}`: it knows {known}; write `{{{{` for a brace"));
+            let known: Vec<String> = required
+                .iter()
+                .chain(optional)
+                .map(|known| format!("`{{{known}}}`"))
+                .collect();
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            return Err(format!(
+                "has the unknown placeholder `{{{key}}}`: it knows {known}; write `{{{{` for a brace"
+            ));
         }
         if keys[..at].contains(key) {
-            return Err(format!("has the placeholder `{{{key}}}` twice: once is enough"));
+            return Err(format!(
+                "has the placeholder `{{{key}}}` twice: once is enough"
+            ));
         }
     }
     match required.iter().find(|required| !keys.contains(required)) {
-        Some(missing) => Err(format!("lacks the placeholder `{{{missing}}}`: write it where its value is to stand")),
+        Some(missing) => Err(format!(
+            "lacks the placeholder `{{{missing}}}`: write it where its value is to stand"
+        )),
         None => Ok(template),
     }
 }
 
 /// What a hint says of a name, which anybody may have written: its beginning, on one line.
 fn head(name: &str) -> String {
-    let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
-    name.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { '?' } else { c }).collect()
+    let name = name
+        .get(..name.floor_char_boundary(MAX_NAME))
+        .unwrap_or_default();
+    name.chars()
+        .map(|c| {
+            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+                '?'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// Every placeholder was checked when the template was made.
 fn fill(template: &Template, values: &Values<'_>) -> String {
-    let value = |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| Cow::Borrowed(*value));
+    let value = |key: &str| {
+        values
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| Cow::Borrowed(*value))
+    };
     template.render(value).unwrap_or_default()
 }
 
@@ -218,25 +345,88 @@ mod tests {
     fn all_that_is_said(language: Language) -> String {
         let prose = Prose::of(language);
         let stored = Some(Location::new("/x/trunc/a"));
-        let facts = Facts { tool: "grep", reader: Some("read_file"), parts: 12, ..Facts::default() };
+        let facts = Facts {
+            tool: "grep",
+            reader: Some("read_file"),
+            parts: 12,
+            ..Facts::default()
+        };
         let say = |kind, location: Option<Location>, notes, facts| {
-            prose.of_hint(&Hint { location, notes, ..Hint::new(kind, 5) }, facts)
+            prose.of_hint(
+                &Hint {
+                    location,
+                    notes,
+                    ..Hint::new(kind, 5)
+                },
+                facts,
+            )
         };
         let none = Notes::default();
-        let all = Notes { local: true, interrupted: true, not_utf8: true, joined: true };
+        let all = Notes {
+            local: true,
+            interrupted: true,
+            not_utf8: true,
+            joined: true,
+        };
         let at = |line, byte| Position { line, byte };
         [
             say(Kind::Truncated, stored.clone(), none, facts),
-            say(Kind::Truncated, stored.clone(), none, Facts { reader: None, ..facts }),
+            say(
+                Kind::Truncated,
+                stored.clone(),
+                none,
+                Facts {
+                    reader: None,
+                    ..facts
+                },
+            ),
             say(Kind::Truncated, stored.clone(), all, facts),
             say(Kind::Truncated, None, none, facts),
             say(Kind::Cleared, stored.clone(), none, facts),
-            say(Kind::Cleared, stored.clone(), none, Facts { tool: "", reader: None, ..facts }),
+            say(
+                Kind::Cleared,
+                stored.clone(),
+                none,
+                Facts {
+                    tool: "",
+                    reader: None,
+                    ..facts
+                },
+            ),
             say(Kind::Cleared, None, none, Facts { tool: "", ..facts }),
-            say(Kind::Link, stored.clone(), none, Facts { tool: "", ..facts }),
-            say(Kind::Cleared, stored.clone(), none, Facts { mime: Some("image/png"), ..facts }),
-            say(Kind::Cleared, stored.clone(), none, Facts { mime: Some(""), ..facts }),
-            say(Kind::Cleared, stored.clone(), none, Facts { is_arguments: true, ..facts }),
+            say(
+                Kind::Link,
+                stored.clone(),
+                none,
+                Facts { tool: "", ..facts },
+            ),
+            say(
+                Kind::Cleared,
+                stored.clone(),
+                none,
+                Facts {
+                    mime: Some("image/png"),
+                    ..facts
+                },
+            ),
+            say(
+                Kind::Cleared,
+                stored.clone(),
+                none,
+                Facts {
+                    mime: Some(""),
+                    ..facts
+                },
+            ),
+            say(
+                Kind::Cleared,
+                stored.clone(),
+                none,
+                Facts {
+                    is_arguments: true,
+                    ..facts
+                },
+            ),
             say(Kind::Cleared, None, none, facts),
             say(Kind::Link, stored, none, facts),
             prose.of_page(at(1, 0), 40, Some(at(41, 0)), false),
@@ -327,7 +517,13 @@ mod tests {
         ];
         let errors: Vec<String> = cases
             .into_iter()
-            .map(|(sentence, text)| format!("{}: {text} -- {}", sentence.name(), check(sentence, text).unwrap_err()))
+            .map(|(sentence, text)| {
+                format!(
+                    "{}: {text} -- {}",
+                    sentence.name(),
+                    check(sentence, text).unwrap_err()
+                )
+            })
             .collect();
         insta::assert_snapshot!(errors.join("\n"), @"
         cleared: Gone. -- lacks the placeholder `{tool}`: write it where its value is to stand
@@ -340,7 +536,8 @@ mod tests {
         next: } -- has at byte 0 a closing brace without an opening one: write `}}` for a brace
         ");
         assert!(
-            check(Sentence::Truncated, "").is_ok() && check(Sentence::Truncated, "{{x}} {location} {tool}").is_ok()
+            check(Sentence::Truncated, "").is_ok()
+                && check(Sentence::Truncated, "{{x}} {location} {tool}").is_ok()
         );
     }
 
@@ -348,9 +545,24 @@ mod tests {
     fn h1_names_in_a_hint_are_short_whoever_wrote_them() {
         let long = "é".repeat(10_000);
         for language in Language::ALL {
-            for facts in [Facts { tool: &long, ..Facts::default() }, Facts { mime: Some(&long), ..Facts::default() }] {
-                let hint = Hint { location: Some(Location::new("/x/clear/a")), ..Hint::new(Kind::Cleared, 5) };
-                assert!(Prose::of(language).of_hint(&hint, facts).len() < 200, "{language:?} {facts:.60?}");
+            for facts in [
+                Facts {
+                    tool: &long,
+                    ..Facts::default()
+                },
+                Facts {
+                    mime: Some(&long),
+                    ..Facts::default()
+                },
+            ] {
+                let hint = Hint {
+                    location: Some(Location::new("/x/clear/a")),
+                    ..Hint::new(Kind::Cleared, 5)
+                };
+                assert!(
+                    Prose::of(language).of_hint(&hint, facts).len() < 200,
+                    "{language:?} {facts:.60?}"
+                );
             }
         }
     }
@@ -361,7 +573,10 @@ mod tests {
         let prose = Prose::with(Language::English, &templates).unwrap();
         let mut hint = Hint::new(Kind::Cleared, 5);
         hint.location = Some(Location::new("{bytes}"));
-        let facts = Facts { tool: "{mime} {{}} }", ..Facts::default() };
+        let facts = Facts {
+            tool: "{mime} {{}} }",
+            ..Facts::default()
+        };
         assert_eq!(prose.of_hint(&hint, facts), "{{mime} {{}} }} in {bytes}");
     }
 }

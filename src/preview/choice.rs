@@ -40,7 +40,12 @@ pub(crate) enum Wanted {
 }
 
 /// What of `units`, which are in their order, is shown in at most `budget` bytes. Nothing if there is nothing to choose by.
-pub(super) fn choose<'t>(units: &[Unit<'t>], wanted: Wanted, length: Length, budget: usize) -> Excerpt<'t> {
+pub(super) fn choose<'t>(
+    units: &[Unit<'t>],
+    wanted: Wanted,
+    length: Length,
+    budget: usize,
+) -> Excerpt<'t> {
     let Some(left) = budget.checked_sub(most_overhead(length, wanted != Wanted::Lines)) else {
         return Excerpt::default();
     };
@@ -89,7 +94,14 @@ impl<'u, 't> Chooser<'u, 't> {
                 let index = *known.entry(name.text).or_insert(names.len());
                 if index == names.len() {
                     let (text, worth) = (name.text, worth(name.text));
-                    names.push(Named { text, worth, first, parts: Vec::new(), is_named: false, is_shown: false });
+                    names.push(Named {
+                        text,
+                        worth,
+                        first,
+                        parts: Vec::new(),
+                        is_named: false,
+                        is_shown: false,
+                    });
                 }
                 seen.push(index);
                 if let Some(whole) = name.within.map(|whole| seen[whole])
@@ -111,18 +123,38 @@ impl<'u, 't> Chooser<'u, 't> {
         };
         let is_failure = units.iter().map(is_failure).collect();
         let is_taken = vec![false; units.len()];
-        Self { units, names, in_unit, is_failure, is_taken }
+        Self {
+            units,
+            names,
+            in_unit,
+            is_failure,
+            is_taken,
+        }
     }
 
     fn choose(mut self, wanted: Wanted, mut left: usize) -> Excerpt<'t> {
         let mut heap = BinaryHeap::new();
         if wanted != Wanted::Index {
-            let tokens: Vec<f32> = self.units.iter().map(|unit| about_tokens(own_text(unit))).collect();
-            heap.extend((0..self.units.len()).map(|unit| Entry::of(&self, Item::Line(unit), tokens[unit])));
+            let tokens: Vec<f32> = self
+                .units
+                .iter()
+                .map(|unit| about_tokens(own_text(unit)))
+                .collect();
+            heap.extend(
+                (0..self.units.len()).map(|unit| Entry::of(&self, Item::Line(unit), tokens[unit])),
+            );
         }
         if wanted != Wanted::Lines {
-            let names = self.names.iter().enumerate().filter(|(_, name)| !is_number(name.text));
-            heap.extend(names.map(|(index, name)| Entry::of(&self, Item::Name(index), about_tokens(name.text))));
+            let names = self
+                .names
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| !is_number(name.text));
+            heap.extend(
+                names.map(|(index, name)| {
+                    Entry::of(&self, Item::Name(index), about_tokens(name.text))
+                }),
+            );
         }
         let (mut listed, mut too_long) = (Vec::new(), 0);
         while let Some(entry) = heap.pop() {
@@ -149,7 +181,11 @@ impl<'u, 't> Chooser<'u, 't> {
                     // It costs no mark any more.
                     let next = unit + 1;
                     if self.follows_taken(next) && !self.is_taken[next] {
-                        heap.push(Entry::of(&self, Item::Line(next), about_tokens(own_text(&self.units[next]))));
+                        heap.push(Entry::of(
+                            &self,
+                            Item::Line(next),
+                            about_tokens(own_text(&self.units[next])),
+                        ));
                     }
                 }
                 Item::Name(name) => {
@@ -167,7 +203,9 @@ impl<'u, 't> Chooser<'u, 't> {
         for name in &mut self.names {
             name.is_named = false;
         }
-        let taken: Vec<usize> = (0..self.units.len()).filter(|unit| self.is_taken[*unit]).collect();
+        let taken: Vec<usize> = (0..self.units.len())
+            .filter(|unit| self.is_taken[*unit])
+            .collect();
         for unit in &taken {
             for at in 0..self.in_unit[*unit].len() {
                 self.name(self.in_unit[*unit][at]);
@@ -177,12 +215,18 @@ impl<'u, 't> Chooser<'u, 't> {
             let Named { text, first, .. } = self.names[*name];
             (first, text)
         };
-        let mut names: Vec<(usize, &str)> =
-            listed.iter().filter(|name| !self.names[**name].is_named).map(entry).collect();
+        let mut names: Vec<(usize, &str)> = listed
+            .iter()
+            .filter(|name| !self.names[**name].is_named)
+            .map(entry)
+            .collect();
         names.sort_unstable();
         Excerpt {
             units: taken.into_iter().map(|unit| self.units[unit]).collect(),
-            names: names.into_iter().map(|(first, name)| (self.units[first].place.line, name)).collect(),
+            names: names
+                .into_iter()
+                .map(|(first, name)| (self.units[first].place.line, name))
+                .collect(),
         }
     }
 
@@ -207,13 +251,22 @@ impl<'u, 't> Chooser<'u, 't> {
         let named = |name: &Named<'_>| if name.is_named { 0.0 } else { name.worth };
         match item {
             Item::Line(unit) => {
-                let shown = |name: &Named<'_>| if name.is_shown { 0.0 } else { SHOWN * name.worth };
+                let shown = |name: &Named<'_>| {
+                    if name.is_shown {
+                        0.0
+                    } else {
+                        SHOWN * name.worth
+                    }
+                };
                 let names = self.in_unit[unit].iter().map(|name| &self.names[*name]);
                 let failure = if self.is_failure[unit] { FAILURE } else { 0.0 };
                 failure + names.map(|name| shown(name) + named(name)).sum::<f32>()
             }
             Item::Name(name) => {
-                let parts = self.names[name].parts.iter().map(|part| named(&self.names[*part]));
+                let parts = self.names[name]
+                    .parts
+                    .iter()
+                    .map(|part| named(&self.names[*part]));
                 named(&self.names[name]) + parts.sum::<f32>()
             }
         }
@@ -233,7 +286,12 @@ impl<'u, 't> Chooser<'u, 't> {
         match item {
             Item::Line(at) => {
                 let unit = &self.units[at];
-                most_of_unit(unit) + if self.follows_taken(at) { 0 } else { unit.mark_length() }
+                most_of_unit(unit)
+                    + if self.follows_taken(at) {
+                        0
+                    } else {
+                        unit.mark_length()
+                    }
             }
             Item::Name(name) => {
                 let Named { text, first, .. } = self.names[name];
@@ -245,14 +303,20 @@ impl<'u, 't> Chooser<'u, 't> {
     /// Whether what stands right before it is taken.
     fn follows_taken(&self, unit: usize) -> bool {
         let before = unit.checked_sub(1).filter(|before| self.is_taken[*before]);
-        let pair = before.zip(self.units.get(unit)).map(|(before, unit)| (&self.units[before], unit));
+        let pair = before
+            .zip(self.units.get(unit))
+            .map(|(before, unit)| (&self.units[before], unit));
         pair.is_some_and(|(before, unit)| unit.is_behind(before))
     }
 }
 
 /// The text of a unit without its own number: what it costs where it follows another.
 fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
-    let number = if unit.place.byte == 0 { own_number(unit.text) } else { None };
+    let number = if unit.place.byte == 0 {
+        own_number(unit.text)
+    } else {
+        None
+    };
     &unit.text[number.map_or(0, |(_, length)| length)..]
 }
 
@@ -266,14 +330,20 @@ struct Entry {
 
 impl Entry {
     fn of(chooser: &Chooser<'_, '_>, item: Item, tokens: f32) -> Self {
-        Self { density: chooser.gain(item) / (tokens + chooser.overhead(item)), item, tokens }
+        Self {
+            density: chooser.gain(item) / (tokens + chooser.overhead(item)),
+            item,
+            tokens,
+        }
     }
 }
 
 /// By density; among equals, lines before names, and what comes first in the text.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.density.total_cmp(&other.density).then_with(|| Reverse(self.item).cmp(&Reverse(other.item)))
+        self.density
+            .total_cmp(&other.density)
+            .then_with(|| Reverse(self.item).cmp(&Reverse(other.item)))
     }
 }
 

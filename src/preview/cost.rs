@@ -7,7 +7,9 @@ pub(super) fn about_tokens(text: &str) -> f32 {
     let mut at = 0;
     while at < bytes.len() {
         let first = bytes[at];
-        let run = |is: fn(u8) -> bool, from: usize| bytes[from..].iter().take_while(|byte| is(**byte)).count();
+        let run = |is: fn(u8) -> bool, from: usize| {
+            bytes[from..].iter().take_while(|byte| is(**byte)).count()
+        };
         let (length, cost) = match first {
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let upper = run(|byte| byte.is_ascii_uppercase(), at);
@@ -21,12 +23,23 @@ pub(super) fn about_tokens(text: &str) -> f32 {
             // One space belongs to the word behind it.
             b' ' | b'\t' => {
                 let spaces = run(|byte| matches!(byte, b' ' | b'\t'), at);
-                (spaces, if spaces > 1 || at + spaces == bytes.len() { 1.0 } else { 0.0 })
+                (
+                    spaces,
+                    if spaces > 1 || at + spaces == bytes.len() {
+                        1.0
+                    } else {
+                        0.0
+                    },
+                )
             }
             0x21..=0x7e => {
                 let marks = run(|byte| byte.is_ascii_punctuation(), at);
                 let is_before_word = bytes.get(at + marks).is_some_and(u8::is_ascii_alphabetic);
-                let cost = if marks == 1 && is_before_word { 0.35 } else { 1.0 + beyond(marks, 3) * 0.25 };
+                let cost = if marks == 1 && is_before_word {
+                    0.35
+                } else {
+                    1.0 + beyond(marks, 3) * 0.25
+                };
                 (marks, cost)
             }
             // Other scripts: somewhat less than one for each character.
@@ -49,7 +62,11 @@ fn capitals(upper: usize, lower: usize) -> f32 {
 }
 
 fn small_letters(lower: usize) -> f32 {
-    if lower == 0 { 0.0 } else { 1.0 + beyond(lower, 6) * 0.13 }
+    if lower == 0 {
+        0.0
+    } else {
+        1.0 + beyond(lower, 6) * 0.13
+    }
 }
 
 fn beyond(length: usize, free: usize) -> f32 {

@@ -48,8 +48,16 @@ pub(crate) struct Previewer {
 }
 
 impl Previewer {
-    pub(crate) fn new(named: Preview, custom: Option<&Custom>, tool: &str, arguments: impl FnOnce() -> String) -> Self {
-        Self { named, custom: custom.map(|custom| Box::new((custom.clone(), tool.to_owned(), arguments()))) }
+    pub(crate) fn new(
+        named: Preview,
+        custom: Option<&Custom>,
+        tool: &str,
+        arguments: impl FnOnce() -> String,
+    ) -> Self {
+        Self {
+            named,
+            custom: custom.map(|custom| Box::new((custom.clone(), tool.to_owned(), arguments()))),
+        }
     }
 
     /// What is shown of `text`, and what the user's code did wrong, if it was to say so: then the named preview is shown.
@@ -64,10 +72,20 @@ impl Previewer {
     /// What the user's code shows of `text`; `None` where there is none.
     pub(crate) fn own(&self, text: &str, budget: usize) -> Option<Result<String, String>> {
         let (custom, tool, arguments) = &**self.custom.as_ref()?;
-        let shown = guard("the preview", || Ok((custom.0)(&PreviewOf { text, tool, arguments, budget })));
+        let shown = guard("the preview", || {
+            Ok((custom.0)(&PreviewOf {
+                text,
+                tool,
+                arguments,
+                budget,
+            }))
+        });
         Some(match shown {
             Ok(shown) if shown.len() <= budget => Ok(shown),
-            Ok(shown) => Err(format!("the preview took {} bytes, and may take {budget}", shown.len())),
+            Ok(shown) => Err(format!(
+                "the preview took {} bytes, and may take {budget}",
+                shown.len()
+            )),
             Err(error) => Err(error.to_string()),
         })
     }

@@ -55,16 +55,25 @@ impl Unit<'_> {
 
     /// Whether `line` may be what it is shown as, from here on.
     fn begins(&self, line: &str) -> bool {
-        if self.place.ends_line { line == self.text } else { line.starts_with(self.text) }
+        if self.place.ends_line {
+            line == self.text
+        } else {
+            line.starts_with(self.text)
+        }
     }
 
     fn number(&self) -> Option<(u64, usize)> {
-        if self.place.byte == 0 { own_number(self.text) } else { None }
+        if self.place.byte == 0 {
+            own_number(self.text)
+        } else {
+            None
+        }
     }
 
     /// Whether the line says its number itself, and says it right.
     pub(super) fn is_numbered_right(&self) -> bool {
-        self.number().is_some_and(|(number, _)| number == self.place.line)
+        self.number()
+            .is_some_and(|(number, _)| number == self.place.line)
     }
 
     /// How many bytes the mark takes that stands before it, if it follows nothing that is shown.
@@ -79,7 +88,12 @@ impl Unit<'_> {
 
 /// The most bytes of what is shown beside units and names.
 pub(super) fn most_overhead(length: Length, has_names: bool) -> usize {
-    mark(length.bytes).len() + if has_names { NAMES.len() + "\n".len() } else { 0 }
+    mark(length.bytes).len()
+        + if has_names {
+            NAMES.len() + "\n".len()
+        } else {
+            0
+        }
 }
 
 /// The most bytes that a unit takes, its mark aside.
@@ -164,16 +178,22 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
 
 /// Whether `preview` is an excerpt of `text`, and holds nothing else. Linear in the text; keeps no more than the preview.
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
-    let Some((shown, _)) = preview.rsplit_once('\n') else { return false };
+    let Some((shown, _)) = preview.rsplit_once('\n') else {
+        return false;
+    };
     let last = shown.rfind('\n').map_or(0, |feed| feed + 1);
     let names = shown[last..].strip_prefix(NAMES).and_then(parse_names);
-    let length = Length { bytes: text.len() as u64, feeds: memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64 };
+    let length = Length {
+        bytes: text.len() as u64,
+        feeds: memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64,
+    };
     let is = |lines: &str, names| {
         let excerpt = Reader::new(lines, names).read(text);
         excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
     };
     // What looks like names may be a line of the text.
-    names.is_some_and(|names| is(shown[..last].strip_suffix('\n').unwrap_or_default(), names)) || is(shown, Vec::new())
+    names.is_some_and(|names| is(shown[..last].strip_suffix('\n').unwrap_or_default(), names))
+        || is(shown, Vec::new())
 }
 
 fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
@@ -205,9 +225,20 @@ struct Reader<'p> {
 
 impl<'p> Reader<'p> {
     fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
-        let lines = if lines.is_empty() { Vec::new() } else { lines.split('\n').collect() };
+        let lines = if lines.is_empty() {
+            Vec::new()
+        } else {
+            lines.split('\n').collect()
+        };
         let is_found = vec![false; names.len()];
-        Self { lines, at: 0, found: 0, names, is_found, units: Vec::new() }
+        Self {
+            lines,
+            at: 0,
+            found: 0,
+            names,
+            is_found,
+            units: Vec::new(),
+        }
     }
 
     fn read(mut self, text: &str) -> Option<OwnedExcerpt<'p>> {
@@ -215,11 +246,17 @@ impl<'p> Reader<'p> {
         let mut first_name = 0;
         let mut see = |unit: Unit<'_>| {
             self.look_for_line(&unit);
-            while self.names.get(first_name).is_some_and(|(line, _)| *line < unit.place.line) {
+            while self
+                .names
+                .get(first_name)
+                .is_some_and(|(line, _)| *line < unit.place.line)
+            {
                 first_name += 1;
             }
-            let named =
-                first_name..first_name + self.names[first_name..].partition_point(|(line, _)| *line <= unit.place.line);
+            let named = first_name
+                ..first_name
+                    + self.names[first_name..]
+                        .partition_point(|(line, _)| *line <= unit.place.line);
             if !named.is_empty() {
                 each_name(unit.text, |name| {
                     for at in named.clone().filter(|at| self.names[*at].1 == name.text) {
@@ -230,15 +267,22 @@ impl<'p> Reader<'p> {
         };
         cutter.push(text, &mut see);
         cutter.end(&mut see);
-        let is_all =
-            self.at == self.lines.len() || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;
-        (is_all && self.is_found.iter().all(|is_found| *is_found))
-            .then_some(OwnedExcerpt { units: self.units, names: self.names })
+        let is_all = self.at == self.lines.len()
+            || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;
+        (is_all && self.is_found.iter().all(|is_found| *is_found)).then_some(OwnedExcerpt {
+            units: self.units,
+            names: self.names,
+        })
     }
 
     fn look_for_line(&mut self, unit: &Unit<'_>) {
-        let Some(mut line) = self.lines.get(self.at) else { return };
-        let last = self.units.last().map(|(place, text)| Unit { text, place: *place });
+        let Some(mut line) = self.lines.get(self.at) else {
+            return;
+        };
+        let last = self.units.last().map(|(place, text)| Unit {
+            text,
+            place: *place,
+        });
         if self.found > 0 {
             let rest = &line[self.found..];
             if last.is_some_and(|last| unit.follows(&last)) && unit.begins(rest) {
@@ -248,23 +292,36 @@ impl<'p> Reader<'p> {
                 return;
             }
             (self.at, self.found) = (self.at + 1, 0);
-            let Some(next) = self.lines.get(self.at) else { return };
+            let Some(next) = self.lines.get(self.at) else {
+                return;
+            };
             line = next;
         }
-        let last = self.units.last().map(|(place, text)| Unit { text, place: *place });
+        let last = self.units.last().map(|(place, text)| Unit {
+            text,
+            place: *place,
+        });
         let number = unit.number();
         let is_next_line = last.is_some_and(|last| unit.is_next_line(&last));
-        let skipped = number.filter(|_| is_next_line).map_or(0, |(_, length)| length);
+        let skipped = number
+            .filter(|_| is_next_line)
+            .map_or(0, |(_, length)| length);
         let mark = match unit.place {
             Place { line, byte: 0, .. } => format!("{line}|"),
             Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
         };
-        let counted_on = Unit { text: &unit.text[skipped..], ..*unit };
+        let counted_on = Unit {
+            text: &unit.text[skipped..],
+            ..*unit
+        };
         if (is_next_line || unit.is_numbered_right()) && unit.begins(line) {
             self.take(unit, unit.text.len());
         } else if skipped > 0 && counted_on.begins(line) {
             self.take(unit, counted_on.text.len());
-        } else if line.strip_prefix(mark.as_str()).is_some_and(|line| unit.begins(line)) {
+        } else if line
+            .strip_prefix(mark.as_str())
+            .is_some_and(|line| unit.begins(line))
+        {
             self.take(unit, mark.len() + unit.text.len());
         }
     }
@@ -272,7 +329,11 @@ impl<'p> Reader<'p> {
     fn take(&mut self, unit: &Unit<'_>, found: usize) {
         self.units.push((unit.place, unit.text.to_owned()));
         let is_whole = unit.place.ends_line && self.lines[self.at].len() == found;
-        (self.at, self.found) = if is_whole { (self.at + 1, 0) } else { (self.at, found) };
+        (self.at, self.found) = if is_whole {
+            (self.at + 1, 0)
+        } else {
+            (self.at, found)
+        };
     }
 }
 
@@ -284,7 +345,18 @@ struct OwnedExcerpt<'p> {
 
 impl OwnedExcerpt<'_> {
     fn render(&self, length: Length) -> String {
-        let units = self.units.iter().map(|(place, text)| Unit { text, place: *place }).collect();
-        Excerpt { units, names: self.names.clone() }.render(length)
+        let units = self
+            .units
+            .iter()
+            .map(|(place, text)| Unit {
+                text,
+                place: *place,
+            })
+            .collect();
+        Excerpt {
+            units,
+            names: self.names.clone(),
+        }
+        .render(length)
     }
 }

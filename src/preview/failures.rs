@@ -22,10 +22,20 @@ mod tests {
 
     #[test]
     fn failures_are_told_from_what_is_about_them() {
-        for line in ["test a ... FAILED", "error[E0308]: mismatched types", "ValueError: no", "src/a.c:3: error: no"] {
+        for line in [
+            "test a ... FAILED",
+            "error[E0308]: mismatched types",
+            "ValueError: no",
+            "src/a.c:3: error: no",
+        ] {
             assert!(is_failure(line), "{line}");
         }
-        for line in ["fn error(&self) -> Error {", "throw new Error(\"no\")", "0 errors", "it failed to matter"] {
+        for line in [
+            "fn error(&self) -> Error {",
+            "throw new Error(\"no\")",
+            "0 errors",
+            "it failed to matter",
+        ] {
             assert!(!is_failure(line), "{line}");
         }
     }

@@ -51,7 +51,11 @@ struct KeptUnit {
 
 impl Gathered {
     pub(super) fn new(budget: usize) -> Self {
-        Self { ends: head_tail::Sketch::new(budget), cutter: Cutter::new(), kept: Kept::default() }
+        Self {
+            ends: head_tail::Sketch::new(budget),
+            cutter: Cutter::new(),
+            kept: Kept::default(),
+        }
     }
 
     pub(super) fn push(&mut self, text: &str) {
@@ -66,7 +70,13 @@ impl Gathered {
         let mut other = other.clone();
         other.cutter.end(&mut |unit| other.kept.add(unit));
         for (_, unit) in other.kept.units() {
-            self.kept.add(Unit { place: Place { line: before - 1 + unit.place.line, ..unit.place }, ..unit });
+            self.kept.add(Unit {
+                place: Place {
+                    line: before - 1 + unit.place.line,
+                    ..unit.place
+                },
+                ..unit
+            });
         }
         let (line, byte) = other.cutter.position();
         self.cutter.skip_to((before - 1 + line, byte));
@@ -89,7 +99,10 @@ impl Gathered {
         if bytes <= budget as u64 || kept.named < bytes / SURE {
             return self.ends.show(head, budget);
         }
-        let length = Length { bytes, feeds: self.ends.feeds() };
+        let length = Length {
+            bytes,
+            feeds: self.ends.feeds(),
+        };
         let units: Vec<Unit<'_>> = kept.units().map(|(_, unit)| unit).collect();
         let chosen = choose(&units, wanted, length, budget);
         if chosen.units.is_empty() && chosen.names.is_empty() {
@@ -115,7 +128,11 @@ impl Kept {
             return;
         }
         self.text.push_str(unit.text);
-        self.units.push(KeptUnit { end: self.text.len(), place: unit.place, news });
+        self.units.push(KeptUnit {
+            end: self.text.len(),
+            place: unit.place,
+            news,
+        });
         if self.text.len() > MAX_KEPT || self.units.len() > MAX_UNITS {
             self.prune();
         }
@@ -126,7 +143,13 @@ impl Kept {
         self.units.iter().map(move |unit| {
             let text = &self.text[start..unit.end];
             start = unit.end;
-            (unit.news, Unit { text, place: unit.place })
+            (
+                unit.news,
+                Unit {
+                    text,
+                    place: unit.place,
+                },
+            )
         })
     }
 
@@ -144,7 +167,9 @@ impl Kept {
             }
         }
         // The later of two that are worth the same is newer.
-        middle.sort_unstable_by(|(news, at), (other_news, other)| other_news.total_cmp(news).then(other.cmp(at)));
+        middle.sort_unstable_by(|(news, at), (other_news, other)| {
+            other_news.total_cmp(news).then(other.cmp(at))
+        });
         let (mut bytes, mut count) = (0, 0);
         for (_, at) in middle {
             let start = at.checked_sub(1).map_or(0, |before| self.units[before].end);
@@ -155,7 +180,10 @@ impl Kept {
         let (mut text, mut units) = (String::new(), Vec::new());
         for (at, (_, unit)) in self.units().enumerate().filter(|(at, _)| keeps[*at]) {
             text.push_str(unit.text);
-            units.push(KeptUnit { end: text.len(), ..self.units[at] });
+            units.push(KeptUnit {
+                end: text.len(),
+                ..self.units[at]
+            });
         }
         (self.text, self.units) = (text, units);
     }
@@ -163,5 +191,7 @@ impl Kept {
 
 /// FNV-1a: names are short.
 fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

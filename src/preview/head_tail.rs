@@ -25,7 +25,13 @@ pub(crate) struct Sketch {
 impl Sketch {
     /// Of an empty text, of which at most `budget` bytes are going to be shown.
     pub(super) fn new(budget: usize) -> Self {
-        Self { budget, head: String::new(), tail: String::new(), bytes: 0, feeds: 0 }
+        Self {
+            budget,
+            head: String::new(),
+            tail: String::new(),
+            bytes: 0,
+            feeds: 0,
+        }
     }
 
     /// Of `text`, as far as showing it in `budget` bytes takes.
@@ -47,17 +53,24 @@ impl Sketch {
     }
 
     fn add(&mut self, head: &str, tail: &str, bytes: u64, feeds: u64) {
-        if let Some(missing) = self.budget.checked_sub(self.head.len()).filter(|missing| *missing > 0) {
-            self.head.push_str(&head[..head.ceil_char_boundary(missing)]);
+        if let Some(missing) = self
+            .budget
+            .checked_sub(self.head.len())
+            .filter(|missing| *missing > 0)
+        {
+            self.head
+                .push_str(&head[..head.ceil_char_boundary(missing)]);
         }
         let keep = self.budget.saturating_add(MAX_CHAR);
         if tail.len() >= keep || (tail.len() as u64) < bytes {
             self.tail.clear();
         }
-        self.tail.push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
+        self.tail
+            .push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
         // Not at every push: a text may come byte by byte.
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
-            self.tail.drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
+            self.tail
+                .drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
         }
         self.bytes += bytes;
         self.feeds += feeds;
@@ -97,8 +110,12 @@ impl Sketch {
         // The head depends on its budget alone, so that a stream can show it before its end is known.
         let head = self::head(&self.head, head);
         let lines = self.lines();
-        let left = budget.checked_sub(head.len() + marks(self.bytes, lines)).filter(|left| *left > 0);
-        let Some(left) = left else { return String::new() };
+        let left = budget
+            .checked_sub(head.len() + marks(self.bytes, lines))
+            .filter(|left| *left > 0);
+        let Some(left) = left else {
+            return String::new();
+        };
         let tail = tail(&self.tail, left);
         let before = &self.tail[..self.tail.len() - tail.len()];
         let (first, last) = (count_feeds(head), count_feeds(tail));
@@ -136,20 +153,27 @@ pub(super) fn holds_only(preview: &str, text: &str) -> bool {
         let said: Option<usize> = mark.split(' ').next().and_then(|bytes| bytes.parse().ok());
         let tail = mark.find('\n').map(|feed| mark.len() - feed - 1);
         // A line feed before the mark is the text's own or was put there.
-        said.zip(tail)
-            .is_some_and(|(said, tail)| (at.saturating_sub(1)..=*at).any(|head| head + said + tail == text.len()))
-    };
-    preview.match_indices(opening).filter(fits).take(MAX_MARKS).any(|(at, _)| {
-        let Some((_, tail)) = preview[at..].split_once('\n') else { return false };
-        let head = &preview[..at];
-        let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
-        heads.iter().any(|head| {
-            head.len() + tail.len() < text.len()
-                && text.starts_with(head)
-                && text.ends_with(tail)
-                && join(text, head.len(), text.len() - tail.len()) == preview
+        said.zip(tail).is_some_and(|(said, tail)| {
+            (at.saturating_sub(1)..=*at).any(|head| head + said + tail == text.len())
         })
-    })
+    };
+    preview
+        .match_indices(opening)
+        .filter(fits)
+        .take(MAX_MARKS)
+        .any(|(at, _)| {
+            let Some((_, tail)) = preview[at..].split_once('\n') else {
+                return false;
+            };
+            let head = &preview[..at];
+            let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
+            heads.iter().any(|head| {
+                head.len() + tail.len() < text.len()
+                    && text.starts_with(head)
+                    && text.ends_with(tail)
+                    && join(text, head.len(), text.len() - tail.len()) == preview
+            })
+        })
 }
 
 fn head(text: &str, budget: usize) -> &str {
@@ -200,7 +224,11 @@ impl Gap {
     fn between(&self, head: &str, tail: &str) -> String {
         let first = count_feeds(head) + 1;
         let last = first + self.feeds - u64::from(self.ends_a_line);
-        let feed = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let feed = if head.is_empty() || head.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         let mark = mark(self.bytes, first, last, self.is_one_line);
         format!("{head}{feed}{mark}\n{tail}")
     }
@@ -233,7 +261,10 @@ mod tests {
     #[test]
     fn characters_are_not_cut() {
         let shown = show(&"字".repeat(100), 61);
-        assert!(shown.starts_with("字字") && shown.ends_with('字'), "{shown}");
+        assert!(
+            shown.starts_with("字字") && shown.ends_with('字'),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -55,9 +55,13 @@ pub(super) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
     let mut at = 0;
     while let Some(from) = bytes[at..].iter().position(|byte| class(*byte) & WORD != 0) {
         let start = at + from;
-        let run = bytes[start..].iter().position(|byte| class(*byte) & (WORD | JOINT) == 0);
+        let run = bytes[start..]
+            .iter()
+            .position(|byte| class(*byte) & (WORD | JOINT) == 0);
         at = run.map_or(bytes.len(), |length| start + length);
-        let last_word = bytes[start..at].iter().rposition(|byte| class(*byte) & WORD != 0);
+        let last_word = bytes[start..at]
+            .iter()
+            .rposition(|byte| class(*byte) & WORD != 0);
         let end = last_word.map_or(start, |last| start + last + 1);
         if end - start < MIN_NAME {
             continue;
@@ -105,8 +109,14 @@ mod tests {
     #[test]
     fn names_are_told_from_words() {
         assert_eq!(names("a plain sentence, HTTPSERVER, foo-bars"), []);
-        assert_eq!(names("-- parse_all() 'fooBar' Foobar 6x1"), [("parse_all", None), ("fooBar", None)]);
-        assert_eq!(names("see src/read_back.rs: done"), [("src/read_back.rs", None), ("read_back", Some(0))],);
+        assert_eq!(
+            names("-- parse_all() 'fooBar' Foobar 6x1"),
+            [("parse_all", None), ("fooBar", None)]
+        );
+        assert_eq!(
+            names("see src/read_back.rs: done"),
+            [("src/read_back.rs", None), ("read_back", Some(0))],
+        );
         assert_eq!(names("中文 user_name中文"), [("user_name", None)]);
         assert_eq!(names(&"x1".repeat(50)), []);
     }

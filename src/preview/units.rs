@@ -38,7 +38,11 @@ pub(super) struct Cutter {
 
 impl Cutter {
     pub(super) fn new() -> Self {
-        Self { open: String::new(), line: 1, byte: 0 }
+        Self {
+            open: String::new(),
+            line: 1,
+            byte: 0,
+        }
     }
 
     /// The text goes on with `text`.
@@ -92,10 +96,22 @@ impl Cutter {
     }
 
     /// Cuts what is sure, and says what is left.
-    fn cut<'t>(&mut self, mut text: &'t str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) -> &'t str {
+    fn cut<'t>(
+        &mut self,
+        mut text: &'t str,
+        ends_line: bool,
+        see: &mut impl FnMut(Unit<'_>),
+    ) -> &'t str {
         while text.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
             let (piece, rest) = text.split_at(piece_length(text));
-            see(Unit { text: piece, place: Place { line: self.line, byte: self.byte, ends_line: false } });
+            see(Unit {
+                text: piece,
+                place: Place {
+                    line: self.line,
+                    byte: self.byte,
+                    ends_line: false,
+                },
+            });
             self.byte += piece.len() as u64;
             text = rest;
         }
@@ -103,7 +119,14 @@ impl Cutter {
             return text;
         }
         if !text.is_empty() {
-            see(Unit { text, place: Place { line: self.line, byte: self.byte, ends_line: true } });
+            see(Unit {
+                text,
+                place: Place {
+                    line: self.line,
+                    byte: self.byte,
+                    ends_line: true,
+                },
+            });
             self.byte += text.len() as u64;
         }
         ""
@@ -113,7 +136,9 @@ impl Cutter {
 fn piece_length(text: &str) -> usize {
     let most = text.floor_char_boundary(MAX_PIECE);
     let end = text.floor_char_boundary(most - NEAR_THE_END);
-    text[end..most].rfind(SEPARATORS).map_or(most, |separator| end + separator + 1)
+    text[end..most]
+        .rfind(SEPARATORS)
+        .map_or(most, |separator| end + separator + 1)
 }
 
 /// The number that a line gives itself, as readers of files do: `  12→text`, `12:text`, `12|text`, `12<tab>text`. With it, how
@@ -122,10 +147,17 @@ pub(super) fn own_number(line: &str) -> Option<(u64, usize)> {
     /// No file has more lines than so many digits say.
     const MAX_DIGITS: usize = 9;
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
-    let digits = line[blanks..].bytes().take_while(u8::is_ascii_digit).take(MAX_DIGITS).count();
+    let digits = line[blanks..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .take(MAX_DIGITS)
+        .count();
     let number = line[blanks..blanks + digits].parse().ok()?;
     let behind = &line[blanks + digits..];
-    let sign = behind.chars().next().filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
+    let sign = behind
+        .chars()
+        .next()
+        .filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
     let space = usize::from(behind[sign.len_utf8()..].starts_with(' '));
     Some((number, blanks + digits + sign.len_utf8() + space))
 }
@@ -157,7 +189,10 @@ mod tests {
     fn long_lines_are_cut_behind_separators() {
         let line = "0123456789 ".repeat(80);
         let units = cut(&[&line]);
-        assert!(units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')), "{units:?}");
+        assert!(
+            units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')),
+            "{units:?}"
+        );
         assert_eq!(units.iter().filter(|(_, place)| place.ends_line).count(), 1);
     }
 

@@ -71,7 +71,10 @@ impl Finder {
     /// Takes the next block, and says whether it needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
         let (begun, mut looked_at) = (Instant::now(), self.searched);
-        for piece in block.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(MAX_LINE - OVERLAP)) {
+        for piece in block
+            .split_inclusive(|byte| *byte == b'\n')
+            .flat_map(|line| line.chunks(MAX_LINE - OVERLAP))
+        {
             self.pending.extend_from_slice(piece);
             let ends = piece.ends_with(b"\n");
             if ends || self.pending.len() >= MAX_LINE {
@@ -99,7 +102,9 @@ impl Finder {
                     self.found_in_line = true;
                     self.show(line, found.start());
                 }
-                None if !ends => self.pending.extend_from_slice(&line[line.len().saturating_sub(OVERLAP)..]),
+                None if !ends => self
+                    .pending
+                    .extend_from_slice(&line[line.len().saturating_sub(OVERLAP)..]),
                 None => {}
             }
         }
@@ -112,7 +117,11 @@ impl Finder {
     fn show(&mut self, line: &[u8], at: usize) {
         // However little room there is, one row fits: else nobody could get past it.
         let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_BESIDE));
-        let row = format!("{}:{}\n", self.line, excerpt(&String::from_utf8_lossy(line), at, width));
+        let row = format!(
+            "{}:{}\n",
+            self.line,
+            excerpt(&String::from_utf8_lossy(line), at, width)
+        );
         if self.count >= self.max_matches || self.shown.len() + row.len() > self.room {
             self.next = Some(self.line);
             return;
@@ -154,31 +163,44 @@ fn excerpt(line: &str, at: usize, width: usize) -> String {
 
 /// Whether every row is a line of the content, under its number, and the sentence counts them.
 pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
-    let rows: Vec<&str> = if hint.preview.is_empty() { Vec::new() } else { hint.preview.split('\n').collect() };
+    let rows: Vec<&str> = if hint.preview.is_empty() {
+        Vec::new()
+    } else {
+        hint.preview.split('\n').collect()
+    };
     let mut lines = content.split(|byte| *byte == b'\n').zip(1u64..);
     let all_there = rows.iter().all(|row| {
-        let Some((number, shown)) = row.split_once(':') else { return false };
+        let Some((number, shown)) = row.split_once(':') else {
+            return false;
+        };
         let line = lines.by_ref().find(|(_, line)| line.to_string() == number);
         line.is_some_and(|(line, _)| {
             let line = String::from_utf8_lossy(line);
             let excerpt = shown.strip_prefix(CUT).unwrap_or(shown);
             let excerpt = excerpt.strip_suffix(CUT).unwrap_or(excerpt);
-            line == shown || excerpt.len() < shown.len() && excerpt.len() <= EXCERPT && line.contains(excerpt)
+            line == shown
+                || excerpt.len() < shown.len() && excerpt.len() <= EXCERPT && line.contains(excerpt)
         })
     });
     let count = rows.len() as u64;
-    let says = |next: Option<Position>| prose.is_said(&hint.prose, |prose| prose.of_matches(count, next));
+    let says =
+        |next: Option<Position>| prose.is_said(&hint.prose, |prose| prose.of_matches(count, next));
     let total = count_lines(content);
     all_there
         && hint.lines.is_none()
         && hint.bytes == content.len() as u64
         && (says(None)
-            || next_line(&hint.prose).is_some_and(|line| line <= total && says(Some(Position { line, byte: 0 }))))
+            || next_line(&hint.prose)
+                .is_some_and(|line| line <= total && says(Some(Position { line, byte: 0 }))))
 }
 
 /// The last number in a sentence.
 fn next_line(prose: &str) -> Option<u64> {
-    prose.split(|c: char| !c.is_ascii_digit()).rfind(|digits| !digits.is_empty())?.parse().ok()
+    prose
+        .split(|c: char| !c.is_ascii_digit())
+        .rfind(|digits| !digits.is_empty())?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -191,7 +213,11 @@ mod tests {
         for block in content.chunks(5) {
             finder.push(block);
         }
-        finder.finish(content.len() as u64, Location::new("/x/trunc/a"), &Prose::of(Language::English))
+        finder.finish(
+            content.len() as u64,
+            Location::new("/x/trunc/a"),
+            &Prose::of(Language::English),
+        )
     }
 
     #[test]
@@ -214,8 +240,16 @@ mod tests {
     fn r4_a_match_in_a_huge_line_is_shown_with_what_is_around_it() {
         let line = format!("{}needle{}", "x".repeat(3_000_000), "y".repeat(1_000));
         let hint = find(line.as_bytes(), "needle", 1, None, 1_000);
-        assert!(hint.preview.contains("needle") && hint.preview.len() < 420, "{}", hint.preview.len());
-        assert!(is_genuine(&hint, line.as_bytes(), &Prose::of(Language::English)));
+        assert!(
+            hint.preview.contains("needle") && hint.preview.len() < 420,
+            "{}",
+            hint.preview.len()
+        );
+        assert!(is_genuine(
+            &hint,
+            line.as_bytes(),
+            &Prose::of(Language::English)
+        ));
     }
 
     #[test]
@@ -224,7 +258,11 @@ mod tests {
         for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
             let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
             let mut finder = Finder::new(pattern.clone(), 1, None, 1_000);
-            assert!(line.as_bytes().chunks(100_000).all(|block| finder.push(block)));
+            assert!(
+                line.as_bytes()
+                    .chunks(100_000)
+                    .all(|block| finder.push(block))
+            );
             assert_eq!(finder.count, 1, "{at}");
         }
     }
@@ -249,10 +287,20 @@ mod tests {
             ("1:fn one", "2 lines match."),
             ("1:fn two", "1 lines match."),
             ("secret", "1 lines match."),
-            ("1:fn one", "The first 1 matching lines; go on with offset 99."),
+            (
+                "1:fn one",
+                "The first 1 matching lines; go on with offset 99.",
+            ),
         ] {
-            let fake = Hint { preview: preview.into(), prose: prose.into(), ..real.clone() };
-            assert!(!is_genuine(&fake, content, &Prose::of(Language::English)), "{preview} {prose}");
+            let fake = Hint {
+                preview: preview.into(),
+                prose: prose.into(),
+                ..real.clone()
+            };
+            assert!(
+                !is_genuine(&fake, content, &Prose::of(Language::English)),
+                "{preview} {prose}"
+            );
         }
     }
 }

@@ -38,11 +38,23 @@ pub(crate) struct OtherReader {
 impl OtherReader {
     /// `first` are the first bytes of the result, more than its limit, and the first `shown` of them were shown. `None` if the
     /// call names nothing that is stored.
-    pub(crate) fn new(session: &Session, call: &ToolCall, first: Bytes, shown: usize) -> Option<Self> {
+    pub(crate) fn new(
+        session: &Session,
+        call: &ToolCall,
+        first: Bytes,
+        shown: usize,
+    ) -> Option<Self> {
         let stored = named_in(session, call)?;
         let length = first.len() as u64;
         let kept = first[..shown.max(MAX_BESIDE).min(first.len())].to_vec();
-        Some(Self { stored, waiting: first, first: kept, shown, stretches: None, length })
+        Some(Self {
+            stored,
+            waiting: first,
+            first: kept,
+            shown,
+            stretches: None,
+            length,
+        })
     }
 
     /// The result goes on with `bytes`, once what came before was [compared](Self::compare).
@@ -63,7 +75,13 @@ impl OtherReader {
             Some(stretches) => (stretches, false),
             None => {
                 let starts = starts(&self.stored, &bytes).await?;
-                (starts.into_iter().map(|start| Stretch::new(start, self.shown)).collect(), true)
+                (
+                    starts
+                        .into_iter()
+                        .map(|start| Stretch::new(start, self.shown))
+                        .collect(),
+                    true,
+                )
             }
         };
         let window = WINDOW / stretches.len().max(1) as u64;
@@ -95,12 +113,17 @@ impl OtherReader {
             let keep = stretch.keep();
             let found = stretch.finish(&self.stored, WINDOW).await.ok()?;
             let says = |found: &Found| found.start.header + found.footer.len();
-            if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|(_, best)| says(found) < says(best))) {
+            if let Some(found) = found.filter(|found| {
+                best.as_ref()
+                    .is_none_or(|(_, best)| says(found) < says(best))
+            }) {
                 best = Some((keep, found));
             }
         }
         let (keep, found) = best?;
-        let parts = self.show(session, session.page_room(tool), limit, keep, &found).await?;
+        let parts = self
+            .show(session, session.page_room(tool), limit, keep, &found)
+            .await?;
         Some((self.stored.location, parts))
     }
 
@@ -112,12 +135,24 @@ impl OtherReader {
         keep: usize,
         found: &Found,
     ) -> Option<Vec<Part>> {
-        let (prose, overhead) = (session.prose(), overhead(&self.stored.location, session.prose()));
-        let start = Place { position: found.start.position, at: found.start.at };
+        let (prose, overhead) = (
+            session.prose(),
+            overhead(&self.stored.location, session.prose()),
+        );
+        let start = Place {
+            position: found.start.position,
+            at: found.start.at,
+        };
         let shown = self.first_text(self.shown)?;
-        if self.shown > 0 && found.start.header == 0 && found.footer.is_empty() && !found.start.is_numbered {
+        if self.shown > 0
+            && found.start.header == 0
+            && found.footer.is_empty()
+            && !found.start.is_numbered
+        {
             let room = room.min(limit).checked_sub(overhead)?;
-            let (mut hint, _) = page_hint(&self.stored, start.position, start, None, room, prose).await.ok()?;
+            let (mut hint, _) = page_hint(&self.stored, start.position, start, None, room, prose)
+                .await
+                .ok()?;
             hint.placement = Placement::Last;
             let page = hint.render();
             if page.starts_with(&*shown) && page.len() <= limit {
@@ -126,13 +161,22 @@ impl OtherReader {
         }
         let mut beside = self.first_text(keep)?.into_owned();
         beside.push_str(&String::from_utf8_lossy(&found.footer));
-        let room = room.min(limit.checked_sub(beside.len())?).checked_sub(overhead)?;
+        let room = room
+            .min(limit.checked_sub(beside.len())?)
+            .checked_sub(overhead)?;
         if room < MIN_ROOM {
             return None;
         }
-        let (page, _) = page_hint(&self.stored, found.from, start, None, room, prose).await.ok()?;
+        let (page, _) = page_hint(&self.stored, found.from, start, None, room, prose)
+            .await
+            .ok()?;
         let beside = (!beside.is_empty()).then_some(Part::Text(beside));
-        Some(beside.into_iter().chain([Part::Text(page.render())]).collect())
+        Some(
+            beside
+                .into_iter()
+                .chain([Part::Text(page.render())])
+                .collect(),
+        )
     }
 
     fn first_text(&self, length: usize) -> Option<Cow<'_, str>> {
@@ -151,13 +195,19 @@ fn location_in(session: &Session, arguments: &Value, words: &mut usize) -> Optio
     match arguments {
         Value::String(text) => session.resolve(text).or_else(|| {
             let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
-            text.split(is_between).filter(|word| !word.is_empty()).find_map(|word| {
-                *words = words.checked_sub(1)?;
-                session.resolve(word)
-            })
+            text.split(is_between)
+                .filter(|word| !word.is_empty())
+                .find_map(|word| {
+                    *words = words.checked_sub(1)?;
+                    session.resolve(word)
+                })
         }),
-        Value::Array(values) => values.iter().find_map(|value| location_in(session, value, words)),
-        Value::Object(fields) => fields.values().find_map(|value| location_in(session, value, words)),
+        Value::Array(values) => values
+            .iter()
+            .find_map(|value| location_in(session, value, words)),
+        Value::Object(fields) => fields
+            .values()
+            .find_map(|value| location_in(session, value, words)),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }

@@ -71,17 +71,24 @@ impl Cutter {
         if self.bytes.is_empty() {
             self.begin = self.length - rest.len() as u64;
         }
-        let wanted = (self.room + 1).saturating_sub(self.bytes.len()).min(rest.len());
+        let wanted = (self.room + 1)
+            .saturating_sub(self.bytes.len())
+            .min(rest.len());
         self.bytes.extend_from_slice(&rest[..wanted]);
         self.feeds += memchr::memchr_iter(b'\n', block).count() as u64;
-        self.ends_with_feed = block.last().map_or(self.ends_with_feed, |last| *last == b'\n');
+        self.ends_with_feed = block
+            .last()
+            .map_or(self.ends_with_feed, |last| *last == b'\n');
         self.bytes.len() <= self.room
     }
 
     /// Moves over bytes that hold at most one line feed, at their end.
     fn advance(&mut self, bytes: &[u8]) {
         if bytes.ends_with(b"\n") {
-            self.at = Position { line: self.at.line + 1, byte: 0 };
+            self.at = Position {
+                line: self.at.line + 1,
+                byte: 0,
+            };
         } else {
             self.at.byte += bytes.len() as u64;
         }
@@ -90,7 +97,11 @@ impl Cutter {
     /// The page. `total` is the content's length in bytes, which may be more than was pushed.
     pub(super) fn finish(self, total: u64) -> Page {
         // An offset inside a line that is shorter than that begins at the next line.
-        let from = if self.at > self.from { self.at } else { self.from };
+        let from = if self.at > self.from {
+            self.at
+        } else {
+            self.from
+        };
         let mut stop = stop(&self.bytes, self.room, self.max_lines);
         let text = match std::str::from_utf8(&self.bytes[..stop]) {
             Ok(text) => text.to_owned(),
@@ -102,11 +113,26 @@ impl Cutter {
         };
         let shown = &self.bytes[..stop];
         let end = from.after(shown);
-        let next = Place { position: end, at: self.begin + stop as u64 };
+        let next = Place {
+            position: end,
+            at: self.begin + stop as u64,
+        };
         let is_all = stop == self.bytes.len();
-        let last = if end.byte == 0 && end.line > from.line { end.line - 1 } else { end.line };
-        let lines = (self.length == total).then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
-        Page { from, text, last, next: (!is_all).then_some(next), total, lines }
+        let last = if end.byte == 0 && end.line > from.line {
+            end.line - 1
+        } else {
+            end.line
+        };
+        let lines = (self.length == total)
+            .then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
+        Page {
+            from,
+            text,
+            last,
+            next: (!is_all).then_some(next),
+            total,
+            lines,
+        }
     }
 }
 
@@ -123,14 +149,22 @@ fn stop(bytes: &[u8], room: usize, max_lines: Option<u64>) -> usize {
         Some(feed) => feed + 1,
         None => {
             let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-            (stop.saturating_sub(3).max(1)..=stop).rev().find(is_boundary).unwrap_or(stop)
+            (stop.saturating_sub(3).max(1)..=stop)
+                .rev()
+                .find(is_boundary)
+                .unwrap_or(stop)
         }
     }
 }
 
 fn nth_feed(bytes: &[u8], n: u64) -> Option<usize> {
     let nth = usize::try_from(n.checked_sub(1)?).ok()?;
-    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(nth).map(|(at, _)| at)
+    bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'\n')
+        .nth(nth)
+        .map(|(at, _)| at)
 }
 
 impl Page {
@@ -138,7 +172,12 @@ impl Page {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;
         hint.location = Some(location);
-        hint.prose = prose.of_page(self.from, self.last, self.next.map(|next| next.position), self.text.is_empty());
+        hint.prose = prose.of_page(
+            self.from,
+            self.last,
+            self.next.map(|next| next.position),
+            self.text.is_empty(),
+        );
         hint.preview = self.text;
         hint
     }
@@ -152,17 +191,27 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
     let text = String::from_utf8_lossy(&rest);
     // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the same text.
     let shown = match &text {
-        std::borrow::Cow::Borrowed(_) => rest.get(..preview.len()).filter(|shown| *shown == preview),
-        std::borrow::Cow::Owned(_) => raw_length(&rest, &hint.preview).map(|length| &rest[..length]),
+        std::borrow::Cow::Borrowed(_) => {
+            rest.get(..preview.len()).filter(|shown| *shown == preview)
+        }
+        std::borrow::Cow::Owned(_) => {
+            raw_length(&rest, &hint.preview).map(|length| &rest[..length])
+        }
     };
     let Some(shown) = shown else { return false };
     let end = at.after(shown);
-    let last = if end.byte == 0 && end.line > at.line { end.line - 1 } else { end.line };
+    let last = if end.byte == 0 && end.line > at.line {
+        end.line - 1
+    } else {
+        end.line
+    };
     let next = (shown.len() < rest.len()).then_some(end);
     at == from
         && hint.bytes == content.len() as u64
         && hint.lines.is_none_or(|lines| lines == count_lines(content))
-        && prose.is_said(&hint.prose, |prose| prose.of_page(from, last, next, preview.is_empty()))
+        && prose.is_said(&hint.prose, |prose| {
+            prose.of_page(from, last, next, preview.is_empty())
+        })
 }
 
 /// How many of `bytes` are shown as exactly `text`, invalid ones as replacement characters.
@@ -205,7 +254,12 @@ mod tests {
     #[test]
     fn r2_a_page_says_what_it_shows_of_how_much_and_how_to_go_on() {
         let content: String = (1..=9).map(|n| format!("line {n}\n")).collect();
-        let page = cut(content.as_bytes(), Position { line: 3, byte: 0 }, Some(2), 500);
+        let page = cut(
+            content.as_bytes(),
+            Position { line: 3, byte: 0 },
+            Some(2),
+            500,
+        );
         insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"
         [offcut/1 page@3 63B/9L 31+14 "/x/trunc/a"] Lines 3-4. Go on with offset 5.
         line 3

@@ -19,8 +19,12 @@ pub(super) const WINDOW: u64 = 256 << 10;
 /// The places where a result may begin that begins with `first`. What is further in than [`MAX_WHOLE`] is not searched: such a
 /// result is one like any other.
 pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, BackendError> {
-    let Some(mut search) = Search::new(first) else { return Ok(Vec::new()) };
-    stored.scan_from(0, WINDOW, |block, _| search.push(block)).await?;
+    let Some(mut search) = Search::new(first) else {
+        return Ok(Vec::new());
+    };
+    stored
+        .scan_from(0, WINDOW, |block, _| search.push(block))
+        .await?;
     Ok(search.found())
 }
 
@@ -51,9 +55,17 @@ impl<'f> Search<'f> {
         let needle = &needle[..needle.len().min(MAX_NEEDLE)];
         let begins = memchr::memchr_iter(b'\n', &first[..header]).map(|feed| feed + 1);
         let begins: Vec<usize> = std::iter::once(0).chain(begins).take(MAX_STARTS).collect();
-        let lines = begins.iter().filter_map(|header| Some((number_at(&first[*header..])?, *header))).collect();
+        let lines = begins
+            .iter()
+            .filter_map(|header| Some((number_at(&first[*header..])?, *header)))
+            .collect();
         // All of the content is found whatever it begins with, so that no reading of it leads to another.
-        let whole = |header| Start { header, at: 0, position: Position::START, is_numbered: false };
+        let whole = |header| Start {
+            header,
+            at: 0,
+            position: Position::START,
+            is_numbered: false,
+        };
         (needle.len() >= MIN_NEEDLE).then(|| Self {
             first,
             header,
@@ -97,7 +109,12 @@ impl<'f> Search<'f> {
             self.lines.retain(|(number, header)| {
                 if *number == line {
                     let position = Position { line, byte: 0 };
-                    self.by_number.push(Start { header: *header, at, position, is_numbered: true });
+                    self.by_number.push(Start {
+                        header: *header,
+                        at,
+                        position,
+                        is_numbered: true,
+                    });
                 }
                 *number != line
             });
@@ -110,11 +127,18 @@ impl<'f> Search<'f> {
         while self.by_text.len() < MAX_STARTS
             && let Some(at) = self.needle.find(&self.buffer[from..]).map(|at| from + at)
         {
-            let before = self.first[..self.header].iter().rev().zip(self.buffer[..at].iter().rev());
+            let before = self.first[..self.header]
+                .iter()
+                .rev()
+                .zip(self.buffer[..at].iter().rev());
             let same = before.take_while(|(one, other)| one == other).count();
             let header = self.header - same;
             // A header ends with its line, where it may.
-            let line = if header == 0 { Some(0) } else { self.first[header - 1..self.header].iter().position(is_feed) };
+            let line = if header == 0 {
+                Some(0)
+            } else {
+                self.first[header - 1..self.header].iter().position(is_feed)
+            };
             let header = header + line.unwrap_or_default();
             let start = at - (self.header - header);
             self.by_text.push(Start {

@@ -85,27 +85,50 @@ impl Stretch {
     }
 
     /// The result goes on with `bytes`. `false` if it is not this stretch.
-    pub(super) async fn push(&mut self, stored: &Stored, bytes: &[u8], window: u64) -> Result<bool, BackendError> {
+    pub(super) async fn push(
+        &mut self,
+        stored: &Stored,
+        bytes: &[u8],
+        window: u64,
+    ) -> Result<bool, BackendError> {
         self.compare(stored, bytes, window, false).await
     }
 
     /// The result has ended.
-    pub(super) async fn finish(mut self, stored: &Stored, window: u64) -> Result<Option<Found>, BackendError> {
+    pub(super) async fn finish(
+        mut self,
+        stored: &Stored,
+        window: u64,
+    ) -> Result<Option<Found>, BackendError> {
         if !self.compare(stored, &[], window, true).await? || !self.has_text {
             return Ok(None);
         }
         let footer = self.footer.take().unwrap_or_default();
         // A line feed that a reader puts at the end says nothing.
-        let footer = if footer == b"\n" { Vec::new() } else { self.whole_line(footer) };
+        let footer = if footer == b"\n" {
+            Vec::new()
+        } else {
+            self.whole_line(footer)
+        };
         let end = self.taken.saturating_sub(footer.len() as u64);
-        let Some(from) = self.from.filter(|_| self.keep < end) else { return Ok(None) };
-        Ok(Some(Found { start: self.start, from, footer }))
+        let Some(from) = self.from.filter(|_| self.keep < end) else {
+            return Ok(None);
+        };
+        Ok(Some(Found {
+            start: self.start,
+            from,
+            footer,
+        }))
     }
 
     /// The footer from the beginning of its line on, which may happen to begin like the stored one.
     fn whole_line(&mut self, footer: Vec<u8>) -> Vec<u8> {
         match self.line.take() {
-            Some(line) if !footer.is_empty() && footer[0] != b'\n' && self.has_room(line.len() + footer.len()) => {
+            Some(line)
+                if !footer.is_empty()
+                    && footer[0] != b'\n'
+                    && self.has_room(line.len() + footer.len()) =>
+            {
                 [line, footer].concat()
             }
             _ => footer,
@@ -124,7 +147,11 @@ impl Stretch {
         is_end: bool,
     ) -> Result<bool, BackendError> {
         let begun = std::mem::take(&mut self.begun);
-        let joined = if begun.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned([&begun, bytes].concat()) };
+        let joined = if begun.is_empty() {
+            Cow::Borrowed(bytes)
+        } else {
+            Cow::Owned([&begun, bytes].concat())
+        };
         let mut rest = joined.as_ref();
         while !rest.is_empty() && self.footer.is_none() {
             let there = self.window.from(stored, self.at, window).await?;
@@ -145,7 +172,11 @@ impl Stretch {
                 continue;
             }
             let text = if self.start.is_numbered { line } else { rest };
-            let same = text.iter().zip(there).take_while(|(one, other)| one == other).count();
+            let same = text
+                .iter()
+                .zip(there)
+                .take_while(|(one, other)| one == other)
+                .count();
             if same == 0 {
                 self.footer = Some(Vec::new());
             }
@@ -195,7 +226,10 @@ impl Stretch {
             }
             None => bytes,
         };
-        self.line = self.line.take().filter(|line| line.len() + last.len() <= MAX_BESIDE);
+        self.line = self
+            .line
+            .take()
+            .filter(|line| line.len() + last.len() <= MAX_BESIDE);
         if let Some(line) = &mut self.line {
             line.extend_from_slice(last);
         }
@@ -217,16 +251,24 @@ fn number_before(line: &[u8], number: u64, stored: &[u8]) -> Option<usize> {
 /// The number that a reader's mark before a line gives.
 fn number_in(mark: &[u8]) -> Option<u64> {
     let mark = std::str::from_utf8(mark).ok()?;
-    let is_mark = |c: char| c.is_ascii_digit() || c.is_whitespace() && c != '\n' || "L→:|#.[]()-".contains(c);
+    let is_mark =
+        |c: char| c.is_ascii_digit() || c.is_whitespace() && c != '\n' || "L→:|#.[]()-".contains(c);
     let digits: String = mark.chars().filter(char::is_ascii_digit).collect();
-    if mark.chars().all(is_mark) { digits.parse().ok() } else { None }
+    if mark.chars().all(is_mark) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// The number that the line which `text` begins with may have before it.
 pub(super) fn number_at(text: &[u8]) -> Option<u64> {
     let text = &text[..text.len().min(MAX_NUMBER)];
     let start = text.iter().position(u8::is_ascii_digit)?;
-    let length = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let length = text[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     number_in(&text[..start + length])
 }
 
@@ -248,7 +290,10 @@ impl Window {
                 let next = at + self.bytes.len() as u64;
                 let page = stored.read(next..at + length).await?;
                 if page.bytes.is_empty() && next < page.total {
-                    return Err(BackendError::new(ErrorKind::Other, "the store gave less than it holds: it is broken"));
+                    return Err(BackendError::new(
+                        ErrorKind::Other,
+                        "the store gave less than it holds: it is broken",
+                    ));
                 }
                 self.bytes.extend_from_slice(&page.bytes);
                 self.is_last = at + self.bytes.len() as u64 >= page.total;

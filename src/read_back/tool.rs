@@ -34,7 +34,9 @@ impl ReadFileTool {
 
 impl fmt::Debug for ReadFileTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadFileTool").field("name", &self.session.reader_name()).finish_non_exhaustive()
+        f.debug_struct("ReadFileTool")
+            .field("name", &self.session.reader_name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -100,10 +102,14 @@ enum Offset {
 impl ReadRequest {
     fn parse(arguments: &str) -> Result<Self, ToolError> {
         let given: Value = serde_json::from_str(arguments).map_err(|error| {
-            ToolError::new(format!("the arguments are no JSON ({error}): pass {{\"path\": \"…\"}}"))
+            ToolError::new(format!(
+                "the arguments are no JSON ({error}): pass {{\"path\": \"…\"}}"
+            ))
         })?;
         let Some(path) = given.get("path").and_then(Value::as_str) else {
-            return Err(ToolError::new("`path` is missing: pass the location that a hint shows"));
+            return Err(ToolError::new(
+                "`path` is missing: pass the location that a hint shows",
+            ));
         };
         let offset = match given.get("offset") {
             None | Some(Value::Null) => Offset::From(Position::START),
@@ -116,13 +122,26 @@ impl ReadRequest {
         let limit = match given.get("limit") {
             None | Some(Value::Null) => None,
             Some(limit) => {
-                let lines = limit.as_u64().or_else(|| limit.as_str()?.parse().ok()).filter(|lines| *lines > 0);
-                Some(lines.ok_or_else(|| ToolError::new("`limit` is no number of lines: pass a number from 1"))?)
+                let lines = limit
+                    .as_u64()
+                    .or_else(|| limit.as_str()?.parse().ok())
+                    .filter(|lines| *lines > 0);
+                Some(lines.ok_or_else(|| {
+                    ToolError::new("`limit` is no number of lines: pass a number from 1")
+                })?)
             }
         };
-        let pattern =
-            given.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
-        Ok(Self { path: path.to_owned(), offset, limit, pattern })
+        let pattern = given
+            .get("pattern")
+            .and_then(Value::as_str)
+            .filter(|pattern| !pattern.is_empty())
+            .map(str::to_owned);
+        Ok(Self {
+            path: path.to_owned(),
+            offset,
+            limit,
+            pattern,
+        })
     }
 }
 
@@ -133,7 +152,11 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
         _ => return None,
     };
     match text.strip_prefix('-') {
-        Some(lines) => lines.parse().ok().filter(|lines| *lines > 0).map(Offset::FromEnd),
+        Some(lines) => lines
+            .parse()
+            .ok()
+            .filter(|lines| *lines > 0)
+            .map(Offset::FromEnd),
         // Models ask for line 0 when they mean the beginning.
         None if text == "0" => Some(Offset::From(Position::START)),
         None => Position::parse(&text).map(Offset::From),
@@ -141,7 +164,11 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
 }
 
 /// Answers `request` in at most `room` bytes of text.
-pub(crate) async fn read(session: &Session, request: &ReadRequest, room: usize) -> Result<ToolOutput, ToolError> {
+pub(crate) async fn read(
+    session: &Session,
+    request: &ReadRequest,
+    room: usize,
+) -> Result<ToolOutput, ToolError> {
     let Some(stored) = session.resolve(&request.path) else {
         return Err(ToolError::new(
             "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it",
@@ -153,12 +180,14 @@ pub(crate) async fn read(session: &Session, request: &ReadRequest, room: usize) 
         None => show(session, &stored, request, room).await,
     };
     answer?.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            ToolError::new("nothing is stored at `path` any more: call the tool again if you need its result")
-                .with_source(error)
-        }
-        _ => ToolError::new("the store failed: try again, or call the tool again if you need its result")
-            .with_source(error),
+        ErrorKind::NotFound => ToolError::new(
+            "nothing is stored at `path` any more: call the tool again if you need its result",
+        )
+        .with_source(error),
+        _ => ToolError::new(
+            "the store failed: try again, or call the tool again if you need its result",
+        )
+        .with_source(error),
     })
 }
 
@@ -168,11 +197,16 @@ async fn show(session: &Session, stored: &Stored, request: &ReadRequest, room: u
     let from = match request.offset {
         Offset::From(position) => position,
         Offset::FromEnd(lines) => match count_lines(stored).await {
-            Ok(total) => Position { line: total.saturating_sub(lines) + 1, byte: 0 },
+            Ok(total) => Position {
+                line: total.saturating_sub(lines) + 1,
+                byte: 0,
+            },
             Err(error) => return Ok(Err(error)),
         },
     };
-    Ok(page(session, stored, from, request.limit, room).await.map(ToolOutput::from))
+    Ok(page(session, stored, from, request.limit, room)
+        .await
+        .map(ToolOutput::from))
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -187,17 +221,32 @@ async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
     Ok(feeds + u64::from(is_open))
 }
 
-async fn find(session: &Session, stored: &Stored, pattern: &str, request: &ReadRequest, room: usize) -> Answer {
-    let pattern = RegexBuilder::new(pattern).size_limit(ReadFileTool::MAX_PATTERN).build().map_err(|error| {
-        ToolError::new(format!("`pattern` is no regular expression that can be used here: {error}"))
-    })?;
+async fn find(
+    session: &Session,
+    stored: &Stored,
+    pattern: &str,
+    request: &ReadRequest,
+    room: usize,
+) -> Answer {
+    let pattern = RegexBuilder::new(pattern)
+        .size_limit(ReadFileTool::MAX_PATTERN)
+        .build()
+        .map_err(|error| {
+            ToolError::new(format!(
+                "`pattern` is no regular expression that can be used here: {error}"
+            ))
+        })?;
     let from = match request.offset {
         Offset::From(position) => position.line,
         Offset::FromEnd(_) => {
-            return Err(ToolError::new("`pattern` goes with an `offset` from 1: leave the sign away"));
+            return Err(ToolError::new(
+                "`pattern` goes with an `offset` from 1: leave the sign away",
+            ));
         }
     };
-    let room = room.saturating_sub(overhead(&stored.location, session.prose())).max(MIN_PAGE);
+    let room = room
+        .saturating_sub(overhead(&stored.location, session.prose()))
+        .max(MIN_PAGE);
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
     let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
     if finder.is_too_costly() {
@@ -216,7 +265,9 @@ async fn media(stored: &Stored) -> Answer {
     let mime = media_type(&stored.key).unwrap_or_default().to_owned();
     match stored.whole().await {
         Ok(Some(data)) => Ok(Ok(ToolOutput::parts(vec![Part::Media { mime, data }]))),
-        Ok(None) => Err(ToolError::new("the file at `path` is too large to be shown")),
+        Ok(None) => Err(ToolError::new(
+            "the file at `path` is too large to be shown",
+        )),
         Err(error) => Ok(Err(error)),
     }
 }
@@ -227,13 +278,27 @@ mod tests {
 
     #[test]
     fn r1_arguments_are_read_as_models_write_them() {
-        let parse = |arguments: &str| ReadRequest::parse(arguments).map(|request| (request.offset, request.limit));
+        let parse = |arguments: &str| {
+            ReadRequest::parse(arguments).map(|request| (request.offset, request.limit))
+        };
         let line = |line, byte| Offset::From(Position { line, byte });
         assert_eq!(parse(r#"{"path":"a"}"#).unwrap(), (line(1, 0), None));
-        assert_eq!(parse(r#"{"path":"a","offset":7,"limit":"5"}"#).unwrap(), (line(7, 0), Some(5)));
-        assert_eq!(parse(r#"{"path":"a","offset":"12+4000"}"#).unwrap(), (line(12, 4000), None));
-        assert_eq!(parse(r#"{"path":"a","offset":-20}"#).unwrap(), (Offset::FromEnd(20), None));
-        assert_eq!(parse(r#"{"path":"a","offset":0,"pattern":null}"#).unwrap(), (line(1, 0), None));
+        assert_eq!(
+            parse(r#"{"path":"a","offset":7,"limit":"5"}"#).unwrap(),
+            (line(7, 0), Some(5))
+        );
+        assert_eq!(
+            parse(r#"{"path":"a","offset":"12+4000"}"#).unwrap(),
+            (line(12, 4000), None)
+        );
+        assert_eq!(
+            parse(r#"{"path":"a","offset":-20}"#).unwrap(),
+            (Offset::FromEnd(20), None)
+        );
+        assert_eq!(
+            parse(r#"{"path":"a","offset":0,"pattern":null}"#).unwrap(),
+            (line(1, 0), None)
+        );
         for bad in [
             "",
             "{}",

@@ -11,7 +11,8 @@ use super::checks::{Checks, check_clear, check_lengths, check_locations, check_o
 use super::opener::{NotOpened, Opener};
 use crate::backend::Backend;
 use crate::config::{
-    BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings, TokenCounter, ToolPolicy,
+    BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings,
+    TokenCounter, ToolPolicy,
 };
 use crate::content::ToolCall;
 use crate::format::Conversation;
@@ -66,7 +67,11 @@ impl Builder {
     /// ```
     ///
     /// [`backend::open`]: crate::backend::open
-    pub fn settings<B, E>(mut self, settings: Settings, open: impl FnMut(&str) -> Result<B, E>) -> Self
+    pub fn settings<B, E>(
+        mut self,
+        settings: Settings,
+        open: impl FnMut(&str) -> Result<B, E>,
+    ) -> Self
     where
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -164,7 +169,10 @@ impl Builder {
     /// ```
     pub fn clear_post_process<C>(mut self, callback: C) -> Self
     where
-        C: for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>>
+        C: for<'a> Fn(
+                &'a mut dyn Conversation,
+                &'a Report,
+            ) -> BoxFuture<'a, Result<(), HandlerError>>
             + Send
             + Sync
             + 'static,
@@ -249,7 +257,10 @@ impl Builder {
     /// assert!(shown.text().ends_with("\nquery: 812 rows"));
     /// # Ok(()) }
     /// ```
-    pub fn preview_with(mut self, show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
+    pub fn preview_with(
+        mut self,
+        show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.preview = Some(Custom::new(show));
         self
     }
@@ -267,13 +278,19 @@ impl Builder {
     }
 
     /// See [`Settings::trunc_exclude_tools`].
-    pub fn trunc_exclude_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+    pub fn trunc_exclude_tools<S: Into<String>>(
+        mut self,
+        tools: impl IntoIterator<Item = S>,
+    ) -> Self {
         self.settings.trunc_exclude_tools = tools.into_iter().map(Into::into).collect();
         self
     }
 
     /// See [`Settings::clear_exclude_tools`].
-    pub fn clear_exclude_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+    pub fn clear_exclude_tools<S: Into<String>>(
+        mut self,
+        tools: impl IntoIterator<Item = S>,
+    ) -> Self {
         self.settings.clear_exclude_tools = tools.into_iter().map(Into::into).collect();
         self
     }
@@ -346,8 +363,17 @@ impl Builder {
     }
 
     /// Replaces a sentence of hints in one language: see [`Settings::templates`].
-    pub fn template(mut self, language: Language, sentence: Sentence, template: impl Into<String>) -> Self {
-        self.settings.templates.entry(language).or_default().insert(sentence, template.into());
+    pub fn template(
+        mut self,
+        language: Language,
+        sentence: Sentence,
+        template: impl Into<String>,
+    ) -> Self {
+        self.settings
+            .templates
+            .entry(language)
+            .or_default()
+            .insert(sentence, template.into());
         self
     }
 
@@ -358,7 +384,15 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        let Self { mut settings, hooks, not_opened, counter, gen_ids, post_process, on_report } = self;
+        let Self {
+            mut settings,
+            hooks,
+            not_opened,
+            counter,
+            gen_ids,
+            post_process,
+            on_report,
+        } = self;
         if let Some(NotOpened { tool, url, source }) = not_opened {
             return Err(BuildError::Open { tool, url, source });
         }
@@ -369,15 +403,28 @@ impl Builder {
             return Err(BuildError::NamelessReader);
         }
         let mut default = Policy::resolve(&settings, &hooks, None);
-        let templates =
-            settings.templates.iter().map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
-        let mut prose: BTreeMap<Language, Prose> = templates.collect::<Result<_, WrongTemplate>>()?;
-        let prose = prose.remove(&settings.language).unwrap_or_else(|| Prose::of(settings.language));
+        let templates = settings
+            .templates
+            .iter()
+            .map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
+        let mut prose: BTreeMap<Language, Prose> =
+            templates.collect::<Result<_, WrongTemplate>>()?;
+        let prose = prose
+            .remove(&settings.language)
+            .unwrap_or_else(|| Prose::of(settings.language));
         let has_given_ids = gen_ids.iter().any(Option::is_some);
-        let checks = Checks { settings: &settings, prose: &prose, roots: &roots, has_given_ids };
+        let checks = Checks {
+            settings: &settings,
+            prose: &prose,
+            roots: &roots,
+            has_given_ids,
+        };
         check_lengths(&default, None)?;
         checks.truncation(&mut default, None)?;
-        let listed = settings.trunc_exclude_tools.iter().chain(&settings.clear_exclude_tools);
+        let listed = settings
+            .trunc_exclude_tools
+            .iter()
+            .chain(&settings.clear_exclude_tools);
         let mut policies = HashMap::new();
         for name in settings.tool_config.keys().chain(listed) {
             let mut policy = Policy::resolve(&settings, &hooks, Some(name));
@@ -386,7 +433,10 @@ impl Builder {
             policies.insert(name.clone(), policy);
         }
         check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
-        if std::iter::once(&default).chain(policies.values()).any(|policy| policy.clears) {
+        if std::iter::once(&default)
+            .chain(policies.values())
+            .any(|policy| policy.clears)
+        {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
@@ -416,6 +466,8 @@ fn counter_by_name(counter: TokenCounter) -> Result<Arc<dyn CountTokens>, BuildE
         #[cfg(not(feature = "tiktoken"))]
         TokenCounter::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
         #[cfg(not(feature = "tiktoken"))]
-        TokenCounter::Cl100kBase => Err(BuildError::CounterNotCompiledIn { name: "cl100k_base" }),
+        TokenCounter::Cl100kBase => Err(BuildError::CounterNotCompiledIn {
+            name: "cl100k_base",
+        }),
     }
 }

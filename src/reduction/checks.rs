@@ -16,9 +16,14 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     if settings.root_dir.is_empty() {
         return Ok(Roots::default());
     }
-    let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir { source: Some(source) })?;
+    let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir {
+        source: Some(source),
+    })?;
     let is_reserved = root.as_str().split('/').any(is_reserved);
-    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS || root.as_str().len() > MAX_ROOT || is_reserved {
+    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS
+        || root.as_str().len() > MAX_ROOT
+        || is_reserved
+    {
         return Err(BuildError::RootDir { source: None });
     }
     Ok(Roots::of(&root))
@@ -28,14 +33,20 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
 pub(super) fn check_opened(settings: &Settings) -> Result<(), BuildError> {
     for (tool, policy) in &settings.tool_config {
         if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
-            return Err(BuildError::NotOpened { tool: tool.clone(), url: url.clone() });
+            return Err(BuildError::NotOpened {
+                tool: tool.clone(),
+                url: url.clone(),
+            });
         }
     }
     Ok(())
 }
 
 /// Two stores that name content alike must be one store.
-pub(super) fn check_locations<'p>(policies: impl Iterator<Item = &'p Policy>, roots: &Roots) -> Result<(), BuildError> {
+pub(super) fn check_locations<'p>(
+    policies: impl Iterator<Item = &'p Policy>,
+    roots: &Roots,
+) -> Result<(), BuildError> {
     let probe = longest_key(roots, false);
     let mut known = HashMap::new();
     for backend in policies.filter_map(|policy| policy.backend()) {
@@ -66,7 +77,10 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
     match settings.clear_target_tokens {
         Some(target) if target > settings.max_tokens_for_clear => {
-            Err(BuildError::TargetAboveThreshold { target, threshold: settings.max_tokens_for_clear })
+            Err(BuildError::TargetAboveThreshold {
+                target,
+                threshold: settings.max_tokens_for_clear,
+            })
         }
         _ => Ok(()),
     }
@@ -74,9 +88,15 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
 
 /// A curve has to be one.
 pub(super) fn check_lengths(policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
-    let lengths = [("preview_length", policy.preview_length), ("stub_length", policy.stub_length)];
+    let lengths = [
+        ("preview_length", policy.preview_length),
+        ("stub_length", policy.stub_length),
+    ];
     match lengths.into_iter().find(|(_, length)| !length.is_sound()) {
-        Some((field, _)) => Err(BuildError::NoCurve { field, tool: tool.map(str::to_owned) }),
+        Some((field, _)) => Err(BuildError::NoCurve {
+            field,
+            tool: tool.map(str::to_owned),
+        }),
         None => Ok(()),
     }
 }
@@ -90,30 +110,57 @@ pub(super) struct Checks<'c> {
 }
 
 impl Checks<'_> {
-    pub(super) fn truncation(&self, policy: &mut Policy, tool: Option<&str>) -> Result<(), BuildError> {
+    pub(super) fn truncation(
+        &self,
+        policy: &mut Policy,
+        tool: Option<&str>,
+    ) -> Result<(), BuildError> {
         if !policy.truncates {
             return Ok(());
         }
         let tool = tool.map(str::to_owned);
-        let Some(backend) = policy.backend() else { return Err(BuildError::NoBackend { tool }) };
+        let Some(backend) = policy.backend() else {
+            return Err(BuildError::NoBackend { tool });
+        };
         let limit = policy.limit.safe_bytes();
         // Sessions made from this reduction keep the promise too, whatever their id.
-        let key =
-            longest_key(&self.roots.session(&longest_session()), self.has_given_ids || policy.hooks.has_handler());
+        let key = longest_key(
+            &self.roots.session(&longest_session()),
+            self.has_given_ids || policy.hooks.has_handler(),
+        );
         let spool = backend.spool().map(|spool| spool.locate(&key));
         let location = backend.locate(&key);
-        let local = spool.as_ref().map_or(0, |location| self.longest_hint(location, true));
+        let local = spool
+            .as_ref()
+            .map_or(0, |location| self.longest_hint(location, true));
         let longest_hint = self.longest_hint(&location, false).max(local);
-        let page = spool.iter().chain([&location]).map(|location| overhead(location, self.prose)).max();
+        let page = spool
+            .iter()
+            .chain([&location])
+            .map(|location| overhead(location, self.prose))
+            .max();
         let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
         if limit == 0 {
             let (field, instead) = ("max_length_for_trunc", "skip_truncation");
-            let preview = if policy.preview_length.grows() { 0 } else { policy.preview_length.at_most() };
+            let preview = if policy.preview_length.grows() {
+                0
+            } else {
+                policy.preview_length.at_most()
+            };
             let at_least = at_least.max(longest_hint.saturating_add(preview));
-            return Err(BuildError::ZeroLimit { field, instead, at_least, tool });
+            return Err(BuildError::ZeroLimit {
+                field,
+                instead,
+                at_least,
+                tool,
+            });
         }
         if limit < at_least {
-            return Err(BuildError::LimitTooSmall { tool, limit, at_least });
+            return Err(BuildError::LimitTooSmall {
+                tool,
+                limit,
+                at_least,
+            });
         }
         // A curve grows as far as there is room. A number was meant.
         if policy.preview_length.grows() {
@@ -121,7 +168,12 @@ impl Checks<'_> {
         }
         let preview_length = policy.preview_length.at_most();
         if preview_length.saturating_add(longest_hint) > limit {
-            return Err(BuildError::PreviewTooLong { tool, preview_length, longest_hint, limit });
+            return Err(BuildError::PreviewTooLong {
+                tool,
+                preview_length,
+                longest_hint,
+                limit,
+            });
         }
         Ok(())
     }
@@ -130,11 +182,21 @@ impl Checks<'_> {
     fn longest_hint(&self, location: &Location, local: bool) -> usize {
         let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
         hint.lines = Some(999_999_999_999);
-        hint.notes = Notes { local, interrupted: true, not_utf8: true, joined: true };
+        hint.notes = Notes {
+            local,
+            interrupted: true,
+            not_utf8: true,
+            joined: true,
+        };
         hint.location = Some(location.clone());
         let reader = self.settings.read_file_tool_name.as_deref();
         let tool = "x".repeat(MAX_NAME);
-        let facts = Facts { tool: &tool, reader, parts: 999_999, ..Facts::default() };
+        let facts = Facts {
+            tool: &tool,
+            reader,
+            parts: 999_999,
+            ..Facts::default()
+        };
         hint.prose = self.prose.of_hint(&hint, facts);
         // The header holds the preview's length too, and a line feed comes before the preview.
         hint.render().len() + "+999999999\n".len()

@@ -23,11 +23,19 @@ pub(super) struct Opener<O> {
 
 impl<O> Opener<O> {
     pub(super) fn new(open: O) -> Self {
-        Self { open, opened: HashMap::new(), not_opened: None }
+        Self {
+            open,
+            opened: HashMap::new(),
+            not_opened: None,
+        }
     }
 
     /// The store at `url`, which `tool`'s settings name.
-    pub(super) fn open<B, E>(&mut self, tool: Option<&String>, url: &StoreUrl) -> Option<Arc<dyn Backend>>
+    pub(super) fn open<B, E>(
+        &mut self,
+        tool: Option<&String>,
+        url: &StoreUrl,
+    ) -> Option<Arc<dyn Backend>>
     where
         O: FnMut(&str) -> Result<B, E>,
         B: Backend,
@@ -43,7 +51,11 @@ impl<O> Opener<O> {
                 Some(backend)
             }
             Err(error) => {
-                let failed = NotOpened { tool: tool.cloned(), url: url.clone(), source: error.into().into() };
+                let failed = NotOpened {
+                    tool: tool.cloned(),
+                    url: url.clone(),
+                    source: error.into().into(),
+                };
                 self.not_opened.get_or_insert(failed);
                 None
             }

@@ -49,11 +49,15 @@ impl State {
     /// Whether the field is there and was set.
     #[must_use]
     pub fn is_set(&self, field: &str) -> bool {
-        self.schema.find(field).is_some_and(|at| self.values[at].is_some())
+        self.schema
+            .find(field)
+            .is_some_and(|at| self.values[at].is_some())
     }
 
     fn value(&self, at: usize) -> &Value {
-        self.values[at].as_deref().unwrap_or(&self.schema.fields()[at].initial)
+        self.values[at]
+            .as_deref()
+            .unwrap_or(&self.schema.fields()[at].initial)
     }
 
     /// Merges an update, a map from fields to what their reducers take.
@@ -72,7 +76,10 @@ impl State {
     ///
     /// As [`apply`](Self::apply); and where several of them have the same field and its reducer replaces, since which is the
     /// last would be chance.
-    pub fn apply_parallel(&mut self, updates: impl IntoIterator<Item = Value>) -> Result<(), ApplyError> {
+    pub fn apply_parallel(
+        &mut self,
+        updates: impl IntoIterator<Item = Value>,
+    ) -> Result<(), ApplyError> {
         let planned = self.plan(updates)?;
         self.commit(planned);
         Ok(())
@@ -111,51 +118,85 @@ impl State {
         Ok(planned)
     }
 
-    fn plan_field(&self, at: usize, field: &Declared, mut updates: Vec<Value>) -> Result<Change<Value>, ApplyError> {
+    fn plan_field(
+        &self,
+        at: usize,
+        field: &Declared,
+        mut updates: Vec<Value>,
+    ) -> Result<Change<Value>, ApplyError> {
         let plan = |existing: &Value, update| {
             let change = field.reducer.plan(existing, update)?;
-            change.replacement().map_or(Ok(()), |value| check_type(field, value))?;
+            change
+                .replacement()
+                .map_or(Ok(()), |value| check_type(field, value))?;
             Ok(change)
         };
         if updates.len() > 1 && !field.reducer.folds() {
             let (reducer, updates) = (field.reducer.name().to_owned(), updates.len());
             return Err(ApplyError::new(
                 &field.name,
-                Problem::Parallel { field: field.name.clone(), reducer, updates },
+                Problem::Parallel {
+                    field: field.name.clone(),
+                    reducer,
+                    updates,
+                },
                 self,
             ));
         }
-        let Some(last) = updates.pop() else { return Ok(Change::keep()) };
+        let Some(last) = updates.pop() else {
+            return Ok(Change::keep());
+        };
         if updates.is_empty() {
             return plan(self.value(at), last).map_err(|cause| self.failed(field, cause));
         }
         // Each decides over what the one before it left: a copy, so that the last can still fail.
         let mut folded = self.value(at).clone();
         for update in updates.into_iter().chain([last]) {
-            plan(&folded, update).map_err(|cause| self.failed(field, cause))?.apply(&mut folded);
+            plan(&folded, update)
+                .map_err(|cause| self.failed(field, cause))?
+                .apply(&mut folded);
         }
         Ok(Change::replace(folded))
     }
 
     /// The parts of the updates, by field, in the order of the declaration.
-    fn by_field(&self, updates: impl IntoIterator<Item = Value>) -> Result<Vec<(usize, Vec<Value>)>, ApplyError> {
+    fn by_field(
+        &self,
+        updates: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<(usize, Vec<Value>)>, ApplyError> {
         let mut parts: Vec<Vec<Value>> = vec![Vec::new(); self.schema.fields().len()];
         let mut undeclared: Option<String> = None;
         for update in updates {
             let Value::Object(fields) = update else {
-                return Err(ApplyError::new("", Problem::NotAMap { found: kind(&update) }, self));
+                return Err(ApplyError::new(
+                    "",
+                    Problem::NotAMap {
+                        found: kind(&update),
+                    },
+                    self,
+                ));
             };
             for (name, part) in fields {
                 match self.schema.find(&name) {
                     Some(at) => parts[at].push(part),
                     // The first by name, so that the error does not depend on the order of keys.
-                    None => undeclared = Some(undeclared.map_or(name.clone(), |first| first.min(name))),
+                    None => {
+                        undeclared = Some(undeclared.map_or(name.clone(), |first| first.min(name)))
+                    }
                 }
             }
         }
         match undeclared {
-            Some(field) => Err(ApplyError::new(&field.clone(), Problem::UndeclaredField { field }, self)),
-            None => Ok(parts.into_iter().enumerate().filter(|(_, parts)| !parts.is_empty()).collect()),
+            Some(field) => Err(ApplyError::new(
+                &field.clone(),
+                Problem::UndeclaredField { field },
+                self,
+            )),
+            None => Ok(parts
+                .into_iter()
+                .enumerate()
+                .filter(|(_, parts)| !parts.is_empty())
+                .collect()),
         }
     }
 
@@ -164,7 +205,8 @@ impl State {
             if change.is_keep() {
                 continue;
             }
-            let value = self.values[at].get_or_insert_with(|| self.schema.fields()[at].initial.clone());
+            let value =
+                self.values[at].get_or_insert_with(|| self.schema.fields()[at].initial.clone());
             if change.replacement().is_some() {
                 // Not through `make_mut`: what is replaced need not be copied first.
                 *value = Arc::default();
@@ -182,7 +224,15 @@ impl State {
 
     fn failed(&self, field: &Declared, cause: Cause) -> ApplyError {
         let (name, reducer) = (field.name.clone(), field.reducer.name().to_owned());
-        ApplyError::new(&field.name, Problem::Reducer { field: name, reducer, cause }, self)
+        ApplyError::new(
+            &field.name,
+            Problem::Reducer {
+                field: name,
+                reducer,
+                cause,
+            },
+            self,
+        )
     }
 }
 
@@ -216,8 +266,11 @@ impl Serialize for State {
 /// Which fields are set, and not to what: they may hold what tools returned.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields =
-            self.schema.names().zip(self.values.iter().map(|value| if value.is_some() { "set" } else { "unset" }));
+        let fields = self.schema.names().zip(
+            self.values
+                .iter()
+                .map(|value| if value.is_some() { "set" } else { "unset" }),
+        );
         f.debug_map().entries(fields).finish()
     }
 }

@@ -36,8 +36,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    const WORDS: [(&'static str, Self); 3] =
-        [("openarmature", Self::OpenArmature), ("sherma", Self::Sherma), ("agentflow", Self::Agentflow)];
+    const WORDS: [(&'static str, Self); 3] = [
+        ("openarmature", Self::OpenArmature),
+        ("sherma", Self::Sherma),
+        ("agentflow", Self::Agentflow),
+    ];
 }
 
 /// Reducers of one's own, by the names that declarations give them.
@@ -74,7 +77,11 @@ impl Reducers {
     /// Adds a reducer. A second one of a name takes the place of the first. One that has the name of a reducer here is an
     /// error when a declaration is read.
     #[must_use]
-    pub fn with(mut self, name: impl Into<String>, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        reducer: impl Reducer<Value, Update = Value> + 'static,
+    ) -> Self {
         self.by_name.insert(name.into(), Arc::new(reducer));
         self
     }
@@ -127,7 +134,10 @@ impl Schema {
     /// It is no JSON or no such declaration. The error names the path, or the line where it could not be read.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         let node = serde_json::from_str(text).map_err(|error| {
-            let place = Place { line: Some(error.line()), path: String::new() };
+            let place = Place {
+                line: Some(error.line()),
+                path: String::new(),
+            };
             declaration(place, "this is no JSON that can be read").with_source(error)
         })?;
         read(node, reducers)
@@ -144,22 +154,37 @@ fn configuration(place: Place, message: impl Into<String>) -> SchemaError {
 
 fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     if let Some(name) = reducers.by_name.keys().find(|name| words::is_known(name)) {
-        let message = format!("the registered reducer `{name}` has the name of one that is there: rename it");
+        let message =
+            format!("the registered reducer `{name}` has the name of one that is there: rename it");
         return Err(configuration(Place::default(), message));
     }
     let top = Place::default().on_line(node.line);
     let [dialect, fields] = node.entries(&top, ["dialect", "fields"])?;
     let Some(dialect) = dialect else {
-        let known = Dialect::WORDS.map(|(word, _)| format!("`{word}`")).join(", ");
-        return Err(declaration(top, format!("`dialect` is missing: say whose words these are, one of {known}")));
+        let known = Dialect::WORDS
+            .map(|(word, _)| format!("`{word}`"))
+            .join(", ");
+        return Err(declaration(
+            top,
+            format!("`dialect` is missing: say whose words these are, one of {known}"),
+        ));
     };
     let dialect = dialect.one_of(&top.at("dialect"), &Dialect::WORDS)?;
     let Some(fields) = fields else {
-        return Err(declaration(top, "`fields` is missing: list the fields of the state"));
+        return Err(declaration(
+            top,
+            "`fields` is missing: list the fields of the state",
+        ));
     };
     let place = top.at("fields").on_line(fields.line);
     let Shape::List(items) = fields.shape else {
-        return Err(declaration(place, format!("this is {}: list the fields of the state", fields.described())));
+        return Err(declaration(
+            place,
+            format!(
+                "this is {}: list the fields of the state",
+                fields.described()
+            ),
+        ));
     };
     let mut warnings = Vec::new();
     let fields = items
@@ -184,9 +209,15 @@ fn field_type(
         }
         _ => None,
     };
-    let Some(unknown) = unknown else { return word.one_of(&place, &FieldType::WORDS) };
-    let known = FieldType::WORDS.map(|(known, _)| format!("`{known}`")).join(", ");
-    let message = format!("`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}");
+    let Some(unknown) = unknown else {
+        return word.one_of(&place, &FieldType::WORDS);
+    };
+    let known = FieldType::WORDS
+        .map(|(known, _)| format!("`{known}`"))
+        .join(", ");
+    let message = format!(
+        "`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}"
+    );
     warnings.push(SchemaWarning { place, message });
     Ok(FieldType::Str)
 }
@@ -199,11 +230,18 @@ fn field(
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<StateField, SchemaError> {
     let place = place.clone().on_line(node.line);
-    let [name, of, default, reducer] = node.entries(&place, ["name", "type", "default", "reducer"])?;
-    let Some(name) = name else { return Err(declaration(place, "the field has no `name`")) };
+    let [name, of, default, reducer] =
+        node.entries(&place, ["name", "type", "default", "reducer"])?;
+    let Some(name) = name else {
+        return Err(declaration(place, "the field has no `name`"));
+    };
     let name = name.string(&place.at("name"))?;
-    let of = of.map(|of| field_type(of, &place.at("type"), dialect, warnings)).transpose()?;
-    let at = place.at("reducer").on_line(reducer.as_ref().and_then(|node| node.line));
+    let of = of
+        .map(|of| field_type(of, &place.at("type"), dialect, warnings))
+        .transpose()?;
+    let at = place
+        .at("reducer")
+        .on_line(reducer.as_ref().and_then(|node| node.line));
     let asked = match reducer.filter(|node| !node.is_null()) {
         Some(node) => Some(words::read(node, &at, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma && name == "messages" && of == Some(FieldType::List) => {
@@ -219,7 +257,10 @@ fn field(
             Takes::Map => FieldType::Map,
         };
         if dialect == Dialect::Sherma && field.of != FieldType::List {
-            let message = format!("`{}` is no list, so its reducer is ignored and updates replace it", field.name);
+            let message = format!(
+                "`{}` is no list, so its reducer is ignored and updates replace it",
+                field.name
+            );
             warnings.push(SchemaWarning { place: at, message });
         } else if field.of == needs || field.of == FieldType::Any {
             // A field without a type has that which its reducer needs, so that it begins empty and not null.
@@ -227,7 +268,8 @@ fn field(
             field.reducers.push(reducer);
         } else {
             let (name, needs, is) = (reducer.name(), needs.described(), field.of.described());
-            let message = format!("`{name}` needs {needs}, and the type of this field is {is}: change one");
+            let message =
+                format!("`{name}` needs {needs}, and the type of this field is {is}: change one");
             return Err(configuration(at, message));
         }
     }

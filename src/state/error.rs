@@ -16,22 +16,38 @@ pub struct Place {
 
 impl Place {
     pub(super) fn path(path: impl Into<String>) -> Self {
-        Self { line: None, path: path.into() }
+        Self {
+            line: None,
+            path: path.into(),
+        }
     }
 
     /// The place `name` in this one, on the same line.
     pub(super) fn at(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Self { line: self.line, path }
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Self {
+            line: self.line,
+            path,
+        }
     }
 
     /// The place of the n-th item of this one, from 0.
     pub(super) fn item(&self, at: usize) -> Self {
-        Self { line: self.line, path: format!("{}[{at}]", self.path) }
+        Self {
+            line: self.line,
+            path: format!("{}[{at}]", self.path),
+        }
     }
 
     pub(super) fn on_line(self, line: Option<usize>) -> Self {
-        Self { line: line.or(self.line), ..self }
+        Self {
+            line: line.or(self.line),
+            ..self
+        }
     }
 }
 
@@ -71,7 +87,12 @@ pub struct SchemaError {
 
 impl SchemaError {
     pub(super) fn new(kind: SchemaErrorKind, place: Place, message: impl Into<String>) -> Self {
-        Self { kind, place, message: message.into(), source: None }
+        Self {
+            kind,
+            place,
+            message: message.into(),
+            source: None,
+        }
     }
 
     pub(super) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
@@ -155,7 +176,11 @@ pub enum Problem {
 
 impl ApplyError {
     pub(super) fn new(field: &str, problem: Problem, state: &State) -> Self {
-        Self(Box::new(Inner { field: field.to_owned(), problem, state: state.clone() }))
+        Self(Box::new(Inner {
+            field: field.to_owned(),
+            problem,
+            state: state.clone(),
+        }))
     }
 
     /// The field, if it is about one.
@@ -206,7 +231,9 @@ impl fmt::Display for ApplyError {
 /// Without the state: it may hold what tools returned.
 impl fmt::Debug for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApplyError").field("problem", &self.0.problem).finish_non_exhaustive()
+        f.debug_struct("ApplyError")
+            .field("problem", &self.0.problem)
+            .finish_non_exhaustive()
     }
 }
 
@@ -214,7 +241,9 @@ impl std::error::Error for ApplyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.problem {
             Problem::Reducer { cause, .. } => Some(cause),
-            Problem::NotAMap { .. } | Problem::UndeclaredField { .. } | Problem::Parallel { .. } => None,
+            Problem::NotAMap { .. }
+            | Problem::UndeclaredField { .. }
+            | Problem::Parallel { .. } => None,
         }
     }
 }

@@ -41,7 +41,11 @@ impl KeyFailure {
     pub(super) fn at(self, side: Side, index: usize) -> Cause {
         match self {
             Self::Kind(found) => Cause::BadKey { side, index, found },
-            Self::Failed(source) => Cause::KeyFunction { side, index, source },
+            Self::Failed(source) => Cause::KeyFunction {
+                side,
+                index,
+                source,
+            },
         }
     }
 }
@@ -223,9 +227,15 @@ impl Field {
     /// The key, borrowed from the item alone.
     pub(super) fn find<'a>(&self, item: &'a Value) -> Result<Option<ItemKey<'a>>, KeyFailure> {
         if !item.is_object() {
-            return Err(KeyFailure::Failed(format!("it is {} and has no fields", kind(item)).into()));
+            return Err(KeyFailure::Failed(
+                format!("it is {} and has no fields", kind(item)).into(),
+            ));
         }
-        let value = if self.0.starts_with('/') { item.pointer(&self.0) } else { item.get(&self.0) };
+        let value = if self.0.starts_with('/') {
+            item.pointer(&self.0)
+        } else {
+            item.get(&self.0)
+        };
         value.map(ItemKey::of).transpose()
     }
 }

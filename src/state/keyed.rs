@@ -169,7 +169,10 @@ pub(super) fn decide<K: Hash + Eq>(
     for (step, at) in steps.into_iter().zip(start..) {
         match step {
             Step::Put(Some(slot)) => put(&mut slots[slot], slot, at, &mut entries, rules),
-            Step::Put(None) => entries.push(Entry { slot: None, winner: at }),
+            Step::Put(None) => entries.push(Entry {
+                slot: None,
+                winner: at,
+            }),
             Step::Remove(slot) => {
                 let slot = &mut slots[slot];
                 if matches!(slot.place, Place::Nowhere) && rules.unknown == Unknown::Fail {
@@ -183,19 +186,32 @@ pub(super) fn decide<K: Hash + Eq>(
 
     let mut fates = vec![Fate::Drop; len];
     for slot in &slots {
-        if let (Place::Existing(at), Some(winner), false) = (slot.place, slot.winner, slot.is_removed) {
+        if let (Place::Existing(at), Some(winner), false) =
+            (slot.place, slot.winner, slot.is_removed)
+        {
             fates[winner] = Fate::Replace(at);
         }
     }
     let mut appended = 0;
     for (rank, entry) in entries.iter().enumerate() {
-        if entry.slot.is_none_or(|slot| slots[slot].dead_before <= rank) {
+        if entry
+            .slot
+            .is_none_or(|slot| slots[slot].dead_before <= rank)
+        {
             fates[entry.winner] = Fate::Append(appended);
             appended += 1;
         }
     }
-    let remove = matches.into_iter().filter_map(|(at, slot)| slots[slot].is_removed.then_some(at)).collect();
-    Ok(Decision { clear, remove, fates, appended })
+    let remove = matches
+        .into_iter()
+        .filter_map(|(at, slot)| slots[slot].is_removed.then_some(at))
+        .collect();
+    Ok(Decision {
+        clear,
+        remove,
+        fates,
+        appended,
+    })
 }
 
 fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules: Rules) {
@@ -216,14 +232,21 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
         }
         (Place::Nowhere, _) | (Place::Entry(_), Twins::AddAll) => {
             slot.place = Place::Entry(entries.len());
-            entries.push(Entry { slot: Some(index), winner: at });
+            entries.push(Entry {
+                slot: Some(index),
+                winner: at,
+            });
         }
     }
 }
 
 impl Decision {
     /// The edit of a list of `existing` items. `items` has one item for each operation; those of removals are dropped.
-    pub(super) fn into_edit<T>(self, existing: usize, items: impl Iterator<Item = Option<T>>) -> ListEdit<T> {
+    pub(super) fn into_edit<T>(
+        self,
+        existing: usize,
+        items: impl Iterator<Item = Option<T>>,
+    ) -> ListEdit<T> {
         let mut replace = Vec::new();
         let mut append: Vec<Option<T>> = Vec::new();
         append.resize_with(self.appended, || None);
@@ -235,6 +258,11 @@ impl Decision {
             }
         }
         let drop_front = if self.clear { existing } else { 0 };
-        ListEdit { replace, remove: self.remove, drop_front, append: append.into_iter().flatten().collect() }
+        ListEdit {
+            replace,
+            remove: self.remove,
+            drop_front,
+            append: append.into_iter().flatten().collect(),
+        }
     }
 }

@@ -61,8 +61,17 @@ impl<K> KeyedList<K> {
     }
 
     fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
-        let rules = Rules { on_match, twins: Twins::Collapse, unknown: Unknown::Fail };
-        Self { name, key, rules, no_key: NoKey::Fail }
+        let rules = Rules {
+            on_match,
+            twins: Twins::Collapse,
+            unknown: Unknown::Fail,
+        };
+        Self {
+            name,
+            key,
+            rules,
+            no_key: NoKey::Fail,
+        }
     }
 
     /// What becomes of an item whose key the list has.
@@ -107,8 +116,18 @@ impl<K> KeyedList<K> {
             Ok(key) => Ok(key),
             Err(failure) => Err(failure.at(side, index)),
         };
-        let ops = update.iter().enumerate().map(|(index, item)| key(Side::Update, index, item).map(Op::Put));
-        decide(ops, existing.iter().enumerate().map(|(index, item)| key(Side::Existing, index, item)), self.rules)
+        let ops = update
+            .iter()
+            .enumerate()
+            .map(|(index, item)| key(Side::Update, index, item).map(Op::Put));
+        decide(
+            ops,
+            existing
+                .iter()
+                .enumerate()
+                .map(|(index, item)| key(Side::Existing, index, item)),
+            self.rules,
+        )
     }
 }
 
@@ -132,6 +151,8 @@ impl<K: KeyOf<Value>> Reducer<Value> for KeyedList<K> {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |existing, update| self.edit(existing, update))
+        on_lists(existing, update, |existing, update| {
+            self.edit(existing, update)
+        })
     }
 }

@@ -20,11 +20,21 @@ pub(super) struct ListEdit<T> {
 
 impl<T> ListEdit<T> {
     pub(super) fn append(append: Vec<T>) -> Self {
-        Self { replace: Vec::new(), remove: Vec::new(), drop_front: 0, append }
+        Self {
+            replace: Vec::new(),
+            remove: Vec::new(),
+            drop_front: 0,
+            append,
+        }
     }
 
     pub(super) fn is_none(&self) -> bool {
-        let Self { replace, remove, drop_front, append } = self;
+        let Self {
+            replace,
+            remove,
+            drop_front,
+            append,
+        } = self;
         replace.is_empty() && remove.is_empty() && *drop_front == 0 && append.is_empty()
     }
 
@@ -50,7 +60,11 @@ impl<T> ListEdit<T> {
 
 impl<T: 'static> ListEdit<T> {
     pub(super) fn into_change(self) -> Change<Vec<T>> {
-        if self.is_none() { Change::keep() } else { Change::edit(move |list| self.apply(list)) }
+        if self.is_none() {
+            Change::keep()
+        } else {
+            Change::edit(move |list| self.apply(list))
+        }
     }
 }
 
@@ -125,7 +139,12 @@ impl Reducer<Value> for ConcatFlatten {
                     Value::Array(items) => flat.extend(items),
                     other => {
                         let (side, found) = (Side::Update, kind(&other));
-                        return Err(Cause::WrongItem { side, index, found, wanted: "lists" });
+                        return Err(Cause::WrongItem {
+                            side,
+                            index,
+                            found,
+                            wanted: "lists",
+                        });
                     }
                 }
             }
@@ -173,7 +192,10 @@ impl BoundedAppend {
 pub(super) fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
     let of_existing = over.min(existing);
     update.drain(..(over - of_existing).min(update.len()));
-    ListEdit { drop_front: of_existing, ..ListEdit::append(update) }
+    ListEdit {
+        drop_front: of_existing,
+        ..ListEdit::append(update)
+    }
 }
 
 impl<T: 'static> Reducer<Vec<T>> for BoundedAppend {
@@ -196,6 +218,8 @@ impl Reducer<Value> for BoundedAppend {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |existing, update| Ok(self.edit(existing, update)))
+        on_lists(existing, update, |existing, update| {
+            Ok(self.edit(existing, update))
+        })
     }
 }

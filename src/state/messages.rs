@@ -37,7 +37,10 @@ impl<M> MessageUpdate<M> {
 }
 
 type IdOf<M> = Box<dyn for<'m> Fn(&'m M) -> Result<Option<ItemKey<'m>>, KeyFailure> + Send + Sync>;
-type Assign<M> = (Box<dyn Fn(&M) -> String + Send + Sync>, Box<dyn Fn(&mut M, String) + Send + Sync>);
+type Assign<M> = (
+    Box<dyn Fn(&M) -> String + Send + Sync>,
+    Box<dyn Fn(&mut M, String) + Send + Sync>,
+);
 type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 
 /// Adds messages to a list by their ids.
@@ -80,7 +83,10 @@ impl<M> AddMessages<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn langgraph(id: impl Fn(&M) -> Option<&str> + Send + Sync + 'static) -> Self {
-        Self::new(Box::new(move |message| Ok(id(message).map(ItemKey::from))), OnMatch::Replace)
+        Self::new(
+            Box::new(move |message| Ok(id(message).map(ItemKey::from))),
+            OnMatch::Replace,
+        )
     }
 
     /// Agentflow's `add_messages`: by id, the ones that are there stay. Its code keeps duplicates within the update; its
@@ -94,12 +100,21 @@ impl<M> AddMessages<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn agentflow(id: impl Fn(&M) -> Option<&str> + Send + Sync + 'static) -> Self {
-        Self::new(Box::new(move |message| Ok(id(message).map(ItemKey::from))), OnMatch::Keep)
+        Self::new(
+            Box::new(move |message| Ok(id(message).map(ItemKey::from))),
+            OnMatch::Keep,
+        )
     }
 
     fn new(id: IdOf<M>, on_match: OnMatch) -> Self {
         let removals = (on_match == OnMatch::Replace).then_some(Unknown::Fail);
-        Self { id, on_match, removals, assign: None, skip: None }
+        Self {
+            id,
+            on_match,
+            removals,
+            assign: None,
+            skip: None,
+        }
     }
 
     /// Takes removals; `unknown` says what becomes of those that name what is not there.
@@ -129,7 +144,11 @@ impl<M> AddMessages<M> {
         self
     }
 
-    fn edit(&self, existing: &[M], mut update: Vec<MessageUpdate<M>>) -> Result<ListEdit<M>, Cause> {
+    fn edit(
+        &self,
+        existing: &[M],
+        mut update: Vec<MessageUpdate<M>>,
+    ) -> Result<ListEdit<M>, Cause> {
         // Places in errors are those of the update as it came.
         let mut places: Vec<usize> = (0..update.len()).collect();
         if let Some(skip) = &self.skip {
@@ -163,16 +182,29 @@ impl<M> AddMessages<M> {
             MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
             MessageUpdate::RemoveAll => Ok(Op::RemoveAll),
         });
-        let ids = existing.iter().enumerate().map(|(index, message)| self.id_of(message, Side::Existing, index));
-        let rules =
-            Rules { on_match: self.on_match, twins: Twins::Collapse, unknown: self.removals.unwrap_or(Unknown::Fail) };
+        let ids = existing
+            .iter()
+            .enumerate()
+            .map(|(index, message)| self.id_of(message, Side::Existing, index));
+        let rules = Rules {
+            on_match: self.on_match,
+            twins: Twins::Collapse,
+            unknown: self.removals.unwrap_or(Unknown::Fail),
+        };
         decide(ops, ids, rules).map_err(|cause| match cause {
-            Cause::UnknownRemoval { index } => Cause::UnknownRemoval { index: places[index] },
+            Cause::UnknownRemoval { index } => Cause::UnknownRemoval {
+                index: places[index],
+            },
             other => other,
         })
     }
 
-    fn id_of<'m>(&self, message: &'m M, side: Side, index: usize) -> Result<Option<ItemKey<'m>>, Cause> {
+    fn id_of<'m>(
+        &self,
+        message: &'m M,
+        side: Side,
+        index: usize,
+    ) -> Result<Option<ItemKey<'m>>, Cause> {
         (self.id)(message).map_err(|failure| failure.at(side, index))
     }
 
@@ -189,7 +221,9 @@ impl<M> AddMessages<M> {
         let mut taken = HashSet::new();
         for (item, &index) in update.iter().zip(places) {
             let named = match item {
-                MessageUpdate::Put(message) => self.id_of(message, Side::Update, index)?.map(ItemKey::into_owned),
+                MessageUpdate::Put(message) => self
+                    .id_of(message, Side::Update, index)?
+                    .map(ItemKey::into_owned),
                 MessageUpdate::Remove(id) => Some(id.clone()),
                 MessageUpdate::RemoveAll => None,
             };
@@ -205,7 +239,9 @@ impl<M> AddMessages<M> {
         // How far each id has been counted, so that many messages of one content do not begin at 2 again each.
         let mut counted: HashMap<String, usize> = HashMap::new();
         for (item, is_missing) in update.iter_mut().zip(is_missing) {
-            let MessageUpdate::Put(message) = item else { continue };
+            let MessageUpdate::Put(message) = item else {
+                continue;
+            };
             if !is_missing {
                 continue;
             }
@@ -213,7 +249,11 @@ impl<M> AddMessages<M> {
             let count = counted.entry(base.clone()).or_insert(0);
             let free = loop {
                 *count += 1;
-                let id = if *count == 1 { base.clone() } else { format!("{base}-{count}") };
+                let id = if *count == 1 {
+                    base.clone()
+                } else {
+                    format!("{base}-{count}")
+                };
                 if taken.insert(ItemKey::from(id.clone())) {
                     break id;
                 }
@@ -250,8 +290,12 @@ impl AddMessages<Value> {
 
     /// The same by another field, or by a JSON pointer that begins with `/`.
     pub fn agentflow_json_by(field: &str) -> Self {
-        Self::new(by_field(field), OnMatch::Keep)
-            .skip(|message| message.get("delta").and_then(Value::as_bool).unwrap_or_default())
+        Self::new(by_field(field), OnMatch::Keep).skip(|message| {
+            message
+                .get("delta")
+                .and_then(Value::as_bool)
+                .unwrap_or_default()
+        })
     }
 }
 
@@ -264,7 +308,10 @@ fn by_field(field: &str) -> IdOf<Value> {
 /// The same for messages that are equal, whatever the order of their keys is in this build.
 fn digest(message: &Value) -> String {
     let digest = Sha256::digest(sorted(message).to_string().as_bytes());
-    let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("msg-{hex}")
 }
 
@@ -273,7 +320,12 @@ fn sorted(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Object(fields) => {
             let fields: BTreeMap<_, _> = fields.iter().collect();
-            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+            Value::Object(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), sorted(value)))
+                    .collect(),
+            )
         }
         scalar => scalar.clone(),
     }
@@ -301,8 +353,13 @@ impl Reducer<Value> for AddMessages<Value> {
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
         let existing = value::list(existing)?;
-        let update = messages(update)?.into_iter().enumerate().map(|(index, message)| read(message, index));
-        Ok(value::as_change(self.edit(existing, update.collect::<Result<_, _>>()?)?))
+        let update = messages(update)?
+            .into_iter()
+            .enumerate()
+            .map(|(index, message)| read(message, index));
+        Ok(value::as_change(
+            self.edit(existing, update.collect::<Result<_, _>>()?)?,
+        ))
     }
 }
 
@@ -318,7 +375,8 @@ pub(super) fn messages(update: Value) -> Result<Vec<Value>, Cause> {
 /// The id that a message removes, if it is a removal.
 pub(super) fn removal(message: &Value) -> Option<Option<&Value>> {
     let role = message.get("role").or_else(|| message.get("type"));
-    (role.and_then(Value::as_str) == Some("remove")).then(|| message.get("id").filter(|id| !id.is_null()))
+    (role.and_then(Value::as_str) == Some("remove"))
+        .then(|| message.get("id").filter(|id| !id.is_null()))
 }
 
 fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
@@ -332,7 +390,10 @@ fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
     }
     match removal(&message) {
         None => Ok(MessageUpdate::Put(message)),
-        Some(None) => Err(Cause::MissingKey { side: Side::Update, index }),
+        Some(None) => Err(Cause::MissingKey {
+            side: Side::Update,
+            index,
+        }),
         Some(Some(Value::String(id))) if id == REMOVE_ALL => Ok(MessageUpdate::RemoveAll),
         Some(Some(id)) => match ItemKey::of(id) {
             Ok(id) => Ok(MessageUpdate::Remove(id.into_owned())),
@@ -343,7 +404,13 @@ fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
 
 impl<M> fmt::Debug for AddMessages<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id: _, on_match, removals, assign, skip } = self;
+        let Self {
+            id: _,
+            on_match,
+            removals,
+            assign,
+            skip,
+        } = self;
         f.debug_struct("AddMessages")
             .field("on_match", on_match)
             .field("removals", removals)

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::agent::{ChatModel, ModelReply, ModelRequest};
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment};
+use crate::backend::{
+    Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment,
+};
 use crate::content::Part;
 use crate::format::Message;
 use crate::store;
@@ -141,7 +143,10 @@ impl ReduceNode {
     ///
     /// `{key}` in the template is the value under this key of the state: a string as it is, anything else as compact JSON.
     /// What it holds is not looked into again. `{{` and `}}` are braces.
-    pub fn builder(model: impl ChatModel + 'static, prompt_template: impl Into<String>) -> ReduceNodeBuilder {
+    pub fn builder(
+        model: impl ChatModel + 'static,
+        prompt_template: impl Into<String>,
+    ) -> ReduceNodeBuilder {
         ReduceNodeBuilder::new(Arc::new(model), prompt_template.into())
     }
 
@@ -155,21 +160,37 @@ impl ReduceNode {
     ///
     /// The template names a key that the state lacks, an input could not be stored, the model failed or gave no answer, or the
     /// state does not take it. The state is as it was.
-    pub async fn run<S: Notepad + ?Sized>(&self, state: &mut S) -> Result<Reduced, ReduceNodeError> {
+    pub async fn run<S: Notepad + ?Sized>(
+        &self,
+        state: &mut S,
+    ) -> Result<Reduced, ReduceNodeError> {
         let prompt = self
             .template
             .render(|key| state.value(key).map(text_of))
-            .map_err(|key| ReduceNodeError::MissingKey { key: key.to_owned() })?;
+            .map_err(|key| ReduceNodeError::MissingKey {
+                key: key.to_owned(),
+            })?;
         let inputs = self.inputs(state).map(str::to_owned).collect();
-        let Inputs { deleted, stored, kept } = self.store(state, inputs).await?;
-        state.accepts(&self.output_key, &deleted).map_err(|source| self.refused(source))?;
+        let Inputs {
+            deleted,
+            stored,
+            kept,
+        } = self.store(state, inputs).await?;
+        state
+            .accepts(&self.output_key, &deleted)
+            .map_err(|source| self.refused(source))?;
         let (reply, model_calls) = self.ask(prompt).await?;
         let mut output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
         if let (Originals::Named, false) = (self.originals, stored.is_empty()) {
-            let places: Vec<_> = stored.iter().map(|(key, location)| format!("{key} at {location}")).collect();
+            let places: Vec<_> = stored
+                .iter()
+                .map(|(key, location)| format!("{key} at {location}"))
+                .collect();
             output.push_str(&format!("\n\n[originals: {}]", places.join(", ")));
         }
-        state.condense(&self.output_key, output.clone(), &deleted).map_err(|source| self.refused(source))?;
+        state
+            .condense(&self.output_key, output.clone(), &deleted)
+            .map_err(|source| self.refused(source))?;
 
         let (inputs, bytes) = (deleted.len(), output.len());
         tracing::info!(
@@ -181,33 +202,59 @@ impl ReduceNode {
             "values condensed into one"
         );
         let (next_node, input_tokens) = (self.next_node.clone(), reply.input_tokens);
-        Ok(Reduced { output, deleted, stored, kept, next_node, model_calls, input_tokens })
+        Ok(Reduced {
+            output,
+            deleted,
+            stored,
+            kept,
+            next_node,
+            model_calls,
+            input_tokens,
+        })
     }
 
     fn refused(&self, source: super::reducer::BoxError) -> ReduceNodeError {
-        ReduceNodeError::Output { key: self.output_key.clone(), source }
+        ReduceNodeError::Output {
+            key: self.output_key.clone(),
+            source,
+        }
     }
 
     /// The input keys that are there, each once, without the output key.
     fn inputs<'s>(&'s self, state: &'s (impl Notepad + ?Sized)) -> impl Iterator<Item = &'s str> {
         let keys = self.input_keys.iter().enumerate();
         keys.filter(|(at, key)| {
-            **key != self.output_key && !self.input_keys[..*at].contains(key) && state.value(key).is_some()
+            **key != self.output_key
+                && !self.input_keys[..*at].contains(key)
+                && state.value(key).is_some()
         })
         .map(|(_, key)| key.as_str())
     }
 
-    async fn store(&self, state: &(impl Notepad + ?Sized), keys: Vec<String>) -> Result<Inputs, ReduceNodeError> {
+    async fn store(
+        &self,
+        state: &(impl Notepad + ?Sized),
+        keys: Vec<String>,
+    ) -> Result<Inputs, ReduceNodeError> {
         let mut inputs = Inputs::default();
-        let Some(backend) = &self.backend else { return Ok(Inputs { deleted: keys, ..inputs }) };
+        let Some(backend) = &self.backend else {
+            return Ok(Inputs {
+                deleted: keys,
+                ..inputs
+            });
+        };
         for key in keys {
-            let Some(value) = state.value(&key) else { continue };
+            let Some(value) = state.value(&key) else {
+                continue;
+            };
             let text = text_of(value);
             let locations = match Original::of(&text, backend).await {
                 Ok(Original::Stored(locations)) => Ok(locations),
                 Ok(Original::Content) => {
                     let content = Bytes::from(text.into_owned());
-                    self.put(&**backend, &key, content).await.map(|location| vec![location])
+                    self.put(&**backend, &key, content)
+                        .await
+                        .map(|location| vec![location])
                 }
                 Ok(Original::Imitation) => {
                     inputs.kept.push(key);
@@ -215,20 +262,37 @@ impl ReduceNode {
                 }
                 Err(error) => Err(error),
             };
-            let locations = locations.map_err(|source| ReduceNodeError::Store { key: key.clone(), source })?;
-            inputs.stored.extend(locations.into_iter().map(|location| (key.clone(), location)));
+            let locations = locations.map_err(|source| ReduceNodeError::Store {
+                key: key.clone(),
+                source,
+            })?;
+            inputs.stored.extend(
+                locations
+                    .into_iter()
+                    .map(|location| (key.clone(), location)),
+            );
             inputs.deleted.push(key);
         }
         Ok(inputs)
     }
 
-    async fn put(&self, backend: &dyn Backend, name: &str, content: Bytes) -> Result<Location, BackendError> {
+    async fn put(
+        &self,
+        backend: &dyn Backend,
+        name: &str,
+        content: Bytes,
+    ) -> Result<Location, BackendError> {
         let digest = digest(&content);
         // A key of the state may be anything; only a safe one becomes part of a path.
         let is_safe = name.len() <= MAX_NAME && is_safe_segment(name);
-        let file = if is_safe { format!("{name}-{digest}") } else { digest };
-        let key = key(&self.root_dir, &file)
-            .map_err(|error| BackendError::new(ErrorKind::Other, "the name is no safe key").with_source(error))?;
+        let file = if is_safe {
+            format!("{name}-{digest}")
+        } else {
+            digest
+        };
+        let key = key(&self.root_dir, &file).map_err(|error| {
+            BackendError::new(ErrorKind::Other, "the name is no safe key").with_source(error)
+        })?;
         match store::put(backend, &key, content).await? {
             Put::Stored | Put::AlreadyThere => Ok(backend.locate(&key)),
             Put::Taken => {
@@ -245,7 +309,11 @@ impl ReduceNode {
         }
         messages.push(Message::user(prompt));
         let generation_config = Some(&self.generation_config);
-        let request = ModelRequest { messages: &messages, tools: &[], generation_config };
+        let request = ModelRequest {
+            messages: &messages,
+            tools: &[],
+            generation_config,
+        };
         let mut wait = self.first_wait;
         let mut model_calls = 0;
         loop {
@@ -253,11 +321,20 @@ impl ReduceNode {
             match self.model.complete(request).await {
                 Ok(reply) => return Ok((reply, model_calls)),
                 Err(error) if error.is_retryable() && model_calls < self.max_model_calls => {
-                    tracing::debug!(model_calls, wait_ms = wait.as_millis(), "the model's rate is limited");
+                    tracing::debug!(
+                        model_calls,
+                        wait_ms = wait.as_millis(),
+                        "the model's rate is limited"
+                    );
                     tokio::time::sleep(wait.min(MAX_WAIT)).await;
                     wait = wait.saturating_mul(2).min(MAX_WAIT);
                 }
-                Err(source) => return Err(ReduceNodeError::Model { model_calls, source }),
+                Err(source) => {
+                    return Err(ReduceNodeError::Model {
+                        model_calls,
+                        source,
+                    });
+                }
             }
         }
     }
@@ -270,16 +347,30 @@ fn key(root_dir: &str, file: &str) -> Result<Key, crate::backend::KeyError> {
 
 /// What the model says, without what it thought before; `None` if that is nothing.
 fn answer(message: &Message) -> Option<String> {
-    let Message::Assistant { content, .. } = message else { return None };
-    let texts: Vec<_> =
-        content.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect();
+    let Message::Assistant { content, .. } = message else {
+        return None;
+    };
+    let texts: Vec<_> = content
+        .iter()
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(&**text)
+            } else {
+                None
+            }
+        })
+        .collect();
     let said = texts.join("\n");
     let mut text = said.trim();
     while let Some(thought) = text.strip_prefix("<think>") {
         // A thought that does not end is all there is.
-        text = thought.split_once("</think>").map_or("", |(_, behind)| behind.trim_start());
+        text = thought
+            .split_once("</think>")
+            .map_or("", |(_, behind)| behind.trim_start());
     }
-    Some(text).filter(|text| !text.is_empty()).map(str::to_owned)
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 impl fmt::Debug for ReduceNode {

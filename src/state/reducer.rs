@@ -149,7 +149,11 @@ struct Failed<T> {
 
 impl<T> ReducerError<T> {
     fn new(reducer: &str, cause: Cause, value: T) -> Self {
-        Self(Box::new(Failed { reducer: reducer.to_owned(), cause, value }))
+        Self(Box::new(Failed {
+            reducer: reducer.to_owned(),
+            cause,
+            value,
+        }))
     }
 
     /// The reducer's name.
@@ -185,7 +189,11 @@ impl<T> ReducerError<T> {
 
 impl<T> fmt::Display for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the reducer `{}` could not take the update; the value is as it was", self.0.reducer)
+        write!(
+            f,
+            "the reducer `{}` could not take the update; the value is as it was",
+            self.0.reducer
+        )
     }
 }
 
@@ -289,7 +297,9 @@ pub enum Cause {
 impl Cause {
     /// A failure of a reducer of one's own.
     pub fn failed(source: impl Into<BoxError>) -> Self {
-        Self::Failed { source: source.into() }
+        Self::Failed {
+            source: source.into(),
+        }
     }
 }
 

@@ -106,7 +106,13 @@ pub struct StateField {
 impl StateField {
     /// A field `name` that holds values of this type.
     pub fn new(name: impl Into<String>, of: FieldType) -> Self {
-        Self { name: name.into(), of, default: Value::Null, reducers: Vec::new(), place: None }
+        Self {
+            name: name.into(),
+            of,
+            default: Value::Null,
+            reducers: Vec::new(),
+            place: None,
+        }
     }
 
     /// What it holds before it is set. Null is the same as no default.
@@ -188,18 +194,32 @@ impl Schema {
         let mut by_name = HashMap::new();
         let mut declared = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
-            let place = field.place.clone().unwrap_or_else(|| Place::path(format!("fields[{at}]")));
+            let place = field
+                .place
+                .clone()
+                .unwrap_or_else(|| Place::path(format!("fields[{at}]")));
             let field = check(field, &place)?;
             if let Some(first) = by_name.insert(field.name.clone(), at) {
-                let message = format!("the field `{}` is fields[{first}] already: declare it once", field.name);
-                return Err(SchemaError::new(SchemaErrorKind::Declaration, place.at("name"), message));
+                let message = format!(
+                    "the field `{}` is fields[{first}] already: declare it once",
+                    field.name
+                );
+                return Err(SchemaError::new(
+                    SchemaErrorKind::Declaration,
+                    place.at("name"),
+                    message,
+                ));
             }
             declared.push(field);
         }
         for warning in &warnings {
             tracing::warn!(place = %warning.place, "{}", warning.message);
         }
-        Ok(Self(Arc::new(Fields { fields: declared, by_name, warnings })))
+        Ok(Self(Arc::new(Fields {
+            fields: declared,
+            by_name,
+            warnings,
+        })))
     }
 
     /// A state with every field at its default.
@@ -233,29 +253,67 @@ impl Schema {
 }
 
 fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
-    let StateField { name, of, default, mut reducers, place: _ } = field;
+    let StateField {
+        name,
+        of,
+        default,
+        mut reducers,
+        place: _,
+    } = field;
     if name.is_empty() {
         let message = "the field has no name: give it one".to_owned();
-        return Err(SchemaError::new(SchemaErrorKind::Declaration, place.at("name"), message));
+        return Err(SchemaError::new(
+            SchemaErrorKind::Declaration,
+            place.at("name"),
+            message,
+        ));
     }
     let reducer = reducers.pop().unwrap_or_else(|| Arc::new(LastWriteWins));
     if let Some(other) = reducers.pop() {
-        let message =
-            format!("the field `{name}` has the reducers `{}` and `{}`: keep one", other.name(), reducer.name());
-        return Err(SchemaError::new(SchemaErrorKind::ConflictingReducers, place.at("reducer"), message));
+        let message = format!(
+            "the field `{name}` has the reducers `{}` and `{}`: keep one",
+            other.name(),
+            reducer.name()
+        );
+        return Err(SchemaError::new(
+            SchemaErrorKind::ConflictingReducers,
+            place.at("reducer"),
+            message,
+        ));
     }
     check_default(&name, of, &default, place.at("default"))?;
-    let initial = Arc::new(if default.is_null() { of.empty() } else { default });
-    Ok(Declared { name, of, initial, reducer })
+    let initial = Arc::new(if default.is_null() {
+        of.empty()
+    } else {
+        default
+    });
+    Ok(Declared {
+        name,
+        of,
+        initial,
+        reducer,
+    })
 }
 
-pub(super) fn check_default(name: &str, of: FieldType, default: &Value, place: Place) -> Result<(), SchemaError> {
+pub(super) fn check_default(
+    name: &str,
+    of: FieldType,
+    default: &Value,
+    place: Place,
+) -> Result<(), SchemaError> {
     if default.is_null() || of.fits(default) {
         return Ok(());
     }
-    let message =
-        format!("the default of `{name}` is {}, and its type is {}: change one", kind(default), of.described());
-    Err(SchemaError::new(SchemaErrorKind::Declaration, place, message))
+    let message = format!(
+        "the default of `{name}` is {}, and its type is {}: change one",
+        kind(default),
+        of.described()
+    );
+    Err(SchemaError::new(
+        SchemaErrorKind::Declaration,
+        place,
+        message,
+    ))
 }
 
 impl fmt::Debug for StateField {
@@ -272,7 +330,11 @@ impl fmt::Debug for StateField {
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
-            .entries(self.fields().iter().map(|field| (&field.name, (field.of, field.reducer.name()))))
+            .entries(
+                self.fields()
+                    .iter()
+                    .map(|field| (&field.name, (field.of, field.reducer.name()))),
+            )
             .finish()
     }
 }

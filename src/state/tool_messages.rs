@@ -39,7 +39,11 @@ use crate::rounds::Outline;
 pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message>) -> usize {
     let remove = finished(format, messages, &[]);
     let gone = remove.len();
-    ListEdit { remove, ..ListEdit::append(Vec::new()) }.apply(messages);
+    ListEdit {
+        remove,
+        ..ListEdit::append(Vec::new())
+    }
+    .apply(messages);
     gone
 }
 
@@ -76,8 +80,15 @@ impl<F: Format> RemoveToolMessages<F> {
         let mut remove = finished(&self.format, existing, &update);
         let of_update = remove.split_off(remove.partition_point(|&at| at < existing.len()));
         let mut edit = ListEdit::append(update);
-        let of_update = of_update.into_iter().map(|at| at - existing.len()).collect();
-        ListEdit { remove: of_update, ..ListEdit::append(Vec::new()) }.apply(&mut edit.append);
+        let of_update = of_update
+            .into_iter()
+            .map(|at| at - existing.len())
+            .collect();
+        ListEdit {
+            remove: of_update,
+            ..ListEdit::append(Vec::new())
+        }
+        .apply(&mut edit.append);
         ListEdit { remove, ..edit }
     }
 }
@@ -124,7 +135,11 @@ impl<F: Format> BoundedMessages<F> {
     }
 }
 
-fn outline<'m, F: Format>(format: &'m F, existing: &'m [F::Message], update: &'m [F::Message]) -> Outline<'m> {
+fn outline<'m, F: Format>(
+    format: &'m F,
+    existing: &'m [F::Message],
+    update: &'m [F::Message],
+) -> Outline<'m> {
     Outline::read(existing.len() + update.len(), |at, see| {
         if let Some(message) = existing.get(at).or_else(|| update.get(at - existing.len())) {
             format.visit(message, see);
@@ -174,7 +189,9 @@ fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message
     for (at, message) in existing.iter().chain(update).enumerate() {
         let mut answers_round = true;
         while let Some(slot) = slots.next_if(|slot| slot.message == at) {
-            answers_round &= slot.call.is_some_and(|call| outline.calls[call].message >= round);
+            answers_round &= slot
+                .call
+                .is_some_and(|call| outline.calls[call].message >= round);
         }
         let part = part_of(format, message);
         let goes_on = match part {
@@ -210,7 +227,12 @@ fn plain(update: Value) -> Result<Vec<Value>, Cause> {
     for (index, message) in messages.iter().enumerate() {
         if !message.is_object() {
             let (side, found) = (Side::Update, kind(message));
-            return Err(Cause::WrongItem { side, index, found, wanted: "messages, which are maps" });
+            return Err(Cause::WrongItem {
+                side,
+                index,
+                found,
+                wanted: "messages, which are maps",
+            });
         }
         if removal(message).is_some() {
             return Err(Cause::RemovalNotTaken { index });
@@ -232,7 +254,11 @@ macro_rules! reduce_messages {
                 $name
             }
 
-            fn plan(&self, existing: &Vec<F::Message>, update: Self::Update) -> Result<Change<Vec<F::Message>>, Cause> {
+            fn plan(
+                &self,
+                existing: &Vec<F::Message>,
+                update: Self::Update,
+            ) -> Result<Change<Vec<F::Message>>, Cause> {
                 Ok(self.edit(existing, update).into_change())
             }
         }
@@ -245,7 +271,9 @@ macro_rules! reduce_messages {
             }
 
             fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-                Ok(value::as_change(self.edit(value::list(existing)?, plain(update)?)))
+                Ok(value::as_change(
+                    self.edit(value::list(existing)?, plain(update)?),
+                ))
             }
         }
     };

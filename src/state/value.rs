@@ -39,7 +39,11 @@ pub(super) fn list(existing: &Value) -> Result<&[Value], Cause> {
 }
 
 pub(super) fn wrong_type(side: Side, found: &Value, wanted: &'static str) -> Cause {
-    Cause::WrongType { side, found: kind(found), wanted }
+    Cause::WrongType {
+        side,
+        found: kind(found),
+        wanted,
+    }
 }
 
 pub(super) fn as_change(edit: ListEdit<Value>) -> Change<Value> {

@@ -40,7 +40,9 @@ impl<T> Reducer<T> for LastWriteWins {
 }
 
 /// A map that [`Merge`] and [`MergeAll`] know: `HashMap`, `BTreeMap` and [`serde_json::Map`].
-pub trait Mapping: Extend<(Self::Key, Self::Value)> + IntoIterator<Item = (Self::Key, Self::Value)> + 'static {
+pub trait Mapping:
+    Extend<(Self::Key, Self::Value)> + IntoIterator<Item = (Self::Key, Self::Value)> + 'static
+{
     /// Of its entries.
     type Key;
     /// Of its entries.
@@ -122,7 +124,9 @@ impl<M: Mapping> Reducer<M> for MergeAll {
     }
 
     fn plan(&self, _: &M, update: Vec<M>) -> Result<Change<M>, Cause> {
-        Ok(Change::edit(|map: &mut M| map.extend(update.into_iter().flatten())))
+        Ok(Change::edit(|map: &mut M| {
+            map.extend(update.into_iter().flatten())
+        }))
     }
 }
 
@@ -135,13 +139,20 @@ impl Reducer<Value> for MergeAll {
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
         check_map(existing)?;
-        let Value::Array(updates) = update else { return Err(wrong_type(Side::Update, &update, "a list of maps")) };
+        let Value::Array(updates) = update else {
+            return Err(wrong_type(Side::Update, &update, "a list of maps"));
+        };
         let mut maps = Vec::with_capacity(updates.len());
         for (index, update) in updates.into_iter().enumerate() {
             match update {
                 Value::Object(map) => maps.push(map),
                 other => {
-                    return Err(Cause::WrongItem { side: Side::Update, index, found: kind(&other), wanted: "maps" });
+                    return Err(Cause::WrongItem {
+                        side: Side::Update,
+                        index,
+                        found: kind(&other),
+                        wanted: "maps",
+                    });
                 }
             }
         }
@@ -150,7 +161,11 @@ impl Reducer<Value> for MergeAll {
 }
 
 fn check_map(existing: &Value) -> Result<(), Cause> {
-    if existing.is_object() { Ok(()) } else { Err(wrong_type(Side::Existing, existing, "a map")) }
+    if existing.is_object() {
+        Ok(())
+    } else {
+        Err(wrong_type(Side::Existing, existing, "a map"))
+    }
 }
 
 fn extend(updates: Vec<Map<String, Value>>) -> Change<Value> {
@@ -182,7 +197,11 @@ where
     F: Fn(&T, U) -> Result<T, E> + Send + Sync,
     E: Into<BoxError>,
 {
-    Custom { name: name.into(), reduce, update: PhantomData }
+    Custom {
+        name: name.into(),
+        reduce,
+        update: PhantomData,
+    }
 }
 
 impl<T, U, E, F> Reducer<T> for Custom<U, F>
@@ -197,12 +216,16 @@ where
     }
 
     fn plan(&self, existing: &T, update: U) -> Result<Change<T>, Cause> {
-        (self.reduce)(existing, update).map(Change::replace).map_err(Cause::failed)
+        (self.reduce)(existing, update)
+            .map(Change::replace)
+            .map_err(Cause::failed)
     }
 }
 
 impl<U, F> fmt::Debug for Custom<U, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Custom")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

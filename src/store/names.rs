@@ -30,7 +30,10 @@ pub(crate) struct Id {
 impl Id {
     /// A model wrote it.
     pub(crate) fn of_call(id: &str) -> Self {
-        Self { text: id.to_owned(), is_given: false }
+        Self {
+            text: id.to_owned(),
+            is_given: false,
+        }
     }
 
     /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as one id may come twice: what
@@ -40,19 +43,35 @@ impl Id {
             return Self::of_call(id);
         }
         let digest = Sha256::digest(id.as_bytes());
-        let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Self { text: format!("{:06}", number % SHORT_NAMES), is_given: false }
+        let number = digest
+            .iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Self {
+            text: format!("{:06}", number % SHORT_NAMES),
+            is_given: false,
+        }
     }
 
     /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {
-            return (Self { text: given.to_owned(), is_given: true }, None);
+            return (
+                Self {
+                    text: given.to_owned(),
+                    is_given: true,
+                },
+                None,
+            );
         }
         let problem = format!(
             "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-', and none of `trunc`, \
              `clear` or `swept`; the call's was used",
-            serde_json::Value::from(given.get(..given.floor_char_boundary(MAX_ID)).unwrap_or_default())
+            serde_json::Value::from(
+                given
+                    .get(..given.floor_char_boundary(MAX_ID))
+                    .unwrap_or_default()
+            )
         );
         (call(), Some(problem))
     }
@@ -66,12 +85,17 @@ impl Id {
     pub(crate) fn name(&self) -> Option<Name> {
         let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
         let is_safe = self.text.len() <= most && is_free(&self.text);
-        is_safe.then(|| Name { stem: self.text.clone(), ending: "", is_digest: false })
+        is_safe.then(|| Name {
+            stem: self.text.clone(),
+            ending: "",
+            is_digest: false,
+        })
     }
 
     /// The name of `content`: a digest of it where the id is no safe name.
     pub(crate) fn name_of(&self, content: &[u8]) -> Name {
-        self.name().unwrap_or_else(|| Name::of_digest(digest(content)))
+        self.name()
+            .unwrap_or_else(|| Name::of_digest(digest(content)))
     }
 }
 
@@ -92,13 +116,21 @@ pub(crate) struct Name {
 impl Name {
     /// The name of content that has this digest, and no name of its own.
     pub(crate) fn of_digest(digest: String) -> Self {
-        Self { stem: digest, ending: "", is_digest: true }
+        Self {
+            stem: digest,
+            ending: "",
+            is_digest: true,
+        }
     }
 
     /// As long as a name gets, but for a digest.
     pub(super) fn longest(has_given_ids: bool) -> Self {
         let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
-        Self { stem, ending: "", is_digest: false }
+        Self {
+            stem,
+            ending: "",
+            is_digest: false,
+        }
     }
 
     /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …
@@ -123,7 +155,10 @@ impl Name {
 
     /// With a file ending that fits `mime`.
     pub(crate) fn with_ending(mut self, mime: &str) -> Self {
-        self.ending = ENDINGS.iter().find_map(|(known, ending)| (*known == mime).then_some(*ending)).unwrap_or(".bin");
+        self.ending = ENDINGS
+            .iter()
+            .find_map(|(known, ending)| (*known == mime).then_some(*ending))
+            .unwrap_or(".bin");
         self
     }
 
@@ -134,7 +169,11 @@ impl Name {
 
     /// The name that is free even where this one is taken.
     pub(crate) fn with_digest(&self, digest: &str) -> Self {
-        Self { stem: format!("{}-{digest}", self.stem), ending: self.ending, is_digest: true }
+        Self {
+            stem: format!("{}-{digest}", self.stem),
+            ending: self.ending,
+            is_digest: true,
+        }
     }
 
     /// The file's name.
@@ -161,9 +200,14 @@ const ENDINGS: [(&str, &str); 12] = [
 
 /// The media type of what is stored under `key`, if its ending tells.
 pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
-    let is_media =
-        |mime: &str| ["image/", "audio/", "video/", "application/pdf"].iter().any(|kind| mime.starts_with(kind));
-    ENDINGS.iter().find_map(|(mime, ending)| (is_media(mime) && key.as_str().ends_with(ending)).then_some(*mime))
+    let is_media = |mime: &str| {
+        ["image/", "audio/", "video/", "application/pdf"]
+            .iter()
+            .any(|kind| mime.starts_with(kind))
+    };
+    ENDINGS.iter().find_map(|(mime, ending)| {
+        (is_media(mime) && key.as_str().ends_with(ending)).then_some(*mime)
+    })
 }
 
 /// As long as a session's segment gets.
@@ -174,14 +218,24 @@ pub(crate) fn longest_session() -> String {
 /// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
 /// be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
-    if is_reserved(id) { digest(id.as_bytes()) } else { former_session_segment(id) }
+    if is_reserved(id) {
+        digest(id.as_bytes())
+    } else {
+        former_session_segment(id)
+    }
 }
 
 /// The segment that a session `id` had while only `swept` was reserved. What is stored below it is still read and kept.
 pub(crate) fn former_session_segment(id: &str) -> String {
-    let is_like_a_digest = id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_name = id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
-    if is_name { id.to_owned() } else { digest(id.as_bytes()) }
+    let is_like_a_digest =
+        id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_name =
+        id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
+    if is_name {
+        id.to_owned()
+    } else {
+        digest(id.as_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -195,23 +249,54 @@ mod tests {
     #[test]
     fn l6_hostile_ids_become_digests() {
         let long = "x".repeat(2_000);
-        for id in
-            ["", "../../../etc/cron.d/x", "a\0b", ".", "..", "呼叫", "a/b", "C:\\x", "con", "trunc", "Swept", &long]
-        {
-            assert_eq!(Id::of_call(id).name_of(b"content").file(), digest(b"content"), "{id:?}");
+        for id in [
+            "",
+            "../../../etc/cron.d/x",
+            "a\0b",
+            ".",
+            "..",
+            "呼叫",
+            "a/b",
+            "C:\\x",
+            "con",
+            "trunc",
+            "Swept",
+            &long,
+        ] {
+            assert_eq!(
+                Id::of_call(id).name_of(b"content").file(),
+                digest(b"content"),
+                "{id:?}"
+            );
         }
         assert_eq!(id_name("call_1").file(), "call_1");
-        assert_eq!(id_name("call_1").part(2).with_ending("image/png").file(), "call_1-2.png");
-        assert_eq!(id_name("call_1").arguments().with_digest(&digest(b"")).file(), "call_1-args-e3b0c44298fc1c14");
+        assert_eq!(
+            id_name("call_1").part(2).with_ending("image/png").file(),
+            "call_1-2.png"
+        );
+        assert_eq!(
+            id_name("call_1")
+                .arguments()
+                .with_digest(&digest(b""))
+                .file(),
+            "call_1-args-e3b0c44298fc1c14"
+        );
     }
 
     #[test]
     fn short_names_are_of_long_ids() {
         let short = |id: &str| Id::short_of_call(id).name_of(b"content").file();
-        assert_eq!((short("call_12").as_str(), short("toolu_012345").as_str()), ("call_12", "toolu_012345"));
+        assert_eq!(
+            (short("call_12").as_str(), short("toolu_012345").as_str()),
+            ("call_12", "toolu_012345")
+        );
         let name = short("toolu_01A09q90qw90lq917835lq9");
         assert_eq!((name.as_str(), name.len()), ("317589", 6));
-        assert_eq!(short("../../../etc/cron.d/x").len(), 6, "an id that is no safe name makes digits that are one");
+        assert_eq!(
+            short("../../../etc/cron.d/x").len(),
+            6,
+            "an id that is no safe name makes digits that are one"
+        );
         assert_eq!(short("../x"), digest(b"content"));
     }
 }

@@ -25,7 +25,10 @@ pub(crate) fn is_swept_segment(segment: &str) -> bool {
 /// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be named so: a file with this name
 /// would stand where another session needs a folder. Cases are not told apart, as on some file systems.
 pub(crate) fn is_reserved(segment: &str) -> bool {
-    is_swept_segment(segment) || FOLDERS.iter().any(|folder| segment.eq_ignore_ascii_case(folder))
+    is_swept_segment(segment)
+        || FOLDERS
+            .iter()
+            .any(|folder| segment.eq_ignore_ascii_case(folder))
 }
 
 /// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the rest.
@@ -34,11 +37,15 @@ fn parts(key: &Key) -> Option<(&str, &str)> {
     let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
     let phase_end = slashes.next()?;
     let phase_at = slashes.next().map_or(0, |slash| slash + 1);
-    FOLDERS.contains(&&key[phase_at..phase_end]).then(|| key.split_at(phase_at))
+    FOLDERS
+        .contains(&&key[phase_at..phase_end])
+        .then(|| key.split_at(phase_at))
 }
 
 fn is_swept(prefix: &str) -> bool {
-    prefix.strip_suffix('/').is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
+    prefix
+        .strip_suffix('/')
+        .is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
 }
 
 /// Where the content of `key` goes when it is swept: `S(K)`. `None` for what is no key of stored content, which is never swept.
@@ -73,20 +80,37 @@ fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
 }
 
 /// Stores `content` as what `key` means.
-pub(crate) async fn put(store: &dyn Backend, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+pub(crate) async fn put(
+    store: &dyn Backend,
+    key: &Key,
+    content: Bytes,
+) -> Result<Put, BackendError> {
     let put = store.put(key, content.clone()).await?;
     if put == Put::Taken {
         return Ok(put);
     }
-    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else { return Ok(put) };
-    Ok(if is(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) { Put::Taken } else { put })
+    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else {
+        return Ok(put);
+    };
+    Ok(
+        if is(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) {
+            Put::Taken
+        } else {
+            put
+        },
+    )
 }
 
 /// Names what `writer` was given, so that it is what `key` means. `store` is where it goes: the writer's store, or its spool.
 ///
 /// All is found out before, because afterwards the writer can't be read any more. What is not there then, at `key` first and where
 /// it would be swept to after it, can't be swept for a grace, and what is there and the same can only be swept as what it is.
-pub(crate) async fn name(store: &dyn Backend, writer: &mut dyn Writer, key: &Key, by: By) -> Result<Put, BackendError> {
+pub(crate) async fn name(
+    store: &dyn Backend,
+    writer: &mut dyn Writer,
+    key: &Key,
+    by: By,
+) -> Result<Put, BackendError> {
     if let Some(swept) = swept(key).filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
             if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
@@ -101,7 +125,11 @@ pub(crate) async fn name(store: &dyn Backend, writer: &mut dyn Writer, key: &Key
 }
 
 /// Whether exactly what is under `key` is the same as `other`; `None` if nothing is.
-async fn is(store: &dyn Backend, key: &Key, other: &mut Other<'_>) -> Result<Option<bool>, BackendError> {
+async fn is(
+    store: &dyn Backend,
+    key: &Key,
+    other: &mut Other<'_>,
+) -> Result<Option<bool>, BackendError> {
     // Nothing is there, nearly always: that is found out without a byte of content.
     match found(store.read(key, 0..0).await)? {
         None => Ok(None),
@@ -111,8 +139,14 @@ async fn is(store: &dyn Backend, key: &Key, other: &mut Other<'_>) -> Result<Opt
 }
 
 /// The bytes of `range` of what `key` means. What was swept is brought back.
-pub(crate) async fn read(store: &dyn Backend, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
-    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else { return store.read(key, range).await };
+pub(crate) async fn read(
+    store: &dyn Backend,
+    key: &Key,
+    range: Range<u64>,
+) -> Result<Page, BackendError> {
+    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else {
+        return store.read(key, range).await;
+    };
     let there = found(store.read(key, range.clone()).await)?;
     let Some(page) = found(store.read(&swept, range.clone()).await)? else {
         return match there {
@@ -132,7 +166,9 @@ async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
     let location = store.locate(key);
     match store.copy(swept, key).await {
         Ok(_) => tracing::info!(%location, "swept content was read, and brought back"),
-        Err(error) => tracing::warn!(%location, %error, "swept content was read, and could not be brought back"),
+        Err(error) => {
+            tracing::warn!(%location, %error, "swept content was read, and could not be brought back")
+        }
     }
 }
 
@@ -147,7 +183,9 @@ impl Other<'_> {
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         match self {
             Self::Bytes(bytes) => {
-                let at = |place: u64| usize::try_from(place).map_or(bytes.len(), |place| place.min(bytes.len()));
+                let at = |place: u64| {
+                    usize::try_from(place).map_or(bytes.len(), |place| place.min(bytes.len()))
+                };
                 Ok(bytes.slice(at(range.start)..at(range.end)))
             }
             Self::Writer(writer) => writer.read(range).await,
@@ -157,7 +195,11 @@ impl Other<'_> {
 }
 
 /// Whether exactly what is stored under `key`, without regard to what the key means, is the same as `other`.
-pub(crate) async fn is_same(store: &dyn Backend, key: &Key, other: &mut Other<'_>) -> Result<bool, BackendError> {
+pub(crate) async fn is_same(
+    store: &dyn Backend,
+    key: &Key,
+    other: &mut Other<'_>,
+) -> Result<bool, BackendError> {
     let mut at = 0;
     loop {
         let block = at..at + BLOCK;
@@ -191,9 +233,20 @@ mod tests {
         ] {
             assert_eq!(swept(&key(path)), Some(key(place)));
             assert_eq!(unswept(&key(place)), Some(key(path)));
-            assert_eq!((swept(&key(place)), unswept(&key(path))), (None, None), "{path}");
+            assert_eq!(
+                (swept(&key(place)), unswept(&key(path))),
+                (None, None),
+                "{path}"
+            );
         }
-        for foreign in ["call_1", "trunc", "swept/lease-1", "notes/trunc.txt", "a/trunc/b/c", "Swept/trunc/call_1"] {
+        for foreign in [
+            "call_1",
+            "trunc",
+            "swept/lease-1",
+            "notes/trunc.txt",
+            "a/trunc/b/c",
+            "Swept/trunc/call_1",
+        ] {
             assert_eq!(swept(&key(foreign)), None, "{foreign}");
         }
         assert_eq!(unswept(&key("unswept/trunc/a")), None);
@@ -204,11 +257,24 @@ mod tests {
         let store = Memory::new();
         let (call, place) = (key("trunc/call_1"), key("swept/trunc/call_1"));
         store.put(&place, "swept".into()).await.unwrap();
-        assert_eq!(put(&store, &call, "other".into()).await.unwrap(), Put::Taken);
-        assert_eq!(read(&store, &call, 0..9).await.unwrap().bytes, "swept", "what is there is nobody's");
+        assert_eq!(
+            put(&store, &call, "other".into()).await.unwrap(),
+            Put::Taken
+        );
+        assert_eq!(
+            read(&store, &call, 0..9).await.unwrap().bytes,
+            "swept",
+            "what is there is nobody's"
+        );
         store.remove(&call).await.unwrap();
-        assert_eq!(put(&store, &call, "swept".into()).await.unwrap(), Put::Stored);
-        assert_eq!(put(&store, &call, "swept".into()).await.unwrap(), Put::AlreadyThere);
+        assert_eq!(
+            put(&store, &call, "swept".into()).await.unwrap(),
+            Put::Stored
+        );
+        assert_eq!(
+            put(&store, &call, "swept".into()).await.unwrap(),
+            Put::AlreadyThere
+        );
     }
 
     #[tokio::test]
@@ -219,20 +285,39 @@ mod tests {
         let page = read(&store, &call, 1..3).await.unwrap();
         assert_eq!((&*page.bytes, page.total), (&b"we"[..], 5));
         assert_eq!(store.read(&call, 0..9).await.unwrap().bytes, "swept");
-        assert_eq!(read(&store, &key("trunc/call_2"), 0..9).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(
+            read(&store, &key("trunc/call_2"), 0..9)
+                .await
+                .unwrap_err()
+                .kind(),
+            ErrorKind::NotFound
+        );
     }
 
     #[tokio::test]
     async fn a_writer_finds_another_name_where_something_else_was_swept() {
         let store = Memory::new();
-        store.put(&key("swept/trunc/call_1"), "swept".into()).await.unwrap();
+        store
+            .put(&key("swept/trunc/call_1"), "swept".into())
+            .await
+            .unwrap();
         let mut writer = store.writer().await.unwrap();
         writer.write("other".into()).await.unwrap();
         let named = name(&store, &mut *writer, &key("trunc/call_1"), By::Finish).await;
         assert_eq!(named.unwrap(), Put::Taken);
-        assert_eq!(name(&store, &mut *writer, &key("trunc/call_2"), By::Finish).await.unwrap(), Put::Stored);
+        assert_eq!(
+            name(&store, &mut *writer, &key("trunc/call_2"), By::Finish)
+                .await
+                .unwrap(),
+            Put::Stored
+        );
         let mut same = store.writer().await.unwrap();
         same.write("swept".into()).await.unwrap();
-        assert_eq!(name(&store, &mut *same, &key("trunc/call_1"), By::Finish).await.unwrap(), Put::Stored);
+        assert_eq!(
+            name(&store, &mut *same, &key("trunc/call_1"), By::Finish)
+                .await
+                .unwrap(),
+            Put::Stored
+        );
     }
 }

@@ -18,7 +18,12 @@ enum Done {
 }
 
 /// Does `steps`, unless that takes so long that somebody else may begin.
-pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, report: &mut SweepReport) {
+pub(super) async fn act(
+    store: &dyn Backend,
+    steps: Vec<Step>,
+    until: Deadline,
+    report: &mut SweepReport,
+) {
     for step in steps {
         if until.is_over() {
             // Counted as what it stays.
@@ -55,7 +60,10 @@ pub(super) async fn act(store: &dyn Backend, steps: Vec<Step>, until: Deadline, 
             }
             Err(error) => {
                 tracing::warn!(%location, %error, action = ?step.action, "a step of a sweep failed");
-                report.failed.push(SweepFailure { location, error: error.to_string() });
+                report.failed.push(SweepFailure {
+                    location,
+                    error: error.to_string(),
+                });
                 step.leave(report);
             }
         }
@@ -80,7 +88,9 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
 
 async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
     let key = &step.key;
-    let Some(place) = swept(key) else { return Err(refused(key, "it is no key of stored content")) };
+    let Some(place) = swept(key) else {
+        return Err(refused(key, "it is no key of stored content"));
+    };
     match step.action {
         Action::Move => {
             // What is there can't change between these: nobody else removes.
@@ -88,7 +98,10 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
                 return Err(refused(key, "something else is where it was to be moved"));
             }
             if store.read(&place, 0..0).await?.total != step.bytes {
-                return Err(refused(key, "its copy has another length: the store is broken, or somebody changed it"));
+                return Err(refused(
+                    key,
+                    "its copy has another length: the store is broken, or somebody changed it",
+                ));
             }
             store.remove(key).await?;
             Ok(Done::Moved)
@@ -133,11 +146,19 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn within(grace: Duration) -> Self {
-        Self { begun: Instant::now(), begun_at: SystemTime::now(), after: grace / 2 }
+        Self {
+            begun: Instant::now(),
+            begun_at: SystemTime::now(),
+            after: grace / 2,
+        }
     }
 
     fn is_over(self) -> bool {
-        self.begun.elapsed() >= self.after || self.begun_at.elapsed().is_ok_and(|elapsed| elapsed >= self.after)
+        self.begun.elapsed() >= self.after
+            || self
+                .begun_at
+                .elapsed()
+                .is_ok_and(|elapsed| elapsed >= self.after)
     }
 }
 
@@ -151,9 +172,19 @@ mod tests {
         let store = Memory::new();
         let key = Key::new("trunc/a").unwrap();
         store.put(&key, "abc".into()).await.unwrap();
-        let step = Step { action: Action::Move, key: key.clone(), bytes: 3 };
+        let step = Step {
+            action: Action::Move,
+            key: key.clone(),
+            bytes: 3,
+        };
         let mut report = SweepReport::default();
-        act(&store, vec![step], Deadline::within(Duration::ZERO), &mut report).await;
+        act(
+            &store,
+            vec![step],
+            Deadline::within(Duration::ZERO),
+            &mut report,
+        )
+        .await;
         assert!(report.stopped && report.kept.bytes == 3 && report.moved.count == 0);
         assert!(store.read(&key, 0..1).await.is_ok());
     }
@@ -161,9 +192,15 @@ mod tests {
     #[test]
     fn a_machine_that_slept_does_not_go_on() {
         let hour = Duration::from_secs(3_600);
-        let slept = |hours: u32| Deadline { begun_at: SystemTime::now() - hour * hours, ..Deadline::within(24 * hour) };
+        let slept = |hours: u32| Deadline {
+            begun_at: SystemTime::now() - hour * hours,
+            ..Deadline::within(24 * hour)
+        };
         assert!(!slept(11).is_over() && slept(12).is_over());
-        let set_back = Deadline { begun_at: SystemTime::now() + hour, ..Deadline::within(24 * hour) };
+        let set_back = Deadline {
+            begun_at: SystemTime::now() + hour,
+            ..Deadline::within(24 * hour)
+        };
         assert!(!set_back.is_over());
     }
 
@@ -171,14 +208,37 @@ mod tests {
     async fn what_is_not_brought_back_is_counted_once() {
         let store = crate::testkit::Faulty::new(Memory::new());
         let key = Key::new("trunc/a").unwrap();
-        store.put(&swept(&key).unwrap(), "abc".into()).await.unwrap();
-        let step = Step { action: Action::BringBack, key, bytes: 3 };
+        store
+            .put(&swept(&key).unwrap(), "abc".into())
+            .await
+            .unwrap();
+        let step = Step {
+            action: Action::BringBack,
+            key,
+            bytes: 3,
+        };
         let mut report = SweepReport::default();
         store.fault_on_every_write(crate::testkit::Fault::Fail(ErrorKind::Full));
-        act(&store, vec![step.clone()], Deadline::within(Duration::from_secs(60)), &mut report).await;
-        assert_eq!((report.failed.len(), report.waiting.bytes), (1, 0), "live is where it is counted");
+        act(
+            &store,
+            vec![step.clone()],
+            Deadline::within(Duration::from_secs(60)),
+            &mut report,
+        )
+        .await;
+        assert_eq!(
+            (report.failed.len(), report.waiting.bytes),
+            (1, 0),
+            "live is where it is counted"
+        );
         store.heal();
-        act(&store, vec![step], Deadline::within(Duration::from_secs(60)), &mut report).await;
+        act(
+            &store,
+            vec![step],
+            Deadline::within(Duration::from_secs(60)),
+            &mut report,
+        )
+        .await;
         assert_eq!((report.brought_back.bytes, report.waiting.bytes), (3, 3));
     }
 }

@@ -24,7 +24,10 @@ pub(super) fn read(path: &Path, live: &mut Live) -> Result<(), LiveError> {
         }
     }
     if folder.files.is_empty() {
-        return Err(LiveError { path: path.to_owned(), problem: Problem::Empty });
+        return Err(LiveError {
+            path: path.to_owned(),
+            problem: Problem::Empty,
+        });
     }
     Ok(())
 }
@@ -58,20 +61,30 @@ impl Version {
 
     /// Whether a change at `now` would be seen by its time.
     fn is_settled(&self, now: SystemTime) -> bool {
-        self.modified.and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > COARSEST)
+        self.modified
+            .and_then(|modified| now.duration_since(modified).ok())
+            .is_some_and(|age| age > COARSEST)
     }
 }
 
 impl Folder {
     /// Reads what `path` leads to and has not been read as it is now, and says whether anything has changed meanwhile.
     fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
-        let (mut todo, mut folders, mut has_changed) = (vec![path.to_owned()], BTreeMap::new(), false);
+        let (mut todo, mut folders, mut has_changed) =
+            (vec![path.to_owned()], BTreeMap::new(), false);
         while let Some(at) = todo.pop() {
             match self.look_again(&at, live, &mut folders) {
-                Ok(Looked::Read { has_changed: file_has }) => has_changed |= file_has,
+                Ok(Looked::Read {
+                    has_changed: file_has,
+                }) => has_changed |= file_has,
                 Ok(Looked::Folder(entries)) => todo.extend(entries),
                 Ok(Looked::Gone(_)) if at != path => has_changed = true,
-                Ok(Looked::Gone(error)) => return Err(LiveError { path: at, problem: Problem::Io(error) }),
+                Ok(Looked::Gone(error)) => {
+                    return Err(LiveError {
+                        path: at,
+                        problem: Problem::Io(error),
+                    });
+                }
                 Err(problem) => return Err(LiveError { path: at, problem }),
             }
         }
@@ -122,7 +135,9 @@ impl Folder {
                 return Ok(Looked::Folder(Vec::new()));
             }
             let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
-            let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>();
+            let paths = entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<Result<_, _>>();
             let paths = paths.map_err(Problem::Io)?;
             // Only once that is known: it may be looked at again.
             folders.insert(real, (before, now));
@@ -138,7 +153,9 @@ impl Folder {
         live.file(&file)?;
         let after = file.metadata().map_err(Problem::Io)?;
         self.files.insert(at.to_owned(), before);
-        Ok(Looked::Read { has_changed: Version::of(&after) != before })
+        Ok(Looked::Read {
+            has_changed: Version::of(&after) != before,
+        })
     }
 }
 
@@ -177,7 +194,10 @@ mod tests {
     #[test]
     fn l1_another_transcript_of_the_same_time_and_length_is_read() {
         let home = tempfile::tempdir().unwrap();
-        let (at, time) = (home.path().join("log.1"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000));
+        let (at, time) = (
+            home.path().join("log.1"),
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000),
+        );
         let (mut folder, mut live) = (Folder::default(), Live::new());
         for name in ["s1/trunc/a", "s1/trunc/b"] {
             let new = home.path().join("log");
@@ -197,12 +217,17 @@ mod tests {
         std::fs::write(home.path().join("one"), "s1/trunc/a").unwrap();
         let changes_at = |time| {
             set_time(home.path(), time);
-            Folder::default().walk(home.path(), &mut Live::new()).unwrap()
+            Folder::default()
+                .walk(home.path(), &mut Live::new())
+                .unwrap()
         };
         let now = SystemTime::now();
         assert!(!changes_at(now - Duration::from_secs(60)));
         // A file that is moved out of it by now leaves it the same time, where times are in whole seconds or two.
         assert!(changes_at(now) && changes_at(now - Duration::from_secs(1)));
-        assert!(changes_at(now + Duration::from_secs(60)), "nobody can say how old it is");
+        assert!(
+            changes_at(now + Duration::from_secs(60)),
+            "nobody can say how old it is"
+        );
     }
 }

@@ -32,14 +32,24 @@ impl<'k> Index<'k> {
     /// Of keys, each with the number of its store.
     pub(super) fn new(keys: impl IntoIterator<Item = (usize, &'k Key)>) -> Self {
         let state = RandomState::new();
-        let indexed = |(store, key)| Indexed { hash: hash(&state, key), store, key, is_live: false };
+        let indexed = |(store, key)| Indexed {
+            hash: hash(&state, key),
+            store,
+            key,
+            is_live: false,
+        };
         let mut keys: Vec<_> = keys.into_iter().map(indexed).collect();
         keys.sort_unstable_by_key(|indexed| indexed.hash);
         let mut begins = HashMap::with_capacity(keys.len());
         for (at, indexed) in keys.iter().enumerate() {
             begins.entry(indexed.hash).or_insert(at);
         }
-        Self { state, keys, begins, new: Vec::new() }
+        Self {
+            state,
+            keys,
+            begins,
+            new: Vec::new(),
+        }
     }
 
     /// Takes all that `piece` may name for live.
@@ -62,15 +72,29 @@ impl<'k> Index<'k> {
     }
 
     fn set_live(&mut self, hash: u64) {
-        let Some(&begin) = self.begins.get(&hash).filter(|begin| !self.keys[**begin].is_live) else { return };
-        for (at, indexed) in self.keys.iter_mut().enumerate().skip(begin).take_while(|(_, key)| key.hash == hash) {
+        let Some(&begin) = self
+            .begins
+            .get(&hash)
+            .filter(|begin| !self.keys[**begin].is_live)
+        else {
+            return;
+        };
+        for (at, indexed) in self
+            .keys
+            .iter_mut()
+            .enumerate()
+            .skip(begin)
+            .take_while(|(_, key)| key.hash == hash)
+        {
             indexed.is_live = true;
             self.new.push(at);
         }
     }
 
     pub(super) fn is_live(&self, key: &Key) -> bool {
-        self.begins.get(&hash(&self.state, key)).is_some_and(|begin| self.keys[*begin].is_live)
+        self.begins
+            .get(&hash(&self.state, key))
+            .is_some_and(|begin| self.keys[*begin].is_live)
     }
 
     /// A key that is live, and was not handed out before.
@@ -101,7 +125,11 @@ impl Path {
 fn hash(state: &RandomState, key: &Key) -> u64 {
     let (key, mut path) = (key.as_str().to_ascii_lowercase(), Path::new(state));
     for (at, segment) in key.rsplit('/').enumerate() {
-        path.push(if at == 0 { stem(segment.as_bytes()) } else { segment.as_bytes() });
+        path.push(if at == 0 {
+            stem(segment.as_bytes())
+        } else {
+            segment.as_bytes()
+        });
     }
     path.hash()
 }
@@ -126,15 +154,22 @@ mod tests {
 
     #[test]
     fn w1_what_is_live_is_handed_out_once() {
-        let keys = ["s1/trunc/a", "s1/trunc/A", "s2/trunc/a", "trunc/b"].map(|path| Key::new(path).unwrap());
+        let keys = ["s1/trunc/a", "s1/trunc/A", "s2/trunc/a", "trunc/b"]
+            .map(|path| Key::new(path).unwrap());
         let mut index = Index::new(keys.iter().enumerate());
         let new = |index: &mut Index<'_>| {
-            let mut new: Vec<_> = std::iter::from_fn(|| index.take_new()).map(|(store, _)| store).collect();
+            let mut new: Vec<_> = std::iter::from_fn(|| index.take_new())
+                .map(|(store, _)| store)
+                .collect();
             new.sort_unstable();
             new
         };
         index.name(b"x/s1/trunc/a");
-        assert_eq!(new(&mut index), [0, 1], "on some file systems they are the same");
+        assert_eq!(
+            new(&mut index),
+            [0, 1],
+            "on some file systems they are the same"
+        );
         index.name(b"x/s1/trunc/a/trunc/b");
         assert_eq!(new(&mut index), [3]);
         index.keep(&keys[2]);

@@ -40,7 +40,9 @@ struct Holder {
 impl Holder {
     /// Since when, and for how long by now; for ever where nobody can say.
     fn times(&self, now: SystemTime) -> (SystemTime, Duration) {
-        let since = UNIX_EPOCH.checked_add(Duration::from_secs(self.since)).unwrap_or(now);
+        let since = UNIX_EPOCH
+            .checked_add(Duration::from_secs(self.since))
+            .unwrap_or(now);
         (since, now.duration_since(since).unwrap_or_default())
     }
 }
@@ -52,15 +54,35 @@ impl Lease {
     }
 
     /// Takes it, `now`, if nobody who has it does for less than `grace`, or for less than his own.
-    pub(super) async fn take(store: &dyn Backend, now: SystemTime, grace: Duration) -> Result<Self, SweepError> {
-        let by = format!("process {}, {:08x}", std::process::id(), RandomState::new().build_hasher().finish() as u32);
-        let since = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let holder = Holder { by, since, grace: grace.as_secs() };
-        let ours = Bytes::from(serde_json::to_vec(&holder).map_err(|error| broken("no JSON").with_source(error))?);
+    pub(super) async fn take(
+        store: &dyn Backend,
+        now: SystemTime,
+        grace: Duration,
+    ) -> Result<Self, SweepError> {
+        let by = format!(
+            "process {}, {:08x}",
+            std::process::id(),
+            RandomState::new().build_hasher().finish() as u32
+        );
+        let since = now
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let holder = Holder {
+            by,
+            since,
+            grace: grace.as_secs(),
+        };
+        let ours = Bytes::from(
+            serde_json::to_vec(&holder).map_err(|error| broken("no JSON").with_source(error))?,
+        );
         let (mut lease, mut is_taken) = (Self { held: Vec::new() }, false);
         for number in 1..=MOST {
             let key = key(number)?;
-            let there = if is_taken { read(store, &key).await } else { put_or_read(store, &key, &ours).await };
+            let there = if is_taken {
+                read(store, &key).await
+            } else {
+                put_or_read(store, &key, &ours).await
+            };
             let there = match there {
                 Ok(there) => there,
                 Err(error) => {
@@ -79,7 +101,11 @@ impl Lease {
                 }
                 There::Another(bytes) => {
                     // What nobody can read holds it for ever: it is nothing that a sweep has left.
-                    let unknown = || Holder { by: "somebody unknown".to_owned(), since: u64::MAX, grace: 0 };
+                    let unknown = || Holder {
+                        by: "somebody unknown".to_owned(),
+                        since: u64::MAX,
+                        grace: 0,
+                    };
                     let held: Holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| unknown());
                     let (since, running_for) = held.times(now);
                     let grace = grace.max(Duration::from_secs(held.grace));
@@ -98,7 +124,10 @@ impl Lease {
             }
         }
         lease.give_back_ours(store, &ours).await;
-        Err(broken("too many sweeps have died in it: remove what is in `swept/` and begins with `lease-`").into())
+        Err(broken(
+            "too many sweeps have died in it: remove what is in `swept/` and begins with `lease-`",
+        )
+        .into())
     }
 
     /// Gives it back, and the dead ones.
@@ -162,17 +191,24 @@ async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
 }
 
 /// What a report says where the lease of `store` can't be written.
-pub(super) fn not_written(store: &dyn Backend, error: &BackendError) -> Result<SweepFailure, SweepError> {
+pub(super) fn not_written(
+    store: &dyn Backend,
+    error: &BackendError,
+) -> Result<SweepFailure, SweepError> {
     let error = format!(
         "the lease of this sweep can't be written, so nothing was moved or brought back, and only what had waited for its grace was \
          removed: {error}"
     );
-    Ok(SweepFailure { location: store.locate(&key(1)?), error })
+    Ok(SweepFailure {
+        location: store.locate(&key(1)?),
+        error,
+    })
 }
 
 /// No key of stored content: the segment before the last is no phase.
 fn key(number: usize) -> Result<Key, SweepError> {
-    Key::new(format!("swept/lease-{number}")).map_err(|error| broken("no key").with_source(error).into())
+    Key::new(format!("swept/lease-{number}"))
+        .map_err(|error| broken("no key").with_source(error).into())
 }
 
 fn broken(why: &str) -> BackendError {
@@ -187,7 +223,12 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(86_400);
 
     async fn take(store: &Memory, hours: u64) -> Result<Lease, SweepError> {
-        Lease::take(store, UNIX_EPOCH + Duration::from_secs(hours * 3_600), GRACE).await
+        Lease::take(
+            store,
+            UNIX_EPOCH + Duration::from_secs(hours * 3_600),
+            GRACE,
+        )
+        .await
     }
 
     #[tokio::test]
@@ -195,7 +236,10 @@ mod tests {
         let store = Memory::new();
         let first = take(&store, 100).await.unwrap();
         let error = take(&store, 101).await.unwrap_err().to_string();
-        assert!(error.contains("for 3600 s") && error.contains("memory:/swept/lease-1"), "{error}");
+        assert!(
+            error.contains("for 3600 s") && error.contains("memory:/swept/lease-1"),
+            "{error}"
+        );
         assert!(take(&store, 99).await.is_err(), "clocks differ");
         first.give_back(&store).await;
         take(&store, 101).await.unwrap().give_back(&store).await;
@@ -208,7 +252,10 @@ mod tests {
         take(&store, 100).await.unwrap();
         assert!(take(&store, 123).await.is_err());
         let second = take(&store, 124).await.unwrap();
-        assert!(take(&store, 125).await.is_err(), "the dead one is no way in");
+        assert!(
+            take(&store, 125).await.is_err(),
+            "the dead one is no way in"
+        );
         // It dies too, while the third gives both back.
         let third = take(&store, 148).await.unwrap();
         assert_eq!((second.held.len(), third.held.len()), (2, 3));
@@ -233,7 +280,10 @@ mod tests {
         let late = take(&store, 100).await.unwrap();
         let second = take(&store, 124).await.unwrap();
         late.give_back(&store).await;
-        assert!(store.read(&key(1).unwrap(), 0..1).await.is_err(), "it is free");
+        assert!(
+            store.read(&key(1).unwrap(), 0..1).await.is_err(),
+            "it is free"
+        );
         assert!(take(&store, 125).await.is_err(), "the second is under way");
         assert_eq!(store.len(), 1, "and nothing is left of who asked");
         // What it took for dead was given back, and is somebody else's now.
@@ -246,8 +296,17 @@ mod tests {
     #[tokio::test]
     async fn a_time_that_nobody_has_harms_nothing() {
         let store = Memory::new();
-        store.put(&key(1).unwrap(), r#"{"by":"x","since":18446744073709551615}"#.into()).await.unwrap();
-        assert!(matches!(take(&store, 100).await, Err(SweepError::Held { .. })));
+        store
+            .put(
+                &key(1).unwrap(),
+                r#"{"by":"x","since":18446744073709551615}"#.into(),
+            )
+            .await
+            .unwrap();
+        assert!(matches!(
+            take(&store, 100).await,
+            Err(SweepError::Held { .. })
+        ));
     }
 
     #[tokio::test]
@@ -263,6 +322,12 @@ mod tests {
     async fn what_nobody_can_read_is_left_alone() {
         let store = Memory::new();
         store.put(&key(1).unwrap(), "?".into()).await.unwrap();
-        assert!(take(&store, 1_000_000).await.unwrap_err().to_string().contains("somebody unknown"));
+        assert!(
+            take(&store, 1_000_000)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("somebody unknown")
+        );
     }
 }

@@ -53,8 +53,12 @@ impl Live {
         for message in 0..conversation.len() {
             conversation.visit(message, &mut |piece| match piece {
                 Piece::Call(call) => self.names.read(&call.arguments.to_string()),
-                Piece::Content(PartRef::Text(text) | PartRef::Link { url: text, .. }) => self.names.read(text),
-                Piece::Content(PartRef::Json(value) | PartRef::Opaque(value)) => self.names.read(&value.to_string()),
+                Piece::Content(PartRef::Text(text) | PartRef::Link { url: text, .. }) => {
+                    self.names.read(text)
+                }
+                Piece::Content(PartRef::Json(value) | PartRef::Opaque(value)) => {
+                    self.names.read(&value.to_string())
+                }
                 Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
             });
         }
@@ -120,7 +124,8 @@ impl Live {
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
         let segments = [session_segment(id), former_session_segment(id)];
-        self.sessions.extend(segments.map(|segment| segment.to_ascii_lowercase()));
+        self.sessions
+            .extend(segments.map(|segment| segment.to_ascii_lowercase()));
         self
     }
 
@@ -141,7 +146,10 @@ impl Live {
 /// Says how much it names, never what.
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("names", &self.names.len()).field("sessions", &self.sessions.len()).finish()
+        f.debug_struct("Live")
+            .field("names", &self.names.len())
+            .field("sessions", &self.sessions.len())
+            .finish()
     }
 }
 
@@ -156,7 +164,12 @@ impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // File names may hold line feeds and escapes, which must not pass for lines of ours.
         let path = self.path.to_string_lossy();
-        write!(f, "what is live is not known, so nothing should be swept: {} {}", path.escape_debug(), self.problem)
+        write!(
+            f,
+            "what is live is not known, so nothing should be swept: {} {}",
+            path.escape_debug(),
+            self.problem
+        )
     }
 }
 
@@ -206,7 +219,14 @@ mod tests {
         let json = serde_json::json!({"nested": [{"where": "memory:/s1/trunc/b"}]});
         let mut messages = vec![
             Message::calls(vec![call.clone()]),
-            Message::tool(&call, vec![Part::Json(json), Part::Text("x memory:/s1/clear/c x".into())], false),
+            Message::tool(
+                &call,
+                vec![
+                    Part::Json(json),
+                    Part::Text("x memory:/s1/clear/c x".into()),
+                ],
+                false,
+            ),
         ];
         let live = Live::new().messages(&Messages::new(&Plain, &mut messages));
         for key in ["s1/trunc/a", "s1/trunc/b", "s1/clear/c"] {
@@ -218,11 +238,23 @@ mod tests {
 
     #[test]
     fn sessions_are_kept_whole() {
-        let live = Live::new().session("chat-9").session("swept").location(&Location::new("/x/s1/trunc/a"));
-        for key in ["chat-9/trunc/call_1", "agents/chat-9/clear/call_2-args", "s1/trunc/a"] {
+        let live = Live::new()
+            .session("chat-9")
+            .session("swept")
+            .location(&Location::new("/x/s1/trunc/a"));
+        for key in [
+            "chat-9/trunc/call_1",
+            "agents/chat-9/clear/call_2-args",
+            "s1/trunc/a",
+        ] {
             assert!(keeps(&live, key), "{key}");
         }
-        for key in ["chat-9", "chat-9/x/trunc/a", "trunc/chat-9", "swept/trunc/a"] {
+        for key in [
+            "chat-9",
+            "chat-9/x/trunc/a",
+            "trunc/chat-9",
+            "swept/trunc/a",
+        ] {
             assert!(!keeps(&live, key), "{key}");
         }
     }
@@ -232,7 +264,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("a");
         std::fs::create_dir_all(folder.join("b/c")).unwrap();
-        assert!(Live::new().folder(&folder).unwrap_err().to_string().contains("holds no file"));
+        assert!(
+            Live::new()
+                .folder(&folder)
+                .unwrap_err()
+                .to_string()
+                .contains("holds no file")
+        );
         // A name across the end of a buffer, and a character that is half there at the end.
         let mut long = vec![b' '; BUFFER - 9];
         long.extend_from_slice("é/s1/trunc/call_1 \u{547c}".as_bytes());
@@ -241,11 +279,18 @@ mod tests {
         std::fs::write(folder.join("two.md"), "s1/trunc/call_2").unwrap();
         let live = Live::new().folder(&folder).unwrap();
         assert!(keeps(&live, "s1/trunc/call_1") && keeps(&live, "s1/trunc/call_2"));
-        assert!(keeps(&Live::new().folder(folder.join("two.md")).unwrap(), "s1/trunc/call_2"));
+        assert!(keeps(
+            &Live::new().folder(folder.join("two.md")).unwrap(),
+            "s1/trunc/call_2"
+        ));
         for bytes in [&b"\x1f\x8b\x08packed"[..], b"u\0t\0f\0"] {
             std::fs::write(folder.join("b/three"), bytes).unwrap();
             let error = Live::new().folder(&folder).unwrap_err();
-            assert!(error.to_string().contains("is no text in UTF-8") && error.path().ends_with("b/three"), "{error}");
+            assert!(
+                error.to_string().contains("is no text in UTF-8")
+                    && error.path().ends_with("b/three"),
+                "{error}"
+            );
         }
         assert!(Live::new().folder(home.path().join("missing")).is_err());
     }
@@ -254,7 +299,10 @@ mod tests {
     fn h3_a_file_name_adds_no_line_to_an_error() {
         let missing = Path::new("/nowhere/a\nerror: all is well\u{1b}[2K");
         let said = Live::new().folder(missing).unwrap_err().to_string();
-        assert!(!said.contains(char::is_control) && said.contains(r"a\nerror"), "{said}");
+        assert!(
+            !said.contains(char::is_control) && said.contains(r"a\nerror"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -265,17 +313,27 @@ mod tests {
         (0..7).for_each(|number| std::fs::create_dir(folder(number)).unwrap());
         let write = |number: usize| {
             // As a transcript is written anew: whole, and then in the place of the old one.
-            let (new, path) = (folder(number).join(format!("{number}.new")), folder(number).join(format!("{number}")));
+            let (new, path) = (
+                folder(number).join(format!("{number}.new")),
+                folder(number).join(format!("{number}")),
+            );
             std::fs::write(&new, format!("s{number}/trunc/call_1")).unwrap();
             std::fs::rename(new, path).unwrap();
         };
         (0..300).for_each(write);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..300).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)).for_each(write));
+            scope.spawn(|| {
+                (0..300)
+                    .cycle()
+                    .take_while(|_| !is_over.load(Ordering::Relaxed))
+                    .for_each(write)
+            });
             for _ in 0..20 {
                 let live = Live::new().folder(home.path());
-                let missing = |live: &Live| (0..300).find(|number| !keeps(live, &format!("s{number}/trunc/call_1")));
+                let missing = |live: &Live| {
+                    (0..300).find(|number| !keeps(live, &format!("s{number}/trunc/call_1")))
+                };
                 let missing = live.map(|live| missing(&live));
                 if !matches!(missing, Ok(None)) {
                     is_over.store(true, Ordering::Relaxed);
@@ -296,8 +354,14 @@ mod tests {
         std::fs::write(other.join("one"), "s1/trunc/call_1").unwrap();
         std::os::unix::fs::symlink(&other, folder.join("link")).unwrap();
         std::os::unix::fs::symlink(&folder, other.join("back")).unwrap();
-        assert!(keeps(&Live::new().folder(&folder).unwrap(), "s1/trunc/call_1"));
+        assert!(keeps(
+            &Live::new().folder(&folder).unwrap(),
+            "s1/trunc/call_1"
+        ));
         std::os::unix::fs::symlink(home.path().join("gone"), folder.join("broken")).unwrap();
-        assert!(Live::new().folder(&folder).is_err(), "nobody knows what it names");
+        assert!(
+            Live::new().folder(&folder).is_err(),
+            "nobody knows what it names"
+        );
     }
 }

@@ -68,7 +68,8 @@ impl Scanner {
         while !bytes.is_empty() {
             let room = &bytes[..bytes.len().min(LONGEST_STRETCH - self.stretch.len())];
             let end = room.iter().position(|byte| !is_part(*byte));
-            self.stretch.extend_from_slice(&room[..end.unwrap_or(room.len())]);
+            self.stretch
+                .extend_from_slice(&room[..end.unwrap_or(room.len())]);
             if let Some(end) = end {
                 self.look(found);
                 self.stretch.clear();
@@ -89,8 +90,16 @@ impl Scanner {
 
     /// Looks at the stretch as it stands, then in each layer, for it may be meant in any of them.
     fn look(&mut self, found: &mut impl FnMut(&[u8])) {
-        let Self { stretch, layers: [from, to], piece, .. } = self;
-        if !stretch.iter().any(|byte| matches!(byte, b'/' | b'\\' | b'%' | b'&')) {
+        let Self {
+            stretch,
+            layers: [from, to],
+            piece,
+            ..
+        } = self;
+        if !stretch
+            .iter()
+            .any(|byte| matches!(byte, b'/' | b'\\' | b'%' | b'&'))
+        {
             // A word, nearly always: no path, and nothing that a slash could be spelled by.
             return;
         }
@@ -131,7 +140,10 @@ fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     let mut at = 0;
     while let Some(begin) = text[at..].iter().position(|byte| is_of_path(*byte)) {
         let begin = at + begin;
-        let end = text[begin..].iter().position(|byte| !is_of_path(*byte)).map_or(text.len(), |length| begin + length);
+        let end = text[begin..]
+            .iter()
+            .position(|byte| !is_of_path(*byte))
+            .map_or(text.len(), |length| begin + length);
         let run = &text[begin..end];
         at = end;
         if !run.contains(&b'/') {
@@ -145,7 +157,10 @@ fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
             Some(b'%') => &[2],
             _ => &[],
         };
-        taken.iter().filter_map(|taken| run.get(*taken..)).for_each(|run| pieces(run, piece, found));
+        taken
+            .iter()
+            .filter_map(|taken| run.get(*taken..))
+            .for_each(|run| pieces(run, piece, found));
     }
 }
 
@@ -197,7 +212,10 @@ fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
 }
 
 /// Hands to `name` each name that a piece may mean, by its segments from the last to the first.
-pub(super) fn each_name<'p>(piece: &'p [u8], mut name: impl FnMut(&mut dyn Iterator<Item = &'p [u8]>)) {
+pub(super) fn each_name<'p>(
+    piece: &'p [u8],
+    mut name: impl FnMut(&mut dyn Iterator<Item = &'p [u8]>),
+) {
     let segments: Vec<&'p [u8]> = piece.split(|byte| *byte == b'/').collect();
     for (at, pair) in segments.windows(2).enumerate() {
         let [phase, last] = *pair else { continue };
@@ -219,7 +237,9 @@ pub(super) fn each_name<'p>(piece: &'p [u8], mut name: impl FnMut(&mut dyn Itera
 /// A name without what may be the end of a sentence, a rule or emphasis behind it. All that differ in that alone are kept where one
 /// of them is named. Of one that is nothing else, the first character stays.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
-    let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b'_' | b'-'));
+    let end = name
+        .iter()
+        .rposition(|byte| !matches!(byte, b'.' | b'_' | b'-'));
     &name[..end.map_or(name.len().min(1), |end| end + 1)]
 }
 
@@ -228,7 +248,9 @@ fn is_name(stem: &[u8]) -> bool {
 }
 
 fn is_phase(segment: &[u8]) -> bool {
-    FOLDERS.iter().any(|folder| segment.eq_ignore_ascii_case(folder.as_bytes()))
+    FOLDERS
+        .iter()
+        .any(|folder| segment.eq_ignore_ascii_case(folder.as_bytes()))
 }
 
 fn is_reserved_segment(segment: &[u8]) -> bool {
@@ -284,15 +306,33 @@ mod tests {
         }
         assert!(names_it("a/trunc/clear/trunc/x", &key("clear/trunc/x")));
         assert!(names_it("a/trunc/clear/trunc/x", &key("a/trunc/clear")));
-        assert!(names_it("see\\ntrunc/call_1", &key("trunc/call_1")), "the first segment is a phase");
+        assert!(
+            names_it("see\\ntrunc/call_1", &key("trunc/call_1")),
+            "the first segment is a phase"
+        );
         let deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/trunc/o";
-        assert!(names_it(&format!("/x/y/{}", deep.replace("trunc", "swept/trunc")), &key(deep)));
+        assert!(names_it(
+            &format!("/x/y/{}", deep.replace("trunc", "swept/trunc")),
+            &key(deep)
+        ));
     }
 
     #[test]
     fn w1_a_text_names_nothing_else() {
-        for other in ["s2/trunc/call_1", "trunc/call_12", "s1/clear/call_1", "trunc/call", "x/store/s1/trunc/call_1"] {
-            assert!(!names_it("/store/s1/trunc/call_1 and s2/clear/call_12-args", &key(other)), "{other}");
+        for other in [
+            "s2/trunc/call_1",
+            "trunc/call_12",
+            "s1/clear/call_1",
+            "trunc/call",
+            "x/store/s1/trunc/call_1",
+        ] {
+            assert!(
+                !names_it(
+                    "/store/s1/trunc/call_1 and s2/clear/call_12-args",
+                    &key(other)
+                ),
+                "{other}"
+            );
         }
         assert_eq!(names("no names at all: trunc, clear/, /trunc/").len(), 0);
         assert!(!names_it("xs1/trunc/call_1", &key("s1/trunc/call_1")));
@@ -302,24 +342,46 @@ mod tests {
     #[test]
     fn w1_punctuation_behind_a_name_is_no_name_of_its_own() {
         let rule = "-".repeat(60_000);
-        assert_eq!(names(&format!("/s/trunc/a{rule} /s/trunc/a_ /s/trunc/a... /s/trunc/a")).len(), 1);
+        assert_eq!(
+            names(&format!(
+                "/s/trunc/a{rule} /s/trunc/a_ /s/trunc/a... /s/trunc/a"
+            ))
+            .len(),
+            1
+        );
         for key in ["s/trunc/a", "s/trunc/a_", "s/trunc/a-_-"].map(key) {
             assert!(names_it(&format!("/s/trunc/a{rule}"), &key), "{key}");
         }
-        assert!(names_it("/s/trunc/__", &key("s/trunc/_")), "a name of nothing else");
+        assert!(
+            names_it("/s/trunc/__", &key("s/trunc/_")),
+            "a name of nothing else"
+        );
         for (text, none) in [("s/trunc/", "x"), ("trunc/a/", "x"), ("s/trunc/a", "a")] {
-            assert_eq!(names(&format!("{text}{}", none.repeat(256))).len(), usize::from(text == "trunc/a/"), "{text}");
+            assert_eq!(
+                names(&format!("{text}{}", none.repeat(256))).len(),
+                usize::from(text == "trunc/a/"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn w1_parts_and_long_runs_hide_nothing() {
-        let text = format!("{}/store/s1%2Ftrunc\\u002Fcall_1 {}", "a/".repeat(100_000), "b".repeat(100_000));
+        let text = format!(
+            "{}/store/s1%2Ftrunc\\u002Fcall_1 {}",
+            "a/".repeat(100_000),
+            "b".repeat(100_000)
+        );
         for part in [1, 7, 4096, text.len()] {
             let (mut names, mut scanner) = (Names::default(), Scanner::default());
-            text.as_bytes().chunks(part).for_each(|part| scanner.push(part, &mut |piece| names.take(piece)));
+            text.as_bytes()
+                .chunks(part)
+                .for_each(|part| scanner.push(part, &mut |piece| names.take(piece)));
             scanner.finish(&mut |piece| names.take(piece));
-            assert!(super::super::index::are_named(&names, &key("s1/trunc/call_1")), "parts of {part}");
+            assert!(
+                super::super::index::are_named(&names, &key("s1/trunc/call_1")),
+                "parts of {part}"
+            );
             assert!(names.len() <= 2, "memory follows the names");
         }
     }
@@ -347,9 +409,20 @@ mod tests {
                 let (mut scanner, mut found) = (Scanner::default(), 0);
                 scanner.push(text.as_bytes(), &mut |piece| found += piece.len());
                 scanner.look(&mut |piece| found += piece.len());
-                let most = text.len() * (LAYERS + 2) * LONGEST_STRETCH / (LONGEST_STRETCH - OVERLAP) + LONGEST_STRETCH;
-                assert!(scanner.looked_at <= most, "{part}: {} bytes of {}", scanner.looked_at, text.len());
-                assert!(found <= 2 * most, "{part}: {found} bytes of names in {}", text.len());
+                let most = text.len() * (LAYERS + 2) * LONGEST_STRETCH
+                    / (LONGEST_STRETCH - OVERLAP)
+                    + LONGEST_STRETCH;
+                assert!(
+                    scanner.looked_at <= most,
+                    "{part}: {} bytes of {}",
+                    scanner.looked_at,
+                    text.len()
+                );
+                assert!(
+                    found <= 2 * most,
+                    "{part}: {found} bytes of names in {}",
+                    text.len()
+                );
             }
         }
     }

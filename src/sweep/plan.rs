@@ -35,7 +35,10 @@ impl Holding {
 impl Holdings {
     /// Takes an entry, if it is stored content.
     pub(super) fn take(&mut self, entry: &Entry) {
-        let seen = Some(Seen { bytes: entry.bytes, stored_at: entry.stored_at });
+        let seen = Some(Seen {
+            bytes: entry.bytes,
+            stored_at: entry.stored_at,
+        });
         if let Some(key) = unswept(&entry.key) {
             self.0.entry(key).or_default().swept = seen;
         } else if swept(&entry.key).is_some() {
@@ -96,8 +99,18 @@ impl Judge<'_> {
         report: &mut SweepReport,
     ) -> Vec<Step> {
         let (mut steps, mut old, mut not_live) = (Vec::new(), Vec::new(), 0_u128);
-        for (key, holding) in holdings.0.iter().filter(|(key, _)| key.as_str().starts_with(self.prefix)) {
-            let mut step = |action, bytes| steps.push(Step { action, key: key.clone(), bytes });
+        for (key, holding) in holdings
+            .0
+            .iter()
+            .filter(|(key, _)| key.as_str().starts_with(self.prefix))
+        {
+            let mut step = |action, bytes| {
+                steps.push(Step {
+                    action,
+                    key: key.clone(),
+                    bytes,
+                })
+            };
             let is_live = is_live(key);
             if is_live {
                 report.live.add(holding.bytes());
@@ -120,13 +133,16 @@ impl Judge<'_> {
                 }
                 (there, Some(swept)) => {
                     // Stored or brought back meanwhile. If nobody names it then either, a later sweep moves it anew.
-                    there.into_iter().for_each(|seen| report.waiting.add(seen.bytes));
+                    there
+                        .into_iter()
+                        .for_each(|seen| report.waiting.add(seen.bytes));
                     if self.is_old(swept) {
                         step(Action::Remove, swept.bytes);
                     } else {
                         report.waiting.add(swept.bytes);
                         let free_at = swept.stored_at.checked_add(self.policy.grace);
-                        report.waiting_free_at = report.waiting_free_at.into_iter().chain(free_at).min();
+                        report.waiting_free_at =
+                            report.waiting_free_at.into_iter().chain(free_at).min();
                     }
                 }
             }
@@ -135,7 +151,11 @@ impl Judge<'_> {
         for (seen, key) in old {
             if self.goes(seen, not_live) {
                 not_live -= u128::from(seen.bytes);
-                steps.push(Step { action: Action::Move, key: key.clone(), bytes: seen.bytes });
+                steps.push(Step {
+                    action: Action::Move,
+                    key: key.clone(),
+                    bytes: seen.bytes,
+                });
             } else {
                 report.kept.add(seen.bytes);
             }
@@ -146,8 +166,17 @@ impl Judge<'_> {
 
     /// Those of `steps` that harm nobody where another sweep may be under way: removing what is not under its key too. It can be there
     /// once more only after that key was stored anew, and was not live for a whole grace. The others are counted as left.
-    pub(super) fn removals(steps: Vec<Step>, holdings: &Holdings, report: &mut SweepReport) -> Vec<Step> {
-        let is_alone = |step: &Step| holdings.0.get(&step.key).is_some_and(|holding| holding.there.is_none());
+    pub(super) fn removals(
+        steps: Vec<Step>,
+        holdings: &Holdings,
+        report: &mut SweepReport,
+    ) -> Vec<Step> {
+        let is_alone = |step: &Step| {
+            holdings
+                .0
+                .get(&step.key)
+                .is_some_and(|holding| holding.there.is_none())
+        };
         let may_do = |step: &Step| step.action == Action::Remove && is_alone(step);
         let (removals, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(may_do);
         others.iter().for_each(|step| step.leave(report));
@@ -156,7 +185,13 @@ impl Judge<'_> {
 
     /// Whether something old that nobody names is taken away, where so many bytes are like it.
     fn goes(&self, seen: Seen, not_live: u128) -> bool {
-        let SweepPolicy { max_age, quota_bytes, unreferenced, grace: _, dry_run: _ } = self.policy;
+        let SweepPolicy {
+            max_age,
+            quota_bytes,
+            unreferenced,
+            grace: _,
+            dry_run: _,
+        } = self.policy;
         *unreferenced
             || max_age.is_some_and(|age| self.is_stored_before(seen, age))
             || quota_bytes.is_some_and(|quota| not_live > u128::from(quota))
@@ -168,7 +203,9 @@ impl Judge<'_> {
     }
 
     fn is_stored_before(&self, seen: Seen, age: Duration) -> bool {
-        self.now.duration_since(seen.stored_at).is_ok_and(|is| is >= age)
+        self.now
+            .duration_since(seen.stored_at)
+            .is_ok_and(|is| is >= age)
     }
 }
 
@@ -184,16 +221,34 @@ mod tests {
 
     /// What was stored so many hours ago.
     fn entry(path: &str, bytes: u64, hours: u64) -> Entry {
-        Entry { key: Key::new(path).unwrap(), bytes, stored_at: now() - Duration::from_secs(hours * HOUR) }
+        Entry {
+            key: Key::new(path).unwrap(),
+            bytes,
+            stored_at: now() - Duration::from_secs(hours * HOUR),
+        }
     }
 
-    fn plan(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> (Vec<(Action, String)>, SweepReport) {
+    fn plan(
+        policy: &SweepPolicy,
+        live: &[&str],
+        entries: &[Entry],
+    ) -> (Vec<(Action, String)>, SweepReport) {
         let mut holdings = Holdings::default();
         entries.iter().for_each(|entry| holdings.take(entry));
         let mut report = SweepReport::default();
-        let judge = Judge { policy, now: now(), prefix: "" };
+        let judge = Judge {
+            policy,
+            now: now(),
+            prefix: "",
+        };
         let steps = judge.plan(&holdings, |key| live.contains(&key.as_str()), &mut report);
-        (steps.into_iter().map(|step| (step.action, step.key.to_string())).collect(), report)
+        (
+            steps
+                .into_iter()
+                .map(|step| (step.action, step.key.to_string()))
+                .collect(),
+            report,
+        )
     }
 
     fn steps(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> Vec<(Action, String)> {
@@ -210,10 +265,20 @@ mod tests {
             entry("notes/live", 16, 9_000),
             entry("swept/lease-1", 32, 9_000),
         ];
-        let (steps, report) = plan(&SweepPolicy::new().unreferenced().quota_bytes(0), &["trunc/live"], &entries);
+        let (steps, report) = plan(
+            &SweepPolicy::new().unreferenced().quota_bytes(0),
+            &["trunc/live"],
+            &entries,
+        );
         assert_eq!(steps, [(Action::Move, "trunc/old".to_owned())]);
-        assert_eq!((report.live.bytes, report.young.bytes, report.kept.bytes), (1, 10, 0));
-        assert!(plan(&SweepPolicy::new(), &[], &entries).0.is_empty(), "a policy takes what it says");
+        assert_eq!(
+            (report.live.bytes, report.young.bytes, report.kept.bytes),
+            (1, 10, 0)
+        );
+        assert!(
+            plan(&SweepPolicy::new(), &[], &entries).0.is_empty(),
+            "a policy takes what it says"
+        );
     }
 
     #[test]
@@ -226,20 +291,43 @@ mod tests {
             entry("trunc/live", 1_000, 60),
         ];
         let moved = |quota| {
-            let steps = steps(&SweepPolicy::new().quota_bytes(quota), &["trunc/live"], &entries);
-            steps.into_iter().map(|(_, key)| key.trim_start_matches("trunc/").to_owned()).collect::<Vec<_>>().concat()
+            let steps = steps(
+                &SweepPolicy::new().quota_bytes(quota),
+                &["trunc/live"],
+                &entries,
+            );
+            steps
+                .into_iter()
+                .map(|(_, key)| key.trim_start_matches("trunc/").to_owned())
+                .collect::<Vec<_>>()
+                .concat()
         };
-        assert_eq!([40, 39, 30, 29, 10, 0].map(moved), ["", "b", "b", "bc", "bca", "bca"]);
+        assert_eq!(
+            [40, 39, 30, 29, 10, 0].map(moved),
+            ["", "b", "b", "bc", "bca", "bca"]
+        );
     }
 
     #[test]
     fn w5_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
-        let entries = ["trunc/a", "trunc/b", "trunc/c", "clear/live", "clear/live-2", "trunc/young"];
-        let entries = entries.map(|path| entry(path, u64::MAX, if path.ends_with("young") { 1 } else { 50 }));
+        let entries = [
+            "trunc/a",
+            "trunc/b",
+            "trunc/c",
+            "clear/live",
+            "clear/live-2",
+            "trunc/young",
+        ];
+        let entries =
+            entries.map(|path| entry(path, u64::MAX, if path.ends_with("young") { 1 } else { 50 }));
         let live = ["clear/live", "clear/live-2"];
         let (steps, report) = plan(&SweepPolicy::new().quota_bytes(5), &live, &entries);
         let moved: Vec<_> = steps.into_iter().map(|(_, key)| key).collect();
-        assert_eq!(moved, ["trunc/a", "trunc/b", "trunc/c"], "one of them is over the quota");
+        assert_eq!(
+            moved,
+            ["trunc/a", "trunc/b", "trunc/c"],
+            "one of them is over the quota"
+        );
         assert_eq!((report.live.count, report.live.bytes), (2, u64::MAX));
         let (steps, report) = plan(&SweepPolicy::new().quota_bytes(u64::MAX), &live, &entries);
         assert_eq!(steps.len(), 3, "what is young counts too, and stays");
@@ -250,7 +338,10 @@ mod tests {
     fn an_age_takes_what_is_older() {
         let entries = [entry("trunc/a", 1, 47), entry("trunc/b", 1, 48)];
         let policy = SweepPolicy::new().max_age(Duration::from_secs(48 * HOUR));
-        assert_eq!(steps(&policy, &[], &entries), [(Action::Move, "trunc/b".to_owned())]);
+        assert_eq!(
+            steps(&policy, &[], &entries),
+            [(Action::Move, "trunc/b".to_owned())]
+        );
     }
 
     #[test]
@@ -258,7 +349,10 @@ mod tests {
         let place = |hours| entry("swept/trunc/a", 5, hours);
         let there = |hours| entry("trunc/a", 7, hours);
         let of = |live: &[&str], entries: &[Entry]| {
-            steps(&SweepPolicy::new(), live, entries).into_iter().map(|(action, _)| action).collect::<Vec<_>>()
+            steps(&SweepPolicy::new(), live, entries)
+                .into_iter()
+                .map(|(action, _)| action)
+                .collect::<Vec<_>>()
         };
         assert_eq!(of(&[], &[place(23)]), []);
         assert_eq!(of(&[], &[place(24)]), [Action::Remove]);
@@ -274,13 +368,31 @@ mod tests {
     #[test]
     fn only_what_lies_below_the_root_is_judged() {
         let mut holdings = Holdings::default();
-        for path in ["agent/s1/trunc/a", "agent/s1/swept/trunc/b", "agent/swept/clear/c", "agents/trunc/d", "trunc/e"] {
+        for path in [
+            "agent/s1/trunc/a",
+            "agent/s1/swept/trunc/b",
+            "agent/swept/clear/c",
+            "agents/trunc/d",
+            "trunc/e",
+        ] {
             holdings.take(&entry(path, 1, 900));
         }
         let (policy, mut report) = (SweepPolicy::new().unreferenced(), SweepReport::default());
-        let steps = Judge { policy: &policy, now: now(), prefix: "agent/" }.plan(&holdings, |_| false, &mut report);
+        let steps = Judge {
+            policy: &policy,
+            now: now(),
+            prefix: "agent/",
+        }
+        .plan(&holdings, |_| false, &mut report);
         let keys: Vec<_> = steps.iter().map(|step| step.key.as_str()).collect();
-        assert_eq!(keys, ["agent/clear/c", "agent/s1/trunc/b", "agent/s1/trunc/a"]);
-        assert_eq!((holdings.0.len(), report), (5, SweepReport::default()), "what else there is may name it");
+        assert_eq!(
+            keys,
+            ["agent/clear/c", "agent/s1/trunc/b", "agent/s1/trunc/a"]
+        );
+        assert_eq!(
+            (holdings.0.len(), report),
+            (5, SweepReport::default()),
+            "what else there is may name it"
+        );
     }
 }

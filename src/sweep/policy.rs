@@ -48,7 +48,13 @@ pub struct SweepPolicy {
 
 impl Default for SweepPolicy {
     fn default() -> Self {
-        Self { max_age: None, quota_bytes: None, unreferenced: false, grace: DAY, dry_run: true }
+        Self {
+            max_age: None,
+            quota_bytes: None,
+            unreferenced: false,
+            grace: DAY,
+            dry_run: true,
+        }
     }
 }
 
@@ -114,11 +120,16 @@ mod seconds {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         duration.map(|duration| duration.as_secs()).serialize(to)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<u64>::deserialize(from)?.map(Duration::from_secs))
     }
 }

@@ -103,7 +103,11 @@ impl Tally {
 }
 
 fn seconds<S: Serializer>(time: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())).serialize(to)
+    time.map(|time| {
+        time.duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs())
+    })
+    .serialize(to)
 }
 
 /// What could not be done.
@@ -121,7 +125,9 @@ pub struct SweepFailure {
 #[non_exhaustive]
 pub enum SweepError {
     /// The configuration has no store, or none that is ever swept.
-    #[error("there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`")]
+    #[error(
+        "there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`"
+    )]
     NoStore,
     /// The grace is too short.
     #[error("a grace of {} s is too short to be safe: use at least {} s", grace.as_secs(), at_least.as_secs())]

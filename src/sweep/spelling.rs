@@ -39,7 +39,10 @@ pub(super) fn is_of_path(byte: u8) -> bool {
 const PARTS: [bool; 256] = {
     let (mut parts, mut byte) = ([false; 256], 0);
     while byte < 128 {
-        let others = matches!(byte, b'.' | b'_' | b'-' | b'/' | b'\\' | b'%' | b'&' | b'#' | b';');
+        let others = matches!(
+            byte,
+            b'.' | b'_' | b'-' | b'/' | b'\\' | b'%' | b'&' | b'#' | b';'
+        );
         parts[byte as usize] = byte.is_ascii_alphanumeric() || others;
         byte += 1;
     }
@@ -62,7 +65,9 @@ fn after_backslashes(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
             to.push(*byte);
             Some(backslashes + 1)
         }
-        [b'u' | b'U', digits @ ..] if code(digits, 4).is_some_and(|code| character(code, to).is_some()) => {
+        [b'u' | b'U', digits @ ..]
+            if code(digits, 4).is_some_and(|code| character(code, to).is_some()) =>
+        {
             Some(backslashes + 5)
         }
         _ if backslashes > 1 => {
@@ -92,7 +97,10 @@ fn percent(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
 fn reference(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     const AMPERSAND: &[u8] = b"amp;";
     let mut sign = 1;
-    while from[sign..].get(..AMPERSAND.len()).is_some_and(|name| name.eq_ignore_ascii_case(AMPERSAND)) {
+    while from[sign..]
+        .get(..AMPERSAND.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(AMPERSAND))
+    {
         sign += AMPERSAND.len();
     }
     if let Some(length) = numbered(&from[sign..], to).or_else(|| named(&from[sign..], to)) {
@@ -111,7 +119,10 @@ fn numbered(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
         [b'#', ..] => (10, 1),
         _ => return None,
     };
-    let zeros = from[begin..].iter().take_while(|byte| **byte == b'0').count();
+    let zeros = from[begin..]
+        .iter()
+        .take_while(|byte| **byte == b'0')
+        .count();
     let digits = &from[begin + zeros..];
     let end = digits.iter().take(4).position(|byte| *byte == b';')?;
     character(number(&digits[..end], radix)?, to)?;
@@ -136,7 +147,9 @@ const NAMES: [(&str, &str); 11] = [
 /// What comes after the ampersand of `&sol;`.
 fn named(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let end = from.iter().take(9).position(|byte| *byte == b';')?;
-    let (_, means) = NAMES.iter().find(|(name, _)| from[..end].eq_ignore_ascii_case(name.as_bytes()))?;
+    let (_, means) = NAMES
+        .iter()
+        .find(|(name, _)| from[..end].eq_ignore_ascii_case(name.as_bytes()))?;
     to.extend_from_slice(means.as_bytes());
     Some(end + 1)
 }
@@ -150,9 +163,11 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
     if digits.is_empty() {
         return None;
     }
-    digits
-        .iter()
-        .try_fold(0_u32, |number, digit| number.checked_mul(radix)?.checked_add(char::from(*digit).to_digit(radix)?))
+    digits.iter().try_fold(0_u32, |number, digit| {
+        number
+            .checked_mul(radix)?
+            .checked_add(char::from(*digit).to_digit(radix)?)
+    })
 }
 
 #[cfg(test)]
@@ -177,12 +192,18 @@ mod tests {
             (r"\u0063all\_1\-2\.3", "call_1-2.3"),
             ("%2f%2F%252f%2525252F", "////"),
             ("%63all%5F1%2d2", "call_1-2"),
-            ("&sol;&#47;&#047;&#x2f;&#X000000000000000002F;&amp;sol;&amp;amp;#47;", "///////"),
+            (
+                "&sol;&#47;&#047;&#x2f;&#X000000000000000002F;&amp;sol;&amp;amp;#47;",
+                "///////",
+            ),
             ("&lowbar;&UnderBar;&hyphen;&dash;&period;&fjlig;", "__--.fj"),
             // Not for names, or not at all.
             (r"\n\u003e\u12\x2f\", r"\n\u003e\u12\x2f\"),
             ("%20%zz%2", "%20%zz%2"),
-            ("&lt;&#60;&#;&#x;&#99999999999;&nosuch;&#47", "&lt;&#60;&#;&#x;&#99999999999;&nosuch;&#47"),
+            (
+                "&lt;&#60;&#;&#x;&#99999999999;&nosuch;&#47",
+                "&lt;&#60;&#;&#x;&#99999999999;&nosuch;&#47",
+            ),
             (r"\\\\n%25&amp;", r"\n%&"),
             ("", ""),
         ] {
@@ -206,7 +227,9 @@ mod tests {
 
     #[test]
     fn w1_nothing_gets_longer() {
-        for part in ["%25", "%", "\\", "&amp;", "&#0", "\\u002f", "&sol;", "&#47;x"] {
+        for part in [
+            "%25", "%", "\\", "&amp;", "&#0", "\\u002f", "&sol;", "&#47;x",
+        ] {
             let (text, mut to) = (part.repeat(1_000), Vec::new());
             read_layer(text.as_bytes(), &mut to);
             assert!(to.len() <= text.len(), "{part}");

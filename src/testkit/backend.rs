@@ -78,7 +78,10 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
 /// Ends the suite: the store breaks `clause` by `what`. Content is never shown, it may be long.
 #[track_caller]
 fn broken(clause: &str, what: impl AsRef<str>) -> ! {
-    panic!("the backend breaks the contract, clause `{clause}`: {}", what.as_ref())
+    panic!(
+        "the backend breaks the contract, clause `{clause}`: {}",
+        what.as_ref()
+    )
 }
 
 #[track_caller]
@@ -89,14 +92,21 @@ fn check(holds: bool, clause: &str, what: impl FnOnce() -> String) {
 }
 
 #[track_caller]
-#[expect(clippy::needless_pass_by_value, reason = "callers have values, as with assert_eq!")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers have values, as with assert_eq!"
+)]
 fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &str) {
-    check(is == should, clause, || format!("{of} gave {is:?} instead of {should:?}"));
+    check(is == should, clause, || {
+        format!("{of} gave {is:?} instead of {should:?}")
+    });
 }
 
 #[track_caller]
 fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str) -> T {
-    result.unwrap_or_else(|error| broken(clause, format!("{of} failed: {error} ({:?})", error.kind())))
+    result.unwrap_or_else(|error| {
+        broken(clause, format!("{of} failed: {error} ({:?})", error.kind()))
+    })
 }
 
 fn key(path: impl Into<String>) -> Key {
@@ -124,18 +134,39 @@ async fn put(store: &impl Backend, key: &Key, content: &Bytes, should: Put, clau
 
 /// That `key` reads as `content`, whole.
 async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
-    let page = succeed(store.read(key, ALL).await, clause, &format!("reading `{key}`"));
-    check(page.total == content.len() as u64 && page.bytes == content, clause, || {
-        let Page { bytes, total } = &page;
-        let (length, stored) = (bytes.len(), content.len());
-        format!("`{key}` reads as {length} bytes of {total}, and is not the {stored} bytes that were stored")
-    });
+    let page = succeed(
+        store.read(key, ALL).await,
+        clause,
+        &format!("reading `{key}`"),
+    );
+    check(
+        page.total == content.len() as u64 && page.bytes == content,
+        clause,
+        || {
+            let Page { bytes, total } = &page;
+            let (length, stored) = (bytes.len(), content.len());
+            format!(
+                "`{key}` reads as {length} bytes of {total}, and is not the {stored} bytes that were stored"
+            )
+        },
+    );
 }
 
 async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) {
     match store.read(key, ALL).await {
-        Ok(page) => broken(clause, format!("`{key}` reads as {} bytes instead of not found", page.bytes.len())),
-        Err(error) => equal(error.kind(), ErrorKind::NotFound, clause, &format!("reading `{key}`")),
+        Ok(page) => broken(
+            clause,
+            format!(
+                "`{key}` reads as {} bytes instead of not found",
+                page.bytes.len()
+            ),
+        ),
+        Err(error) => equal(
+            error.kind(),
+            ErrorKind::NotFound,
+            clause,
+            &format!("reading `{key}`"),
+        ),
     }
 }
 
@@ -145,11 +176,17 @@ async fn listed(store: &impl Backend, clause: &str) -> BTreeMap<Key, u64> {
     let sizes: BTreeMap<_, _> = entries
         .into_iter()
         .map(|entry| {
-            let Entry { key, bytes, stored_at: _ } = succeed(entry, clause, "listing");
+            let Entry {
+                key,
+                bytes,
+                stored_at: _,
+            } = succeed(entry, clause, "listing");
             (key, bytes)
         })
         .collect();
-    check(sizes.len() == count, clause, || format!("{count} entries are listed for {} keys", sizes.len()));
+    check(sizes.len() == count, clause, || {
+        format!("{count} entries are listed for {} keys", sizes.len())
+    });
     sizes
 }
 
@@ -165,7 +202,10 @@ async fn written(store: &impl Backend, chunks: &[Bytes], clause: &str) -> Box<dy
 async fn abandon<T>(future: impl Future<Output = T>, polls: usize) {
     let mut future = pin!(future);
     for _ in 0..polls {
-        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await.is_ready() {
+        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context)))
+            .await
+            .is_ready()
+        {
             return;
         }
         yield_now().await;

@@ -79,7 +79,10 @@ struct Cue {
 impl<B> Faulty<B> {
     /// A store that hands everything on to `inner` until it is told otherwise.
     pub fn new(inner: B) -> Self {
-        Self { inner: Arc::new(inner), cues: Arc::default() }
+        Self {
+            inner: Arc::new(inner),
+            cues: Arc::default(),
+        }
     }
 
     /// The store behind, to look at without being counted.
@@ -162,7 +165,10 @@ impl<B> Faulty<B> {
 /// A clone shares the store behind, the counts and the faults to come.
 impl<B> Clone for Faulty<B> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), cues: Arc::clone(&self.cues) }
+        Self {
+            inner: Arc::clone(&self.inner),
+            cues: Arc::clone(&self.cues),
+        }
     }
 }
 
@@ -182,7 +188,10 @@ fn lock(cue: &Mutex<Cue>) -> MutexGuard<'_, Cue> {
 }
 
 /// Makes `call` as `cue` has it.
-async fn on_cue<T>(cue: &Mutex<Cue>, call: impl Future<Output = Result<T, BackendError>>) -> Result<T, BackendError> {
+async fn on_cue<T>(
+    cue: &Mutex<Cue>,
+    call: impl Future<Output = Result<T, BackendError>>,
+) -> Result<T, BackendError> {
     // A statement of its own: the lock must be free again before anything is awaited.
     let fault = lock(cue).next();
     match fault {
@@ -272,7 +281,10 @@ struct FaultyWriter {
 
 impl fmt::Debug for FaultyWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultyWriter").field("inner", &self.inner).field("written", &self.written.len()).finish()
+        f.debug_struct("FaultyWriter")
+            .field("inner", &self.inner)
+            .field("written", &self.written.len())
+            .finish()
     }
 }
 
@@ -281,9 +293,13 @@ impl FaultyWriter {
         if !self.has_failed {
             return self.inner.read(range).await;
         }
-        let bounded = |place: u64| usize::try_from(place).map_or(self.written.len(), |at| at.min(self.written.len()));
+        let bounded = |place: u64| {
+            usize::try_from(place).map_or(self.written.len(), |at| at.min(self.written.len()))
+        };
         let end = bounded(range.end);
-        Ok(Bytes::copy_from_slice(&self.written[bounded(range.start).min(end)..end]))
+        Ok(Bytes::copy_from_slice(
+            &self.written[bounded(range.start).min(end)..end],
+        ))
     }
 }
 

@@ -36,8 +36,14 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
         slots += seen.slots.len();
         calls += seen.calls.len();
     }
-    assert!(slots > 0, "the suite tests nothing without a result among the messages");
-    assert!(calls > 0, "the suite tests nothing without a call among the messages");
+    assert!(
+        slots > 0,
+        "the suite tests nothing without a result among the messages"
+    );
+    assert!(
+        calls > 0,
+        "the suite tests nothing without a call among the messages"
+    );
 }
 
 /// The same, and what concerns the messages' JSON: that they are the same once they were written and read, that fields which
@@ -73,7 +79,10 @@ pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages
 /// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown, it may be long.
 #[track_caller]
 fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
-    panic!("the format breaks the contract, clause `{clause}`, with message {at}: {}", what.as_ref())
+    panic!(
+        "the format breaks the contract, clause `{clause}`, with message {at}: {}",
+        what.as_ref()
+    )
 }
 
 #[track_caller]
@@ -121,7 +130,12 @@ impl Seen {
                     is_open = false;
                     seen.note(format_args!("{role:?}"));
                 }
-                Piece::Result(ResultHead { id, name, is_error, is_fixed }) => {
+                Piece::Result(ResultHead {
+                    id,
+                    name,
+                    is_error,
+                    is_fixed,
+                }) => {
                     is_open = true;
                     seen.note(format_args!("result {id:?} {name:?} {is_error} {is_fixed}"));
                     if is_fixed {
@@ -129,18 +143,39 @@ impl Seen {
                     }
                     seen.slots.push(Vec::new());
                 }
-                Piece::Call(Call { id, name, arguments, is_signed, is_fixed }) => {
+                Piece::Call(Call {
+                    id,
+                    name,
+                    arguments,
+                    is_signed,
+                    is_fixed,
+                }) => {
                     seen.note(format_args!("call {id:?} {name:?} {is_signed} {is_fixed}"));
                     let arguments = match arguments {
-                        Arguments::Json(json) => json.to_value().unwrap_or_else(|| json.to_string().into()),
-                        Arguments::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+                        Arguments::Json(json) => {
+                            json.to_value().unwrap_or_else(|| json.to_string().into())
+                        }
+                        Arguments::Text(text) => {
+                            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+                        }
                     };
-                    seen.calls.push(Asked { arguments, is_signed, is_fixed });
+                    seen.calls.push(Asked {
+                        arguments,
+                        is_signed,
+                        is_fixed,
+                    });
                 }
                 Piece::Content(part) => {
-                    let text = if let PartRef::Text(text) = part { Some(text.to_owned()) } else { None };
+                    let text = if let PartRef::Text(text) = part {
+                        Some(text.to_owned())
+                    } else {
+                        None
+                    };
                     match seen.slots.last_mut().filter(|_| is_open) {
-                        Some(slot) => slot.push(Piecemeal { text, all: format!("{part:?}") }),
+                        Some(slot) => slot.push(Piecemeal {
+                            text,
+                            all: format!("{part:?}"),
+                        }),
                         None => seen.note(format_args!("{part:?}")),
                     }
                 }
@@ -155,7 +190,11 @@ impl Seen {
     }
 
     fn texts(&self, slot: usize) -> Option<Vec<&str>> {
-        self.slots.get(slot)?.iter().map(|part| part.text.as_deref()).collect()
+        self.slots
+            .get(slot)?
+            .iter()
+            .map(|part| part.text.as_deref())
+            .collect()
     }
 }
 
@@ -167,7 +206,12 @@ enum Shape {
     Malformed,
 }
 
-fn all_clauses<F: Format<Message: PartialEq>>(format: &F, message: &F::Message, at: usize, shape: Shape) -> Seen {
+fn all_clauses<F: Format<Message: PartialEq>>(
+    format: &F,
+    message: &F::Message,
+    at: usize,
+    shape: Shape,
+) -> Seen {
     let seen = is_seen(format, message, at);
     results_are_replaced(format, message, &seen, at, shape);
     arguments_are_replaced(format, message, &seen, at, shape);
@@ -177,19 +221,36 @@ fn all_clauses<F: Format<Message: PartialEq>>(format: &F, message: &F::Message, 
 
 fn is_seen<F: Format>(format: &F, message: &F::Message, at: usize) -> Seen {
     let (seen, begins_with_role) = Seen::of(format, message);
-    check(begins_with_role, "a message begins with a role", at, || "another piece comes first, or none".into());
+    check(begins_with_role, "a message begins with a role", at, || {
+        "another piece comes first, or none".into()
+    });
     let again = Seen::of(format, message).0;
-    check(again == seen, "the same message gives the same pieces", at, || "seen twice, it gives two things".into());
+    check(
+        again == seen,
+        "the same message gives the same pieces",
+        at,
+        || "seen twice, it gives two things".into(),
+    );
     seen
 }
 
 /// Everything but one slot's content and one call's arguments is as it was.
-fn is_else_the_same(before: &Seen, after: &Seen, slot: Option<usize>, call: Option<usize>) -> Result<(), String> {
-    let others = |count: usize, except: Option<usize>| (0..count).filter(move |nth| Some(*nth) != except);
+fn is_else_the_same(
+    before: &Seen,
+    after: &Seen,
+    slot: Option<usize>,
+    call: Option<usize>,
+) -> Result<(), String> {
+    let others =
+        |count: usize, except: Option<usize>| (0..count).filter(move |nth| Some(*nth) != except);
     let counts = |seen: &Seen| (seen.slots.len(), seen.calls.len());
     match () {
-        () if before.rest != after.rest => Err("roles, ids, names, marks or content of the message changed".to_owned()),
-        () if counts(before) != counts(after) => Err("the message has more or fewer results or calls".to_owned()),
+        () if before.rest != after.rest => {
+            Err("roles, ids, names, marks or content of the message changed".to_owned())
+        }
+        () if counts(before) != counts(after) => {
+            Err("the message has more or fewer results or calls".to_owned())
+        }
         () if others(before.slots.len(), slot).any(|nth| before.slots[nth] != after.slots[nth]) => {
             Err("the content of another result changed".to_owned())
         }
@@ -216,32 +277,57 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             format.replace_result(&mut changed, slot, parts);
             let now = Seen::of(format, &changed).0;
             if let Err(what) = is_else_the_same(seen, &now, Some(slot), None) {
-                broken(CLAUSE, at, format!("after slot {slot} was replaced, {what}"));
+                broken(
+                    CLAUSE,
+                    at,
+                    format!("after slot {slot} was replaced, {what}"),
+                );
             }
             (changed, now)
         };
         let (mut changed, now) = replace(vec![HINT.into()]);
         if seen.fixed_slots.contains(&slot) {
-            check(changed == *message, CLAUSE, at, || format!("slot {slot} is fixed, and is replaced all the same"));
+            check(changed == *message, CLAUSE, at, || {
+                format!("slot {slot} is fixed, and is replaced all the same")
+            });
             continue;
         }
         let is_left = shape == Shape::Malformed && changed == *message;
-        check(is_left || now.texts(slot) == Some(vec![HINT]), CLAUSE, at, || {
-            format!("slot {slot} does not show the text put there")
-        });
+        check(
+            is_left || now.texts(slot) == Some(vec![HINT]),
+            CLAUSE,
+            at,
+            || format!("slot {slot} does not show the text put there"),
+        );
         let once = changed.clone();
         format.replace_result(&mut changed, slot, vec![HINT.into()]);
-        check(changed == once, CLAUSE, at, || format!("slot {slot} is another one once the same is put there twice"));
+        check(changed == once, CLAUSE, at, || {
+            format!("slot {slot} is another one once the same is put there twice")
+        });
 
         // A format that can't hold several parts may leave the message alone, but not lose half of them.
         let (several, now) = replace(vec!["one".into(), "two".into()]);
-        let shown = now.slots[slot].iter().filter_map(|part| part.text.as_deref()).collect::<String>();
-        let is_shown = shown.find("one").zip(shown.find("two")).is_some_and(|(one, two)| one < two);
-        check(is_shown || several == *message, CLAUSE, at, || format!("slot {slot} does not show two texts in order"));
+        let shown = now.slots[slot]
+            .iter()
+            .filter_map(|part| part.text.as_deref())
+            .collect::<String>();
+        let is_shown = shown
+            .find("one")
+            .zip(shown.find("two"))
+            .is_some_and(|(one, two)| one < two);
+        check(is_shown || several == *message, CLAUSE, at, || {
+            format!("slot {slot} does not show two texts in order")
+        });
         for part in [
             Part::Json(json!({"a": [1, null]})),
-            Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[0, 255]) },
-            Part::Link { mime: None, url: "https://example.org/a.png".into() },
+            Part::Media {
+                mime: "image/png".into(),
+                data: Bytes::from_static(&[0, 255]),
+            },
+            Part::Link {
+                mime: None,
+                url: "https://example.org/a.png".into(),
+            },
             Part::Opaque(json!({"type": "unheard of"})),
         ] {
             replace(vec![part]);
@@ -265,12 +351,20 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
         format.replace_arguments(&mut changed, call, new.to_string());
         let now = Seen::of(format, &changed).0;
         if let Err(what) = is_else_the_same(seen, &now, None, Some(call)) {
-            broken(CLAUSE, at, format!("after the arguments of call {call} were replaced, {what}"));
+            broken(
+                CLAUSE,
+                at,
+                format!("after the arguments of call {call} were replaced, {what}"),
+            );
         }
-        let is_left = (shape == Shape::Malformed || seen.calls[call].is_fixed) && changed == *message;
-        check(is_left || !seen.calls[call].is_fixed && now.calls[call].arguments == new, CLAUSE, at, || {
-            format!("call {call} does not show the arguments put there")
-        });
+        let is_left =
+            (shape == Shape::Malformed || seen.calls[call].is_fixed) && changed == *message;
+        check(
+            is_left || !seen.calls[call].is_fixed && now.calls[call].arguments == new,
+            CLAUSE,
+            at,
+            || format!("call {call} does not show the arguments put there"),
+        );
     }
 }
 
@@ -283,9 +377,21 @@ fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(
     const CLAUSE: &str = "a slot or call that is not there is left alone";
     let mut changed = message.clone();
     for beyond in [0, 1, usize::MAX / 2] {
-        format.replace_result(&mut changed, seen.slots.len().saturating_add(beyond), vec![HINT.into()]);
-        check(changed == *message, CLAUSE, at, || "replacing a slot that is not there changed it".into());
-        format.replace_arguments(&mut changed, seen.calls.len().saturating_add(beyond), "{}".into());
-        check(changed == *message, CLAUSE, at, || "replacing arguments that are not there changed it".into());
+        format.replace_result(
+            &mut changed,
+            seen.slots.len().saturating_add(beyond),
+            vec![HINT.into()],
+        );
+        check(changed == *message, CLAUSE, at, || {
+            "replacing a slot that is not there changed it".into()
+        });
+        format.replace_arguments(
+            &mut changed,
+            seen.calls.len().saturating_add(beyond),
+            "{}".into(),
+        );
+        check(changed == *message, CLAUSE, at, || {
+            "replacing arguments that are not there changed it".into()
+        });
     }
 }

@@ -48,7 +48,10 @@ struct Shared {
 impl Cache {
     /// A cache for another conversation, which shares its counts with this one.
     pub(super) fn beside(&self) -> Self {
-        Self { own: Mutex::default(), shared: Arc::clone(&self.shared) }
+        Self {
+            own: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// A pass begins. Gives what the last one has seen.
@@ -81,9 +84,19 @@ impl Cache {
             entry.seen = pass;
             return Some(entry.tokens);
         }
-        let shared = lock(&self.shared).counts.get(&print).and_then(Weak::upgrade)?;
+        let shared = lock(&self.shared)
+            .counts
+            .get(&print)
+            .and_then(Weak::upgrade)?;
         let tokens = *shared;
-        own.counts.insert(print, Entry { tokens, seen: pass, _shared: shared });
+        own.counts.insert(
+            print,
+            Entry {
+                tokens,
+                seen: pass,
+                _shared: shared,
+            },
+        );
         Some(tokens)
     }
 
@@ -93,7 +106,14 @@ impl Cache {
         let seen = own.pass;
         let shared = Arc::new(tokens);
         lock(&self.shared).insert(print, Arc::downgrade(&shared));
-        own.counts.insert(print, Entry { tokens, seen, _shared: shared });
+        own.counts.insert(
+            print,
+            Entry {
+                tokens,
+                seen,
+                _shared: shared,
+            },
+        );
     }
 }
 
@@ -136,7 +156,10 @@ mod tests {
     }
 
     fn held(cache: &Cache) -> (usize, usize) {
-        (lock(&cache.own).counts.len(), lock(&cache.shared).counts.len())
+        (
+            lock(&cache.own).counts.len(),
+            lock(&cache.shared).counts.len(),
+        )
     }
 
     #[test]
@@ -150,7 +173,9 @@ mod tests {
         }
         assert_eq!(held(&cache).0, 100);
         assert_eq!(cache.get(all[2_000]), None);
-        prints(&secret, 3_000..7_000).into_iter().for_each(|print| cache.insert(print, 8));
+        prints(&secret, 3_000..7_000)
+            .into_iter()
+            .for_each(|print| cache.insert(print, 8));
         assert!(held(&cache).1 <= 2 * held(&cache).0, "{:?}", held(&cache));
     }
 
@@ -167,7 +192,10 @@ mod tests {
                 two.begin_pass();
             }
         }
-        assert!(idle.iter().all(|print| one.get(*print) == Some(1)), "displaced");
+        assert!(
+            idle.iter().all(|print| one.get(*print) == Some(1)),
+            "displaced"
+        );
         drop(one);
         assert_eq!(two.get(idle[0]), None, "nobody holds it");
         assert!(held(&two).0 < 2_000, "{:?}", held(&two));
@@ -176,8 +204,13 @@ mod tests {
     #[test]
     fn conversations_without_a_session_of_their_own_take_turns() {
         let (secret, cache) = (Secret::new(), Cache::default());
-        let conversations: Vec<_> = (0..32).map(|i| prints(&secret, i * 100..i * 100 + 100)).collect();
-        conversations.iter().flatten().for_each(|print| cache.insert(*print, 3));
+        let conversations: Vec<_> = (0..32)
+            .map(|i| prints(&secret, i * 100..i * 100 + 100))
+            .collect();
+        conversations
+            .iter()
+            .flatten()
+            .for_each(|print| cache.insert(*print, 3));
         for _ in 0..10 {
             for conversation in &conversations {
                 cache.begin_pass();

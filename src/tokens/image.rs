@@ -24,19 +24,34 @@ pub(super) fn cost(data: Data<'_>) -> u64 {
 }
 
 const fn tokens(width: u32, height: u32) -> u64 {
-    let (openai, anthropic) = (openai(width as u64, height as u64), anthropic(width as u64, height as u64));
-    if openai > anthropic { openai } else { anthropic }
+    let (openai, anthropic) = (
+        openai(width as u64, height as u64),
+        anthropic(width as u64, height as u64),
+    );
+    if openai > anthropic {
+        openai
+    } else {
+        anthropic
+    }
 }
 
 const fn openai(width: u64, height: u64) -> u64 {
-    let (short, long) = if width < height { (width, height) } else { (height, width) };
+    let (short, long) = if width < height {
+        (width, height)
+    } else {
+        (height, width)
+    };
     let (short, long) = shrink(short, long, long, 2048);
     let (short, long) = shrink(short, long, short, 768);
     85 + 170 * short.div_ceil(512) * long.div_ceil(512)
 }
 
 const fn anthropic(width: u64, height: u64) -> u64 {
-    let (short, long) = if width < height { (width, height) } else { (height, width) };
+    let (short, long) = if width < height {
+        (width, height)
+    } else {
+        (height, width)
+    };
     let (short, long) = shrink(short, long, long, 1568);
     let tokens = (short * long).div_ceil(750);
     if tokens < 1600 { tokens } else { 1600 }
@@ -44,7 +59,14 @@ const fn anthropic(width: u64, height: u64) -> u64 {
 
 /// Both sides, scaled down so that `side` is at most `limit`.
 const fn shrink(short: u64, long: u64, side: u64, limit: u64) -> (u64, u64) {
-    if side <= limit { (short, long) } else { ((short * limit).div_ceil(side), (long * limit).div_ceil(side)) }
+    if side <= limit {
+        (short, long)
+    } else {
+        (
+            (short * limit).div_ceil(side),
+            (long * limit).div_ceil(side),
+        )
+    }
 }
 
 /// Width and height in pixels, if the header of a PNG, GIF, WebP or JPEG says.
@@ -56,7 +78,10 @@ fn size(data: Data<'_>) -> Option<(u32, u32)> {
         }
         [b'G', b'I', b'F', b'8', ..] => {
             let [a, b, c, d] = read(data, 6)?;
-            (u16::from_le_bytes([a, b]).into(), u16::from_le_bytes([c, d]).into())
+            (
+                u16::from_le_bytes([a, b]).into(),
+                u16::from_le_bytes([c, d]).into(),
+            )
         }
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => webp(data)?,
         [0xFF, 0xD8, ..] => jpeg(data)?,
@@ -69,7 +94,10 @@ fn webp(data: Data<'_>) -> Option<(u32, u32)> {
     match &read::<4>(data, 12)? {
         b"VP8X" => {
             let [a, b, c, d, e, f] = read(data, 24)?;
-            Some((u32::from_le_bytes([a, b, c, 0]) + 1, u32::from_le_bytes([d, e, f, 0]) + 1))
+            Some((
+                u32::from_le_bytes([a, b, c, 0]) + 1,
+                u32::from_le_bytes([d, e, f, 0]) + 1,
+            ))
         }
         // 14 bits each, less one.
         b"VP8L" => {
@@ -79,7 +107,10 @@ fn webp(data: Data<'_>) -> Option<(u32, u32)> {
         // 14 bits each, and two of scaling.
         b"VP8 " => {
             let [a, b, c, d] = read(data, 26)?;
-            Some(((u16::from_le_bytes([a, b]) & 0x3FFF).into(), (u16::from_le_bytes([c, d]) & 0x3FFF).into()))
+            Some((
+                (u16::from_le_bytes([a, b]) & 0x3FFF).into(),
+                (u16::from_le_bytes([c, d]) & 0x3FFF).into(),
+            ))
         }
         _ => None,
     }
@@ -95,7 +126,10 @@ fn jpeg(data: Data<'_>) -> Option<(u32, u32)> {
         }
         if matches!(kind, 0xC0..=0xCF) && !matches!(kind, 0xC4 | 0xC8 | 0xCC) {
             let [a, b, c, d] = read(data, at + 5)?;
-            return Some((u16::from_be_bytes([c, d]).into(), u16::from_be_bytes([a, b]).into()));
+            return Some((
+                u16::from_be_bytes([c, d]).into(),
+                u16::from_be_bytes([a, b]).into(),
+            ));
         }
         at += 2 + usize::from(u16::from_be_bytes([high, low]));
     }
@@ -119,7 +153,9 @@ fn read<const N: usize>(data: Data<'_>, at: usize) -> Option<[u8; N]> {
             let from = at / 3 * 4;
             let to = text.len().min((at + N).div_ceil(3) * 4);
             let mut decoded = [0; 18];
-            let length = LENIENT.decode_slice(text.get(from..to)?, &mut decoded).ok()?;
+            let length = LENIENT
+                .decode_slice(text.get(from..to)?, &mut decoded)
+                .ok()?;
             decoded[..length].get(at % 3..at % 3 + N)?.try_into().ok()
         }
     }
@@ -134,17 +170,40 @@ mod tests {
     use super::*;
 
     fn png(width: u32, height: u32) -> Vec<u8> {
-        [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &width.to_be_bytes()[..], &height.to_be_bytes(), b"\x08\x02\0\0\0"].concat()
+        [
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+            &width.to_be_bytes()[..],
+            &height.to_be_bytes(),
+            b"\x08\x02\0\0\0",
+        ]
+        .concat()
     }
 
     fn gif(width: u16, height: u16) -> Vec<u8> {
-        [b"GIF89a", &width.to_le_bytes()[..], &height.to_le_bytes(), &[0; 9]].concat()
+        [
+            b"GIF89a",
+            &width.to_le_bytes()[..],
+            &height.to_le_bytes(),
+            &[0; 9],
+        ]
+        .concat()
     }
 
     /// With `between` bytes of other segments before the one that has the size.
     fn jpeg_file(width: u16, height: u16, between: u16) -> Vec<u8> {
-        let other = [b"\xFF\xE1", &(between + 2).to_be_bytes()[..], &vec![9; between.into()]].concat();
-        let frame = [b"\xFF\xC2\0\x11\x08", &height.to_be_bytes()[..], &width.to_be_bytes(), &[3; 10]].concat();
+        let other = [
+            b"\xFF\xE1",
+            &(between + 2).to_be_bytes()[..],
+            &vec![9; between.into()],
+        ]
+        .concat();
+        let frame = [
+            b"\xFF\xC2\0\x11\x08",
+            &height.to_be_bytes()[..],
+            &width.to_be_bytes(),
+            &[3; 10],
+        ]
+        .concat();
         [b"\xFF\xD8", &other[..], b"\xFF\xC4\0\x04\0\0", &frame].concat()
     }
 
@@ -155,9 +214,19 @@ mod tests {
     #[test]
     fn the_providers_own_examples() {
         // OpenAI's guide: 1024 × 1024 and 2048 × 4096.
-        assert_eq!([openai(1024, 1024), openai(2048, 4096), openai(100, 100)], [765, 1105, 255]);
+        assert_eq!(
+            [openai(1024, 1024), openai(2048, 4096), openai(100, 100)],
+            [765, 1105, 255]
+        );
         // Anthropic's guide: 200 × 200, 1000 × 1000 and 1092 × 1092.
-        assert_eq!([anthropic(200, 200), anthropic(1000, 1000), anthropic(1092, 1092)], [54, 1334, 1590]);
+        assert_eq!(
+            [
+                anthropic(200, 200),
+                anthropic(1000, 1000),
+                anthropic(1092, 1092)
+            ],
+            [54, 1334, 1590]
+        );
         assert_eq!(UNKNOWN, 1399);
     }
 
@@ -169,20 +238,44 @@ mod tests {
             jpeg_file(640, 480, 0),
             jpeg_file(640, 480, 60_001),
             webp_file(b"VP8X", &[0, 0, 0, 0, 0x7F, 0x02, 0, 0xDF, 0x01, 0]),
-            webp_file(b"VP8L", &[&[0x2F][..], &(639_u32 | 479 << 14).to_le_bytes()].concat()),
-            webp_file(b"VP8 ", &[0, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x02, 0xE0, 0x01]),
+            webp_file(
+                b"VP8L",
+                &[&[0x2F][..], &(639_u32 | 479 << 14).to_le_bytes()].concat(),
+            ),
+            webp_file(
+                b"VP8 ",
+                &[0, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x02, 0xE0, 0x01],
+            ),
         ];
         for file in files {
             let base64 = STANDARD.encode(&file);
-            assert_eq!(size(Data::Bytes(&Bytes::from(file))), Some((640, 480)), "{base64:.60}");
-            assert_eq!(size(Data::Base64(&base64)), Some((640, 480)), "{base64:.60}");
+            assert_eq!(
+                size(Data::Bytes(&Bytes::from(file))),
+                Some((640, 480)),
+                "{base64:.60}"
+            );
+            assert_eq!(
+                size(Data::Base64(&base64)),
+                Some((640, 480)),
+                "{base64:.60}"
+            );
         }
     }
 
     #[test]
     fn what_says_nothing_costs_as_if_unknown() {
-        for file in [&b""[..], b"no image at all", b"\xFF\xD8\xFF", &png(0, 10), &png(3, 3)[..20]] {
-            assert_eq!(cost(Data::Bytes(&Bytes::copy_from_slice(file))), UNKNOWN, "{file:?}");
+        for file in [
+            &b""[..],
+            b"no image at all",
+            b"\xFF\xD8\xFF",
+            &png(0, 10),
+            &png(3, 3)[..20],
+        ] {
+            assert_eq!(
+                cost(Data::Bytes(&Bytes::copy_from_slice(file))),
+                UNKNOWN,
+                "{file:?}"
+            );
         }
         assert_eq!(cost(Data::Base64("not base64!")), UNKNOWN);
         let endless = [&b"\xFF\xD8"[..], &b"\xFF\xE0\0\x02".repeat(10_000)].concat();

@@ -115,12 +115,19 @@ fn write_json(value: &impl Serialize, to: &mut impl io::Write) {
 
 impl Meter {
     pub(crate) fn new(counter: Arc<dyn CountTokens>) -> Self {
-        Self { counter, secret: Arc::new(Secret::new()), cache: Arc::default() }
+        Self {
+            counter,
+            secret: Arc::new(Secret::new()),
+            cache: Arc::default(),
+        }
     }
 
     /// The same counter for another conversation. They share what they count, and neither displaces what the other has counted.
     pub(crate) fn for_another(&self) -> Self {
-        Self { cache: Arc::new(self.cache.beside()), ..self.clone() }
+        Self {
+            cache: Arc::new(self.cache.beside()),
+            ..self.clone()
+        }
     }
 
     /// Whether the first count has nothing to wait for.
@@ -133,7 +140,9 @@ impl Meter {
         if !self.is_ready() {
             let counter = Arc::clone(&self.counter);
             // Where there are no threads, the first count waits.
-            let _ = std::thread::Builder::new().name("offcut-tokens".into()).spawn(move || counter.prepare());
+            let _ = std::thread::Builder::new()
+                .name("offcut-tokens".into())
+                .spawn(move || counter.prepare());
         }
     }
 
@@ -203,7 +212,11 @@ impl Meter {
 
     /// What a text costs.
     pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
-        if self.is_free(text) { self.once(&text.read()) } else { self.count(self.print(text), text) }
+        if self.is_free(text) {
+            self.once(&text.read())
+        } else {
+            self.count(self.print(text), text)
+        }
     }
 
     /// As [`text`](Self::text), for a text that is not going to be counted again.
@@ -230,9 +243,9 @@ impl Meter {
         conversation.visit(message, &mut |piece| {
             tokens = tokens.saturating_add(match piece {
                 Piece::Content(part) => self.part(part),
-                Piece::Call(call) => {
-                    self.text(call.name).saturating_add(self.text_of(Text::of_arguments(call.arguments)))
-                }
+                Piece::Call(call) => self
+                    .text(call.name)
+                    .saturating_add(self.text_of(Text::of_arguments(call.arguments))),
                 Piece::Role(_) | Piece::Result(_) => 0,
             });
         });
@@ -265,8 +278,12 @@ impl Meter {
             }
             conversation.visit(message, &mut |piece| {
                 bound += match piece {
-                    Piece::Content(part) => media_cost(part) + Text::of_part(part).map_or(0, Text::bytes),
-                    Piece::Call(call) => call.name.len() as u64 + Text::of_arguments(call.arguments).bytes(),
+                    Piece::Content(part) => {
+                        media_cost(part) + Text::of_part(part).map_or(0, Text::bytes)
+                    }
+                    Piece::Call(call) => {
+                        call.name.len() as u64 + Text::of_arguments(call.arguments).bytes()
+                    }
                     Piece::Role(_) | Piece::Result(_) => 0,
                 }
             });
@@ -296,13 +313,20 @@ mod tests {
     #[test]
     fn a_document_is_known_by_its_compact_text() {
         let meter = Meter::new(Arc::new(Estimate));
-        for value in [json!(null), json!({"b": [1, 2.5, "é\n"], "a": {}}), json!("x".repeat(5_000))] {
+        for value in [
+            json!(null),
+            json!({"b": [1, 2.5, "é\n"], "a": {}}),
+            json!("x".repeat(5_000)),
+        ] {
             let text = value.to_string();
             assert_eq!(meter.print(Text::Of(&value)), meter.print(Text::Is(&text)));
             assert_eq!(Text::Of(&value).bytes(), text.len() as u64);
             assert_eq!(meter.text_of(Text::Of(&value)), meter.text(&text));
             if let Some(fields) = value.as_object() {
-                assert_eq!(meter.print(Text::Fields(fields)), meter.print(Text::Is(&text)));
+                assert_eq!(
+                    meter.print(Text::Fields(fields)),
+                    meter.print(Text::Is(&text))
+                );
                 assert_eq!(Text::Fields(fields).bytes(), text.len() as u64);
                 assert_eq!(Text::Fields(fields).read(), text);
             }
@@ -325,15 +349,29 @@ mod tests {
     #[test]
     fn the_bound_is_reached_and_never_passed() {
         let call = crate::content::ToolCall::new("a", "grep", r#"{"x":1}"#);
-        let link = crate::content::Part::Link { mime: None, url: "https://example.org/a.png".into() };
-        let parts = vec!["text".into(), crate::content::Part::Json(json!({"a": 1})), link];
-        let mut messages =
-            vec![Message::user("go"), Message::calls(vec![call.clone()]), Message::tool(&call, parts, false)];
+        let link = crate::content::Part::Link {
+            mime: None,
+            url: "https://example.org/a.png".into(),
+        };
+        let parts = vec![
+            "text".into(),
+            crate::content::Part::Json(json!({"a": 1})),
+            link,
+        ];
+        let mut messages = vec![
+            Message::user("go"),
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, parts, false),
+        ];
         let (meter, tools) = (Meter::new(Arc::new(Bytes)), [json!({"name": "grep"})]);
         let conversation = Messages::new(&Plain, &mut messages);
         let exact = meter.conversation(&conversation, &tools);
         assert_eq!(meter.bound(&conversation, 0, &tools, exact), Some(exact));
         assert_eq!(meter.bound(&conversation, 0, &tools, exact - 1), None);
-        assert_eq!(Meter::new(Arc::new(Estimate)).bound(&conversation, 0, &tools, exact), None, "nothing is known");
+        assert_eq!(
+            Meter::new(Arc::new(Estimate)).bound(&conversation, 0, &tools, exact),
+            None,
+            "nothing is known"
+        );
     }
 }

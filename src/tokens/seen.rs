@@ -62,8 +62,20 @@ impl Seen {
         let spot = Spot { of, at };
         match list.rows.get_mut(at) {
             Some(row) if row.print == print => return (spot, row.tokens),
-            Some(row) => self.displaced.push(std::mem::replace(row, Row { print, tokens: None }).print),
-            None => list.rows.push(Row { print, tokens: None }),
+            Some(row) => self.displaced.push(
+                std::mem::replace(
+                    row,
+                    Row {
+                        print,
+                        tokens: None,
+                    },
+                )
+                .print,
+            ),
+            None => list.rows.push(Row {
+                print,
+                tokens: None,
+            }),
         }
         (spot, None)
     }
@@ -78,19 +90,26 @@ impl Seen {
     /// The texts of all results, or of all arguments, if all are known.
     pub(crate) fn subjects(&self, of: Of) -> impl Iterator<Item = Row> {
         let list = &self.lists[of as usize];
-        list.rows[..list.len].iter().copied().filter(|_| self.has_all_subjects)
+        list.rows[..list.len]
+            .iter()
+            .copied()
+            .filter(|_| self.has_all_subjects)
     }
 
     /// The look is over. What is left of the one before is gone, and with it what was displaced.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Fingerprint> {
         for list in &mut self.lists {
-            self.displaced.extend(list.rows.drain(list.len..).map(|row| row.print));
+            self.displaced
+                .extend(list.rows.drain(list.len..).map(|row| row.print));
         }
         self.displaced.drain(..)
     }
 
     pub(super) fn prints(&self) -> impl Iterator<Item = Fingerprint> {
-        self.lists.iter().flat_map(|list| &list.rows).map(|row| row.print)
+        self.lists
+            .iter()
+            .flat_map(|list| &list.rows)
+            .map(|row| row.print)
     }
 }
 
@@ -105,7 +124,10 @@ mod tests {
         let mut searched = 0;
         for text in texts {
             let (spot, tokens) = seen.push(Of::Result, secret.of(text.as_bytes()));
-            assert!(tokens.is_none_or(|tokens| tokens == text.len() as u64), "{text}: {tokens:?}");
+            assert!(
+                tokens.is_none_or(|tokens| tokens == text.len() as u64),
+                "{text}: {tokens:?}"
+            );
             searched += usize::from(tokens.is_none());
             seen.set(spot, text.len() as u64);
         }
@@ -130,7 +152,10 @@ mod tests {
         look(&secret, &mut seen, &["a", "bb", "ccc"]);
         assert_eq!(seen.finish().count(), 0);
         look(&secret, &mut seen, &["a", "x"]);
-        assert_eq!(seen.finish().collect::<Vec<_>>(), [print("bb"), print("ccc")]);
+        assert_eq!(
+            seen.finish().collect::<Vec<_>>(),
+            [print("bb"), print("ccc")]
+        );
         assert_eq!(seen.prints().collect::<Vec<_>>(), [print("a"), print("x")]);
     }
 
@@ -148,7 +173,12 @@ mod tests {
         look(&secret, &mut seen, &["a", "bb"]);
         assert_eq!(seen.subjects(Of::Result).count(), 0);
         seen.has_all_subjects = true;
-        assert_eq!(seen.subjects(Of::Result).map(|row| row.tokens).collect::<Vec<_>>(), [Some(1), Some(2)]);
+        assert_eq!(
+            seen.subjects(Of::Result)
+                .map(|row| row.tokens)
+                .collect::<Vec<_>>(),
+            [Some(1), Some(2)]
+        );
         assert_eq!(seen.subjects(Of::Arguments).count(), 0);
     }
 }

@@ -31,13 +31,21 @@ impl Tiktoken {
     /// The encoding of GPT-4o and later.
     #[must_use]
     pub fn o200k_base() -> Self {
-        Self { name: "o200k_base", encoding: tiktoken_rs::o200k_base_singleton, is_loaded: &O200K_BASE }
+        Self {
+            name: "o200k_base",
+            encoding: tiktoken_rs::o200k_base_singleton,
+            is_loaded: &O200K_BASE,
+        }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
     #[must_use]
     pub fn cl100k_base() -> Self {
-        Self { name: "cl100k_base", encoding: tiktoken_rs::cl100k_base_singleton, is_loaded: &CL100K_BASE }
+        Self {
+            name: "cl100k_base",
+            encoding: tiktoken_rs::cl100k_base_singleton,
+            is_loaded: &CL100K_BASE,
+        }
     }
 }
 
@@ -52,7 +60,9 @@ impl CountTokens for Tiktoken {
         let encoding = self.tables();
         let none_special = HashSet::new();
         // Where the encoder gives up, bytes are never too few.
-        pieces(text).map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64).sum()
+        pieces(text)
+            .map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64)
+            .sum()
     }
 
     fn effort(&self) -> Effort {
@@ -135,7 +145,12 @@ mod tests {
     #[test]
     fn l7_no_text_is_too_much() {
         let counter = Tiktoken::cl100k_base();
-        for text in [" ".repeat(1_500_000), "a".repeat(1_500_000), "\u{3000}".repeat(400_000), "é".repeat(300_000)] {
+        for text in [
+            " ".repeat(1_500_000),
+            "a".repeat(1_500_000),
+            "\u{3000}".repeat(400_000),
+            "é".repeat(300_000),
+        ] {
             let tokens = counter.count(&text);
             assert!(tokens > 0 && tokens <= text.len() as u64);
         }
@@ -144,16 +159,44 @@ mod tests {
     #[test]
     fn only_what_may_be_one_word_is_cut() {
         let long = 5 * MAX_RUN;
-        let words = ["fn main() {}\n", "a1", "a=", "= ", "a ", "\u{2460}x", "iVBORw0KGgo/", "{\"a\":1},"];
+        let words = [
+            "fn main() {}\n",
+            "a1",
+            "a=",
+            "= ",
+            "a ",
+            "\u{2460}x",
+            "iVBORw0KGgo/",
+            "{\"a\":1},",
+        ];
         for whole in words {
-            assert_eq!(pieces(&whole.repeat(long / whole.len())).count(), 1, "{whole:?}");
+            assert_eq!(
+                pieces(&whole.repeat(long / whole.len())).count(),
+                1,
+                "{whole:?}"
+            );
         }
-        for run in ["a", "aB", "=/", " ", "\r\n\t ", "字", "，", "字，", "a\u{301}", "=\u{301}", "👩‍👩‍👧", "👩="]
-        {
+        for run in [
+            "a",
+            "aB",
+            "=/",
+            " ",
+            "\r\n\t ",
+            "字",
+            "，",
+            "字，",
+            "a\u{301}",
+            "=\u{301}",
+            "👩‍👩‍👧",
+            "👩=",
+        ] {
             let text = run.repeat(long / run.len());
             assert!(pieces(&text).count() >= 5, "{run:?}");
             assert_eq!(pieces(&text).collect::<String>(), text);
-            assert!(pieces(&text).all(|piece| piece.len() < MAX_RUN + 4), "{run:?}");
+            assert!(
+                pieces(&text).all(|piece| piece.len() < MAX_RUN + 4),
+                "{run:?}"
+            );
         }
     }
 

@@ -43,13 +43,27 @@ pub(super) struct Joined {
 }
 
 impl Cut {
-    pub(super) fn hint(&self, session: &Session, tool: &str, location: Option<Location>, local: bool) -> Hint {
+    pub(super) fn hint(
+        &self,
+        session: &Session,
+        tool: &str,
+        location: Option<Location>,
+        local: bool,
+    ) -> Hint {
         let mut hint = Hint::new(Kind::Truncated, self.bytes);
         hint.lines = Some(self.lines);
-        hint.notes = Notes { local, ..self.notes };
+        hint.notes = Notes {
+            local,
+            ..self.notes
+        };
         hint.location = location;
         let parts = self.joined.as_ref().map_or(1, |joined| joined.slots.len());
-        let facts = Facts { tool, reader: session.reader(), parts, ..Facts::default() };
+        let facts = Facts {
+            tool,
+            reader: session.reader(),
+            parts,
+            ..Facts::default()
+        };
         hint.prose = session.prose().of_hint(&hint, facts);
         hint.preview.clone_from(&self.preview);
         hint
@@ -80,12 +94,35 @@ pub(super) fn plan(
     slots: &[Slot],
     broken: Option<usize>,
 ) -> Vec<Cut> {
-    Planner { session, policy, call, id, broken, is_several: slots.len() > 1 }.plan(slots)
+    Planner {
+        session,
+        policy,
+        call,
+        id,
+        broken,
+        is_several: slots.len() > 1,
+    }
+    .plan(slots)
 }
 
 /// The hints of what is lost already, where everything else passes.
-pub(super) fn lost(session: &Session, policy: &Policy, call: &ToolCall, id: &Id, slots: &[Slot]) -> Vec<Cut> {
-    Planner { session, policy, call, id, broken: None, is_several: slots.len() > 1 }.lost(slots).0
+pub(super) fn lost(
+    session: &Session,
+    policy: &Policy,
+    call: &ToolCall,
+    id: &Id,
+    slots: &[Slot],
+) -> Vec<Cut> {
+    Planner {
+        session,
+        policy,
+        call,
+        id,
+        broken: None,
+        is_several: slots.len() > 1,
+    }
+    .lost(slots)
+    .0
 }
 
 struct Planner<'a> {
@@ -102,12 +139,21 @@ impl Planner<'_> {
     /// What is lost, shown as a preview whatever the others are; and the others.
     fn lost<'s>(&self, slots: &'s [Slot]) -> (Vec<Cut>, Vec<Candidate<'s>>) {
         let mut is_first = true;
-        let texts = slots.iter().enumerate().filter_map(|(slot, part)| match part {
-            Slot::Text(text) => Some(Candidate { slot, text, is_first: std::mem::take(&mut is_first) }),
-            Slot::Part(_) | Slot::Shown => None,
-        });
+        let texts = slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, part)| match part {
+                Slot::Text(text) => Some(Candidate {
+                    slot,
+                    text,
+                    is_first: std::mem::take(&mut is_first),
+                }),
+                Slot::Part(_) | Slot::Shown => None,
+            });
         let (lost, texts): (Vec<_>, Vec<_>) = texts.partition(|candidate| candidate.text.is_lost());
-        let cut = |candidate: &Candidate<'_>| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate));
+        let cut = |candidate: &Candidate<'_>| {
+            self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate))
+        };
         (lost.iter().map(cut).collect(), texts)
     }
 
@@ -127,7 +173,10 @@ impl Planner<'_> {
     /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that, and what the
     /// marks behind it take, without which there is no preview; what is left is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
-        let all = self.policy.preview_length.of(cut.iter().map(|candidate| candidate.text.length()).sum());
+        let all = self
+            .policy
+            .preview_length
+            .of(cut.iter().map(|candidate| candidate.text.length()).sum());
         if !has_settled_head(self.policy) || !cut.iter().any(|candidate| candidate.is_first) {
             let all = all / shares.max(1);
             return Budget { head: all / 2, all };
@@ -135,7 +184,17 @@ impl Planner<'_> {
         let head = first_head(self.policy);
         let first = head + longest_marks() + 1;
         let share = (all - first) / shares.max(1);
-        if candidate.is_first { Budget { head, all: first + share } } else { Budget { head: share / 2, all: share } }
+        if candidate.is_first {
+            Budget {
+                head,
+                all: first + share,
+            }
+        } else {
+            Budget {
+                head: share / 2,
+                all: share,
+            }
+        }
     }
 
     fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
@@ -151,18 +210,38 @@ impl Planner<'_> {
     /// How many of the longest texts are previewed even where all are within the limit.
     fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
         let keeps = self.session.settings().keep_file_reads;
-        let Some(above) = self.policy.preview_above.filter(|_| !(keeps && reads_a_file(self.call))) else { return 0 };
-        let long = longest.iter().take_while(|candidate| candidate.text.length() > above as u64);
+        let Some(above) = self
+            .policy
+            .preview_above
+            .filter(|_| !(keeps && reads_a_file(self.call)))
+        else {
+            return 0;
+        };
+        let long = longest
+            .iter()
+            .take_while(|candidate| candidate.text.length() > above as u64);
         let count = long.count().min(MAX_CUTS);
         // What is a hint already says no more than it should.
         let is_ours = |candidate: &Candidate<'_>| {
-            candidate.text.shown().is_some_and(|text| self.session.own_hints(self.policy, &text).is_some())
+            candidate
+                .text
+                .shown()
+                .is_some_and(|text| self.session.own_hints(self.policy, &text).is_some())
         };
-        if longest[..count].iter().any(is_ours) { 0 } else { count }
+        if longest[..count].iter().any(is_ours) {
+            0
+        } else {
+            count
+        }
     }
 
     /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of them does.
-    fn cut_longest(&self, longest: &[Candidate<'_>], lost: &[Cut], counts: RangeInclusive<usize>) -> Option<Vec<Cut>> {
+    fn cut_longest(
+        &self,
+        longest: &[Candidate<'_>],
+        lost: &[Cut],
+        counts: RangeInclusive<usize>,
+    ) -> Option<Vec<Cut>> {
         for count in counts {
             let (cut, rest) = longest.split_at(count);
             // Previews cost more than sums.
@@ -170,8 +249,10 @@ impl Planner<'_> {
                 continue;
             }
             // Shares only get smaller from here on: once a cut is no gain, more cuts are none either.
-            let cuts: Option<Vec<Cut>> =
-                cut.iter().map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate))).collect();
+            let cuts: Option<Vec<Cut>> = cut
+                .iter()
+                .map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate)))
+                .collect();
             let mut cuts = cuts?;
             // Bytes that can't be shown are stored all the same.
             let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
@@ -188,20 +269,27 @@ impl Planner<'_> {
 
     /// All texts as one, and each document for itself; where that does not fit either, the documents too.
     fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
-        let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) =
-            texts.iter().partition(|candidate| candidate.text.json.is_some());
+        let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
+            .iter()
+            .partition(|candidate| candidate.text.json.is_some());
         let shares = json.len() + 1;
-        let documents = json.iter().map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
-        let joined = plain.first().and_then(|first| match self.share(texts, shares, *first) {
-            // One text is stored as it is.
-            share if plain.len() == 1 => self.cut(*first, share),
-            share => self.join(&plain, share),
-        });
+        let documents = json
+            .iter()
+            .map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
+        let joined = plain
+            .first()
+            .and_then(|first| match self.share(texts, shares, *first) {
+                // One text is stored as it is.
+                share if plain.len() == 1 => self.cut(*first, share),
+                share => self.join(&plain, share),
+            });
         let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
         match apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[])) {
             Some(cuts) => cuts,
             None => {
-                let all = texts.first().and_then(|first| self.join(texts, self.share(texts, 1, *first)));
+                let all = texts
+                    .first()
+                    .and_then(|first| self.join(texts, self.share(texts, 1, *first)));
                 all.into_iter().collect()
             }
         }
@@ -211,12 +299,18 @@ impl Planner<'_> {
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
         let limit = self.policy.limit;
         let hints = cuts.map(|cut| {
-            let hints = self.hints(cut).into_iter().map(|hint| size_of_text(self.session, limit, &hint));
+            let hints = self
+                .hints(cut)
+                .into_iter()
+                .map(|hint| size_of_text(self.session, limit, &hint));
             hints.reduce(Size::max).unwrap_or_default()
         });
         let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
         let others = others.map(|candidate| size(self.session, limit, candidate.text));
-        !hints.chain(others).fold(Size::default(), Size::plus).is_over(limit)
+        !hints
+            .chain(others)
+            .fold(Size::default(), Size::plus)
+            .is_over(limit)
     }
 
     /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be stored anyway.
@@ -230,13 +324,18 @@ impl Planner<'_> {
         let text = candidate.text;
         let own = || {
             let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
-            let previewer = self.policy.previewer(&self.call.name, || self.call.arguments.clone());
+            let previewer = self
+                .policy
+                .previewer(&self.call.name, || self.call.arguments.clone());
             previewer.own(&shown, all)
         };
         match own().transpose() {
             Ok(Some(preview)) => self.cut_as(candidate, preview),
             Ok(None) => self.cut_as(candidate, text.sketch.show(head, all)),
-            Err(problem) => Cut { problem: Some(problem), ..self.cut_as(candidate, text.sketch.show(head, all)) },
+            Err(problem) => Cut {
+                problem: Some(problem),
+                ..self.cut_as(candidate, text.sketch.show(head, all))
+            },
         }
     }
 
@@ -247,7 +346,11 @@ impl Planner<'_> {
 
     fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
         let Candidate { slot, text, .. } = candidate;
-        let notes = Notes { not_utf8: !text.is_utf8(), interrupted: self.broken == Some(slot), ..Notes::default() };
+        let notes = Notes {
+            not_utf8: !text.is_utf8(),
+            interrupted: self.broken == Some(slot),
+            ..Notes::default()
+        };
         Cut {
             slot,
             number: 1,
@@ -266,14 +369,19 @@ impl Planner<'_> {
         let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
         let mut manifest = serde_json::json!({"offcut_parts": lengths}).to_string();
         manifest.push('\n');
-        let mut sketch = self.policy.preview.sketch(self.policy.preview_length.at_most());
+        let mut sketch = self
+            .policy
+            .preview
+            .sketch(self.policy.preview_length.at_most());
         for candidate in texts {
             sketch.append(&candidate.text.sketch);
             sketch.push("\n");
         }
         let notes = Notes {
             not_utf8: texts.iter().any(|candidate| !candidate.text.is_utf8()),
-            interrupted: texts.iter().any(|candidate| self.broken == Some(candidate.slot)),
+            interrupted: texts
+                .iter()
+                .any(|candidate| self.broken == Some(candidate.slot)),
             joined: true,
             local: false,
         };
@@ -282,7 +390,10 @@ impl Planner<'_> {
             number: 1,
             bytes: manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>(),
             lines: sketch.lines() + 1,
-            joined: Some(Joined { manifest, slots: texts.iter().map(|candidate| candidate.slot).collect() }),
+            joined: Some(Joined {
+                manifest,
+                slots: texts.iter().map(|candidate| candidate.slot).collect(),
+            }),
             notes,
             preview: sketch.show(head, all),
             problem: None,
@@ -294,9 +405,17 @@ impl Planner<'_> {
     fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
         let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
         let hints = self.hints(cut);
-        let costs = || hints.iter().map(|hint| self.session.meter().text(hint)).max().unwrap_or_default();
+        let costs = || {
+            hints
+                .iter()
+                .map(|hint| self.session.meter().text(hint))
+                .max()
+                .unwrap_or_default()
+        };
         let (most, meter) = (sure_gain(self.policy.limit), self.session.meter());
-        let at_least = texts.iter().map(|candidate| candidate.text.tokens_at_least(most, meter));
+        let at_least = texts
+            .iter()
+            .map(|candidate| candidate.text.tokens_at_least(most, meter));
         hints.iter().all(|hint| (hint.len() as u64) < bytes) && {
             let tokens = at_least.fold(0, u64::saturating_add);
             tokens == u64::MAX || costs() <= tokens
@@ -318,15 +437,29 @@ impl Planner<'_> {
 
     /// Where it may be stored, and whether that is the spool.
     fn locations(&self) -> Vec<(Location, bool)> {
-        let Some(backend) = self.policy.backend() else { return Vec::new() };
+        let Some(backend) = self.policy.backend() else {
+            return Vec::new();
+        };
         // The number behind the name is not known yet: one of six digits is as long as any.
-        let numbers = if self.is_several { &[1, 999_999][..] } else { &[1] };
+        let numbers = if self.is_several {
+            &[1, 999_999][..]
+        } else {
+            &[1]
+        };
         let spool = backend.spool();
-        let stores = [Some((backend, false)), spool.as_ref().map(|spool| (spool, true))];
+        let stores = [
+            Some((backend, false)),
+            spool.as_ref().map(|spool| (spool, true)),
+        ];
         let mut locations = Vec::new();
         for number in numbers {
-            let name = self.id.name().unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned())).part(*number);
-            let target = Target::with_digest(self.session.roots(), Phase::Truncate, &name, DIGEST_EXAMPLE);
+            let name = self
+                .id
+                .name()
+                .unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()))
+                .part(*number);
+            let target =
+                Target::with_digest(self.session.roots(), Phase::Truncate, &name, DIGEST_EXAMPLE);
             for (store, local) in stores.into_iter().flatten() {
                 locations.extend(target.keys().map(|key| (store.locate(key), local)));
             }

@@ -5,12 +5,28 @@ use serde_json::Value;
 use crate::content::ToolCall;
 
 /// Tools that return a file, in small letters. Some of them edit too, and then say what they replace.
-const READERS: [&str; 7] = ["read", "view", "cat", "open", "read_file", "readfile", "str_replace_editor"];
+const READERS: [&str; 7] = [
+    "read",
+    "view",
+    "cat",
+    "open",
+    "read_file",
+    "readfile",
+    "str_replace_editor",
+];
 const READER_PREFIX: &str = "get_file";
 const REPLACED: &str = "old_str";
 /// Tools that run a command, in small letters.
-const SHELLS: [&str; 8] =
-    ["bash", "shell", "exec_command", "execute_bash", "local_shell", "terminal", "run_command", "container.exec"];
+const SHELLS: [&str; 8] = [
+    "bash",
+    "shell",
+    "exec_command",
+    "execute_bash",
+    "local_shell",
+    "terminal",
+    "run_command",
+    "container.exec",
+];
 /// Commands that print a file.
 const COMMANDS: [&str; 7] = ["cat", "sed -n", "nl", "head", "tail", "bat", "less"];
 /// Longer arguments are no command that prints a file.
@@ -28,18 +44,30 @@ pub(super) fn reads_a_file(call: &ToolCall) -> bool {
 
 /// The command in a shell's arguments: a text, or the last word of a list such as `["bash", "-c", "cat a"]`.
 fn command(arguments: &str) -> Option<String> {
-    let arguments: Value = serde_json::from_str(arguments.get(..MAX_ARGUMENTS.min(arguments.len()))?).ok()?;
-    let command = ["command", "cmd"].iter().find_map(|field| arguments.get(field))?;
-    let command = command.as_array().and_then(|words| words.last()).unwrap_or(command);
+    let arguments: Value =
+        serde_json::from_str(arguments.get(..MAX_ARGUMENTS.min(arguments.len()))?).ok()?;
+    let command = ["command", "cmd"]
+        .iter()
+        .find_map(|field| arguments.get(field))?;
+    let command = command
+        .as_array()
+        .and_then(|words| words.last())
+        .unwrap_or(command);
     command.as_str().map(str::to_owned)
 }
 
 /// Whether it begins with a command that prints a file, a change of directory aside.
 fn prints_a_file(command: &str) -> bool {
     let command = command.trim_start();
-    let behind = command.strip_prefix("cd ").and_then(|rest| rest.split_once("&&"));
+    let behind = command
+        .strip_prefix("cd ")
+        .and_then(|rest| rest.split_once("&&"));
     let command = behind.map_or(command, |(_, command)| command.trim_start());
-    COMMANDS.iter().any(|name| command.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '\t'])))
+    COMMANDS.iter().any(|name| {
+        command
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with([' ', '\t']))
+    })
 }
 
 #[cfg(test)]
@@ -48,16 +76,26 @@ mod tests {
 
     #[test]
     fn reads_are_told_by_tool_and_command() {
-        let reads = |tool: &str, arguments: &str| reads_a_file(&ToolCall::new("1", tool, arguments));
+        let reads =
+            |tool: &str, arguments: &str| reads_a_file(&ToolCall::new("1", tool, arguments));
         assert!(reads("Read", r#"{"file_path":"/a.rs"}"#));
         assert!(reads("get_file_contents", "{}"));
-        assert!(!reads("str_replace_editor", r#"{"command":"str_replace","old_str":"a","new_str":"b"}"#));
-        assert!(reads("exec_command", r#"{"cmd":"cd /a && sed -n '1,20p' b.rs"}"#));
+        assert!(!reads(
+            "str_replace_editor",
+            r#"{"command":"str_replace","old_str":"a","new_str":"b"}"#
+        ));
+        assert!(reads(
+            "exec_command",
+            r#"{"cmd":"cd /a && sed -n '1,20p' b.rs"}"#
+        ));
         assert!(reads("shell", r#"{"command":["bash","-lc","cat a.rs"]}"#));
         assert!(!reads("bash", r#"{"command":"catalog --list"}"#));
         assert!(!reads("bash", r#"{"command":"grep -n cat a.rs"}"#));
         assert!(!reads("grep", r#"{"command":"cat a.rs"}"#));
         assert!(!reads("bash", "cat a.rs"));
-        assert!(!reads("bash", &format!(r#"{{"command":"cat {}"}}"#, "a".repeat(MAX_ARGUMENTS))));
+        assert!(!reads(
+            "bash",
+            &format!(r#"{{"command":"cat {}"}}"#, "a".repeat(MAX_ARGUMENTS))
+        ));
     }
 }

@@ -38,21 +38,32 @@ pub(super) async fn truncate(
     if is_own_page(session, session.policy(&call.name), &whole.parts) {
         return treat(session, call, whole.into_output(), None).await;
     }
-    let detail = Detail { call: call.clone(), parts: whole.parts.clone(), is_error: whole.is_error };
+    let detail = Detail {
+        call: call.clone(),
+        parts: whole.parts.clone(),
+        is_error: whole.is_error,
+    };
     match guard_future("the truncation handler", handler.handle(detail)).await {
         Ok(Handled::Default) => treat(session, call, whole.into_output(), None).await,
         // What is shown would not be what came, and that would be nowhere.
-        Ok(Handled::Keep) if whole.is_lossy => treat(session, call, whole.into_output(), None).await,
+        Ok(Handled::Keep) if whole.is_lossy => {
+            treat(session, call, whole.into_output(), None).await
+        }
         Ok(Handled::Keep) => {
             let parts = whole.parts.clone();
             Ok(Handling::new(session, call, whole).show(parts, Outcome::Kept(Reason::Handler)))
         }
-        Ok(Handled::Replace(replacement)) => replace(Handling::new(session, call, whole), &replacement).await,
+        Ok(Handled::Replace(replacement)) => {
+            replace(Handling::new(session, call, whole), &replacement).await
+        }
         Err(error) => treat(session, call, whole.into_output(), Some(error)).await,
     }
 }
 
-async fn replace(mut handling: Handling<'_>, replacement: &Replacement) -> Result<Truncated, Error> {
+async fn replace(
+    mut handling: Handling<'_>,
+    replacement: &Replacement,
+) -> Result<Truncated, Error> {
     let saved = match replacement.content.clone() {
         Some(content) => handling.save(replacement, content).await.map(Some),
         None => Ok(None),
@@ -63,7 +74,11 @@ async fn replace(mut handling: Handling<'_>, replacement: &Replacement) -> Resul
             match handling.session.settings().on_offload_error {
                 OnOffloadError::Fail => {
                     let (tool, call_id) = (handling.call.name.clone(), handling.call.id.clone());
-                    return Err(Error::Offload { tool, call_id, source: error });
+                    return Err(Error::Offload {
+                        tool,
+                        call_id,
+                        source: error,
+                    });
                 }
                 OnOffloadError::KeepOriginal => {
                     let parts = handling.whole.parts.clone();
@@ -75,14 +90,23 @@ async fn replace(mut handling: Handling<'_>, replacement: &Replacement) -> Resul
             None
         }
     };
-    let outcome = if location.is_some() { Outcome::Replaced } else { Outcome::Lost };
+    let outcome = if location.is_some() {
+        Outcome::Replaced
+    } else {
+        Outcome::Lost
+    };
     match replacement.show(location.as_ref()) {
         Ok(parts) => {
             handling.locations.extend(location);
             Ok(handling.show(parts, outcome))
         }
         Err(error) => {
-            let Handling { session, call, whole, .. } = handling;
+            let Handling {
+                session,
+                call,
+                whole,
+                ..
+            } = handling;
             treat(session, call, whole.into_output(), Some(error)).await
         }
     }
@@ -101,33 +125,66 @@ struct Handling<'h> {
 impl<'h> Handling<'h> {
     fn new(session: &'h Session, call: &'h ToolCall, whole: Whole) -> Self {
         let policy = session.policy(&call.name);
-        Self { session, call, policy, whole, locations: Vec::new(), error: None }
+        Self {
+            session,
+            call,
+            policy,
+            whole,
+            locations: Vec::new(),
+            error: None,
+        }
     }
 
     fn note(&mut self, error: String) {
         self.error.get_or_insert(error);
     }
 
-    async fn save(&mut self, replacement: &Replacement, content: Bytes) -> Result<Location, BackendError> {
+    async fn save(
+        &mut self,
+        replacement: &Replacement,
+        content: Bytes,
+    ) -> Result<Location, BackendError> {
         let (id, problem) = match &replacement.id {
-            None => self.session.id_of(Phase::Truncate, &self.call.id, || self.call.clone()),
+            None => self
+                .session
+                .id_of(Phase::Truncate, &self.call.id, || self.call.clone()),
             Some(id) => self.session.given_id(id, &self.call.id),
         };
         problem.into_iter().for_each(|problem| self.note(problem));
         // Truncation does not build without a backend.
-        let Some(backend) = self.policy.backend() else { return Err(super::spill::not_there()) };
-        let target = Target::new(self.session.roots(), Phase::Truncate, &id.name_of(&content), &content);
+        let Some(backend) = self.policy.backend() else {
+            return Err(super::spill::not_there());
+        };
+        let target = Target::new(
+            self.session.roots(),
+            Phase::Truncate,
+            &id.name_of(&content),
+            &content,
+        );
         target.save(&**backend, content).await
     }
 
     fn show(self, parts: Vec<Part>, outcome: Outcome) -> Truncated {
-        let Self { session, call, policy, whole, locations, error } = self;
+        let Self {
+            session,
+            call,
+            policy,
+            whole,
+            locations,
+            error,
+        } = self;
         let limit = policy.limit;
         let bytes = |parts: &[Part]| parts.iter().map(text_bytes).sum();
         let tokens = |parts: &[Part]| {
-            parts.iter().map(|part| part_size(session, limit, part).tokens).fold(0, u64::saturating_add)
+            parts
+                .iter()
+                .map(|part| part_size(session, limit, part).tokens)
+                .fold(0, u64::saturating_add)
         };
-        let change = |size: &dyn Fn(&[Part]) -> u64| Change { before: size(&whole.parts), after: size(&parts) };
+        let change = |size: &dyn Fn(&[Part]) -> u64| Change {
+            before: size(&whole.parts),
+            after: size(&parts),
+        };
         let decision = Decision {
             tool: call.name.clone(),
             call_id: call.id.clone(),
@@ -139,8 +196,16 @@ impl<'h> Handling<'h> {
             locations,
             error,
         };
-        let report = Report { decisions: vec![decision], ..nothing_done() };
-        Truncated { parts, is_error: whole.is_error, interrupted: whole.interrupted, report }
+        let report = Report {
+            decisions: vec![decision],
+            ..nothing_done()
+        };
+        Truncated {
+            parts,
+            is_error: whole.is_error,
+            interrupted: whole.interrupted,
+            report,
+        }
     }
 }
 
@@ -166,12 +231,26 @@ impl Whole {
         let mut parts = Parts::default();
         chunks.iter().cloned().for_each(|chunk| parts.push(chunk));
         let (parts, is_lossy) = parts.finish_telling();
-        Self { chunks, parts, is_lossy, is_stream, is_error, interrupted }
+        Self {
+            chunks,
+            parts,
+            is_lossy,
+            is_stream,
+            is_error,
+            interrupted,
+        }
     }
 
     /// The result as it came.
     fn into_output(self) -> ToolOutput {
-        let Self { chunks, parts, is_stream, is_error, interrupted, .. } = self;
+        let Self {
+            chunks,
+            parts,
+            is_stream,
+            is_error,
+            interrupted,
+            ..
+        } = self;
         let body = if is_stream {
             let error = interrupted.map(Err);
             ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok).chain(error))).body
@@ -183,7 +262,9 @@ impl Whole {
 }
 
 fn is_own_page(session: &Session, policy: &Policy, parts: &[Part]) -> bool {
-    let [Part::Text(text)] = parts else { return false };
+    let [Part::Text(text)] = parts else {
+        return false;
+    };
     let hints = session.own_hints(policy, text).unwrap_or_default();
     matches!(&hints[..], [own] if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
 }

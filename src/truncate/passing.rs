@@ -10,15 +10,23 @@ pub(super) fn passing(text: Text, shown: usize) -> Vec<Chunk> {
     if !text.comes_in_chunks {
         return vec![Chunk::Part(text.into_part())];
     }
-    let Content::Memory(bytes) = text.content else { return Vec::new() };
+    let Content::Memory(bytes) = text.content else {
+        return Vec::new();
+    };
     let from = behind(&bytes, shown);
     let rest = Bytes::from(bytes).slice(from..);
-    if rest.is_empty() { Vec::new() } else { vec![Chunk::Bytes(rest)] }
+    if rest.is_empty() {
+        Vec::new()
+    } else {
+        vec![Chunk::Bytes(rest)]
+    }
 }
 
 /// By how much longer the rest of a text is with replacement characters for what is no UTF-8.
 pub(super) fn grows_by(text: &Text, shown: usize) -> u64 {
-    let (Content::Memory(bytes), Some(whole)) = (&text.content, text.shown()) else { return 0 };
+    let (Content::Memory(bytes), Some(whole)) = (&text.content, text.shown()) else {
+        return 0;
+    };
     let rest = bytes.len() - behind(bytes, shown);
     (whole.len() - shown).saturating_sub(rest) as u64
 }
@@ -34,7 +42,10 @@ pub(super) fn behind(bytes: &[u8], shown: usize) -> usize {
         }
         (at, seen) = (at + valid, seen + valid);
         if !chunk.invalid().is_empty() {
-            (at, seen) = (at + chunk.invalid().len(), seen + char::REPLACEMENT_CHARACTER.len_utf8());
+            (at, seen) = (
+                at + chunk.invalid().len(),
+                seen + char::REPLACEMENT_CHARACTER.len_utf8(),
+            );
         }
     }
     at

@@ -45,12 +45,26 @@ pub(super) struct Run {
 
 impl Run {
     /// `None` if the tool's results are never truncated.
-    pub(super) fn new(session: &Session, call: &ToolCall, placement: Placement, is_stream: bool) -> Option<Self> {
+    pub(super) fn new(
+        session: &Session,
+        call: &ToolCall,
+        placement: Placement,
+        is_stream: bool,
+    ) -> Option<Self> {
         let policy = session.policy(&call.name).clone();
         let backend = policy.backend().cloned().filter(|_| policy.truncates)?;
         // A preview by user's code sees the whole text.
-        let spill_above = if policy.hooks.preview.is_some() { MAX_WHOLE } else { 0 };
-        let splitter = Splitter::new(session, &policy, placement, is_stream.then_some(spill_above));
+        let spill_above = if policy.hooks.preview.is_some() {
+            MAX_WHOLE
+        } else {
+            0
+        };
+        let splitter = Splitter::new(
+            session,
+            &policy,
+            placement,
+            is_stream.then_some(spill_above),
+        );
         let (id, error) = session.id_of(Phase::Truncate, &call.id, || call.clone());
         let decision = Decision {
             tool: call.name.clone(),
@@ -119,7 +133,11 @@ impl Run {
     fn failed(&mut self, error: BackendError) -> Result<(), Error> {
         if self.session.settings().on_offload_error == OnOffloadError::Fail {
             let (tool, call_id) = (self.call.name.clone(), self.call.id.clone());
-            return Err(Error::Offload { tool, call_id, source: error });
+            return Err(Error::Offload {
+                tool,
+                call_id,
+                source: error,
+            });
         }
         self.decision.error = Some(error.to_string());
         Ok(())
@@ -129,7 +147,14 @@ impl Run {
     fn pass_held(&mut self) -> Vec<Chunk> {
         let (shown_slots, shown_bytes) = self.splitter.shown;
         self.decision.bytes = Change::none(self.splitter.passed.bytes + shown_bytes as u64);
-        let mut lost = cut::lost(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots).into_iter();
+        let mut lost = cut::lost(
+            &self.session,
+            &self.policy,
+            &self.call,
+            &self.id,
+            &self.splitter.slots,
+        )
+        .into_iter();
         let slots = std::mem::take(&mut self.splitter.slots);
         let mut chunks = Vec::new();
         for (index, slot) in slots.into_iter().enumerate() {
@@ -151,7 +176,11 @@ impl Run {
                     });
                 }
                 Slot::Text(text) => {
-                    let longer = if text.is_utf8() { 0 } else { grows_by(&text, shown) };
+                    let longer = if text.is_utf8() {
+                        0
+                    } else {
+                        grows_by(&text, shown)
+                    };
                     let passing = passing(text, shown);
                     passing.iter().for_each(|chunk| self.passes_by(chunk));
                     self.decision.bytes.after += longer;
@@ -195,9 +224,20 @@ impl Run {
             self.splitter.slots = parts.into_iter().map(Slot::Part).collect();
         } else {
             self.restore(self.splitter.wanted_back()).await?;
-            let broken = if interrupted { self.splitter.last_in_chunks() } else { None };
+            let broken = if interrupted {
+                self.splitter.last_in_chunks()
+            } else {
+                None
+            };
             let plan = loop {
-                let plan = cut::plan(&self.session, &self.policy, &self.call, &self.id, &self.splitter.slots, broken);
+                let plan = cut::plan(
+                    &self.session,
+                    &self.policy,
+                    &self.call,
+                    &self.id,
+                    &self.splitter.slots,
+                    broken,
+                );
                 let left_whole = self.left_whole(&plan);
                 if left_whole.is_empty() {
                     break plan;
@@ -212,7 +252,10 @@ impl Run {
     }
 
     fn report(self) -> Report {
-        Report { decisions: vec![self.decision], ..nothing_done() }
+        Report {
+            decisions: vec![self.decision],
+            ..nothing_done()
+        }
     }
 
     /// Notes how much there is before anything is changed.
@@ -223,7 +266,9 @@ impl Run {
             match slot {
                 Slot::Text(text) => {
                     bytes += text.bytes;
-                    tokens = tokens.saturating_add(splitter::size(&self.session, self.policy.limit, text).tokens);
+                    tokens = tokens.saturating_add(
+                        splitter::size(&self.session, self.policy.limit, text).tokens,
+                    );
                 }
                 Slot::Part(part) => {
                     let size = part_size(&self.session, self.policy.limit, part);
@@ -245,18 +290,40 @@ impl Run {
 
     /// The slots of spilled texts that the plan leaves as they are.
     fn left_whole(&self, plan: &[Cut]) -> Vec<usize> {
-        let joined = plan.iter().filter_map(|cut| cut.joined.as_ref()).flat_map(|joined| &joined.slots);
-        let cut: HashSet<usize> = plan.iter().map(|cut| cut.slot).chain(joined.copied()).collect();
-        let is_spilled = |slot: &Slot| matches!(slot, Slot::Text(Text { content: Content::Spilled(_), .. }));
+        let joined = plan
+            .iter()
+            .filter_map(|cut| cut.joined.as_ref())
+            .flat_map(|joined| &joined.slots);
+        let cut: HashSet<usize> = plan
+            .iter()
+            .map(|cut| cut.slot)
+            .chain(joined.copied())
+            .collect();
+        let is_spilled = |slot: &Slot| {
+            matches!(
+                slot,
+                Slot::Text(Text {
+                    content: Content::Spilled(_),
+                    ..
+                })
+            )
+        };
         let slots = self.splitter.slots.iter().enumerate();
-        slots.filter(|(index, slot)| is_spilled(slot) && !cut.contains(index)).map(|(index, _)| index).collect()
+        slots
+            .filter(|(index, slot)| is_spilled(slot) && !cut.contains(index))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// Takes spilled texts back into memory.
     async fn restore(&mut self, slots: Vec<usize>) -> Result<(), Error> {
         for slot in slots {
-            let Slot::Text(text) = &self.splitter.slots[slot] else { continue };
-            let Content::Spilled(start) = text.content else { continue };
+            let Slot::Text(text) = &self.splitter.slots[slot] else {
+                continue;
+            };
+            let Content::Spilled(start) = text.content else {
+                continue;
+            };
             let end = start + text.bytes;
             match self.spill.read(start..end).await {
                 Ok(bytes) => {
@@ -281,8 +348,14 @@ impl Run {
         for cut in plan {
             self.decision.error = self.decision.error.take().or(cut.problem.clone());
             let saved = match self.save(&cut).await {
-                Ok(Saved { location, is_local, error }) => {
-                    self.decision.error = error.map(|error| error.to_string()).or(self.decision.error.take());
+                Ok(Saved {
+                    location,
+                    is_local,
+                    error,
+                }) => {
+                    self.decision.error = error
+                        .map(|error| error.to_string())
+                        .or(self.decision.error.take());
                     Some((location, is_local))
                 }
                 Err(error) => {
@@ -290,7 +363,8 @@ impl Run {
                     if !self.is_lost(&cut) {
                         self.failed(error)?;
                     }
-                    let keeps = self.session.settings().on_offload_error == OnOffloadError::KeepOriginal;
+                    let keeps =
+                        self.session.settings().on_offload_error == OnOffloadError::KeepOriginal;
                     if keeps && self.take_back(&cut).await {
                         self.decision.outcome = match self.decision.outcome {
                             Outcome::Kept(_) => Outcome::Kept(Reason::StoreFailed),
@@ -306,7 +380,12 @@ impl Run {
                 (Some(_), _) => Outcome::Truncated,
             };
             let is_local = saved.as_ref().is_some_and(|(_, is_local)| *is_local);
-            let mut hint = cut.hint(&self.session, &self.call.name, saved.map(|(location, _)| location), is_local);
+            let mut hint = cut.hint(
+                &self.session,
+                &self.call.name,
+                saved.map(|(location, _)| location),
+                is_local,
+            );
             hint.placement = self.splitter.placement;
             self.decision.locations.extend(hint.location.clone());
             for slot in cut.joined.iter().flat_map(|joined| &joined.slots) {
@@ -319,9 +398,16 @@ impl Run {
 
     /// Takes back into memory what the cut would have stored, to show it instead; `false` if that is too much or is lost.
     async fn take_back(&mut self, cut: &Cut) -> bool {
-        let slots = cut.joined.as_ref().map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
+        let slots = cut
+            .joined
+            .as_ref()
+            .map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
         let spilled = slots.iter().map(|slot| match &self.splitter.slots[*slot] {
-            Slot::Text(Text { content: Content::Spilled(_), bytes, .. }) => *bytes,
+            Slot::Text(Text {
+                content: Content::Spilled(_),
+                bytes,
+                ..
+            }) => *bytes,
             _ => 0,
         });
         if spilled.sum::<u64>() > MAX_TAKEN_BACK {
@@ -330,13 +416,20 @@ impl Run {
         if self.restore(slots.clone()).await.is_err() {
             return false;
         }
-        slots
-            .iter()
-            .all(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(Text { content: Content::Memory(_), .. })))
+        slots.iter().all(|slot| {
+            matches!(
+                &self.splitter.slots[*slot],
+                Slot::Text(Text {
+                    content: Content::Memory(_),
+                    ..
+                })
+            )
+        })
     }
 
     fn is_lost(&self, cut: &Cut) -> bool {
-        let mut slots = std::iter::once(&cut.slot).chain(cut.joined.iter().flat_map(|joined| &joined.slots));
+        let mut slots =
+            std::iter::once(&cut.slot).chain(cut.joined.iter().flat_map(|joined| &joined.slots));
         slots.any(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(text) if text.is_lost()))
     }
 
@@ -346,12 +439,19 @@ impl Run {
     }
 
     fn place(&self, cut: &Cut) -> Place {
-        Place { session: self.session.clone(), backend: self.backend.clone(), id: self.id.clone(), number: cut.number }
+        Place {
+            session: self.session.clone(),
+            backend: self.backend.clone(),
+            id: self.id.clone(),
+            number: cut.number,
+        }
     }
 
     /// What the cut stores, piece by piece.
     fn sources(&self, cut: &Cut) -> Result<Vec<Source>, BackendError> {
-        let Some(Joined { manifest, slots }) = &cut.joined else { return Ok(vec![self.source(cut.slot)?]) };
+        let Some(Joined { manifest, slots }) = &cut.joined else {
+            return Ok(vec![self.source(cut.slot)?]);
+        };
         let mut sources = vec![Source::Bytes(Bytes::from(manifest.clone()))];
         for slot in slots {
             sources.push(self.source(*slot)?);
@@ -362,12 +462,15 @@ impl Run {
 
     fn source(&self, slot: usize) -> Result<Source, BackendError> {
         match &self.splitter.slots[slot] {
-            Slot::Text(Text { content: Content::Memory(bytes), .. }) => {
-                Ok(Source::Bytes(Bytes::copy_from_slice(bytes)))
-            }
-            Slot::Text(Text { content: Content::Spilled(start), bytes, .. }) => {
-                Ok(Source::Spilled(*start..start + bytes))
-            }
+            Slot::Text(Text {
+                content: Content::Memory(bytes),
+                ..
+            }) => Ok(Source::Bytes(Bytes::copy_from_slice(bytes))),
+            Slot::Text(Text {
+                content: Content::Spilled(start),
+                bytes,
+                ..
+            }) => Ok(Source::Spilled(*start..start + bytes)),
             _ => Err(not_there()),
         }
     }
@@ -387,7 +490,8 @@ impl Run {
                     let size = splitter::size(&self.session, self.policy.limit, &text);
                     tokens_after = tokens_after.saturating_add(size.tokens);
                     // As it is shown in the end.
-                    self.decision.bytes.after += text.shown().map_or(text.bytes, |text| text.len() as u64);
+                    self.decision.bytes.after +=
+                        text.shown().map_or(text.bytes, |text| text.len() as u64);
                     chunks.extend(passing(text, shown));
                     continue;
                 }
@@ -400,7 +504,9 @@ impl Run {
             tokens_after = tokens_after.saturating_add(size.tokens);
             match part {
                 Part::Text(text) if shown == text.len() && shown > 0 => {}
-                Part::Text(text) if shown > 0 => chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..))),
+                Part::Text(text) if shown > 0 => {
+                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..)))
+                }
                 part => chunks.push(Chunk::Part(part)),
             }
         }

@@ -29,7 +29,11 @@ pub(super) struct Saved {
 
 impl Saved {
     fn at(location: Location) -> Self {
-        Self { location, is_local: false, error: None }
+        Self {
+            location,
+            is_local: false,
+            error: None,
+        }
     }
 }
 
@@ -42,7 +46,11 @@ impl Place {
     }
 
     /// Stores what `writer` was given, `length` bytes.
-    pub(super) async fn name(&self, writer: &mut dyn Writer, length: u64) -> Result<Saved, BackendError> {
+    pub(super) async fn name(
+        &self,
+        writer: &mut dyn Writer,
+        length: u64,
+    ) -> Result<Saved, BackendError> {
         let (backend, roots, spool) = (&*self.backend, self.session.roots(), self.backend.spool());
         let name = self.id.name().map(|name| name.part(self.number));
         // The digest costs reading all of it again: only where it is needed. The spool needs it once the store has failed, when
@@ -60,12 +68,20 @@ impl Place {
         let digest = digest_of(writer, length).await?;
         let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(self.number));
         let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
-        let target = if is_taken { target.second_only() } else { target };
+        let target = if is_taken {
+            target.second_only()
+        } else {
+            target
+        };
         match (target.finish(backend, writer).await, spool) {
             (Ok(location), _) => Ok(Saved::at(location)),
             (Err(error), None) => Err(error),
             (Err(error), Some(spool)) => match target.keep(&*spool, writer).await {
-                Ok(location) => Ok(Saved { location, is_local: true, error: Some(error) }),
+                Ok(location) => Ok(Saved {
+                    location,
+                    is_local: true,
+                    error: Some(error),
+                }),
                 Err(_) => Err(error),
             },
         }

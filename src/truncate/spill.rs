@@ -27,7 +27,11 @@ pub(super) enum Source {
 
 impl Spill {
     pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, writer: None, length: 0 }
+        Self {
+            backend,
+            writer: None,
+            length: 0,
+        }
     }
 
     /// How many bytes there are.
@@ -66,11 +70,20 @@ impl Spill {
     }
 
     /// Stores the sources, one behind the other.
-    pub(super) async fn save(&mut self, place: &Place, sources: Vec<Source>) -> Result<Saved, BackendError> {
+    pub(super) async fn save(
+        &mut self,
+        place: &Place,
+        sources: Vec<Source>,
+    ) -> Result<Saved, BackendError> {
         match sources.as_slice() {
             // All that was spilled is this text: it only has to be named.
-            [Source::Spilled(all)] if *all == (0..self.length) => place.name(self.writer()?, all.end).await,
-            _ if sources.iter().all(|source| matches!(source, Source::Bytes(_))) => {
+            [Source::Spilled(all)] if *all == (0..self.length) => {
+                place.name(self.writer()?, all.end).await
+            }
+            _ if sources
+                .iter()
+                .all(|source| matches!(source, Source::Bytes(_))) =>
+            {
                 let mut content = Vec::new();
                 for source in sources {
                     match source {
@@ -127,12 +140,19 @@ async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<Bytes, Back
         attempt += 1;
     };
     if block.is_empty() {
-        return Err(BackendError::new(ErrorKind::Other, "the store gave back less than was written: it is broken"));
+        return Err(BackendError::new(
+            ErrorKind::Other,
+            "the store gave back less than was written: it is broken",
+        ));
     }
     Ok(block)
 }
 
-async fn copy(from: &mut dyn Writer, range: Range<u64>, to: &mut dyn Writer) -> Result<(), BackendError> {
+async fn copy(
+    from: &mut dyn Writer,
+    range: Range<u64>,
+    to: &mut dyn Writer,
+) -> Result<(), BackendError> {
     let mut at = range.start;
     while at < range.end {
         let block = block(from, at..range.end).await?;
@@ -142,7 +162,10 @@ async fn copy(from: &mut dyn Writer, range: Range<u64>, to: &mut dyn Writer) -> 
     Ok(())
 }
 
-pub(super) async fn digest_of(writer: &mut dyn Writer, length: u64) -> Result<String, BackendError> {
+pub(super) async fn digest_of(
+    writer: &mut dyn Writer,
+    length: u64,
+) -> Result<String, BackendError> {
     let (mut at, mut sha256) = (0, Sha256::new());
     while at < length {
         let block = block(writer, at..length).await?;
@@ -153,5 +176,8 @@ pub(super) async fn digest_of(writer: &mut dyn Writer, length: u64) -> Result<St
 }
 
 pub(super) fn not_there() -> BackendError {
-    BackendError::new(ErrorKind::Other, "what was written can't be read back: the store failed before")
+    BackendError::new(
+        ErrorKind::Other,
+        "what was written can't be read back: the store failed before",
+    )
 }

@@ -63,16 +63,24 @@ impl Size {
     pub(super) fn is_over(self, limit: Limit) -> bool {
         match limit {
             Limit::Bytes(bytes) => self.bytes > bytes as u64,
-            Limit::Tokens { tokens } => self.tokens > tokens || self.bytes > tokens.saturating_mul(MAX_TOKEN),
+            Limit::Tokens { tokens } => {
+                self.tokens > tokens || self.bytes > tokens.saturating_mul(MAX_TOKEN)
+            }
         }
     }
 
     pub(super) fn max(self, other: Self) -> Self {
-        Self { bytes: self.bytes.max(other.bytes), tokens: self.tokens.max(other.tokens) }
+        Self {
+            bytes: self.bytes.max(other.bytes),
+            tokens: self.tokens.max(other.tokens),
+        }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
-        let (bytes, tokens) = (self.bytes.saturating_add(other.bytes), self.tokens.saturating_add(other.tokens));
+        let (bytes, tokens) = (
+            self.bytes.saturating_add(other.bytes),
+            self.tokens.saturating_add(other.tokens),
+        );
         Self { bytes, tokens }
     }
 }
@@ -85,20 +93,41 @@ pub(super) fn sure_gain(limit: Limit) -> usize {
 
 /// How much a text is: tokens only where the limit is about them.
 pub(super) fn size(session: &Session, limit: Limit, text: &Text) -> Size {
-    let tokens = if matches!(limit, Limit::Tokens { .. }) { text.tokens(session.meter()) } else { 0 };
-    Size { bytes: text.length(), tokens }
+    let tokens = if matches!(limit, Limit::Tokens { .. }) {
+        text.tokens(session.meter())
+    } else {
+        0
+    };
+    Size {
+        bytes: text.length(),
+        tokens,
+    }
 }
 
 /// The same for a text that is there as a whole, and counted as one.
 pub(super) fn size_of_text(session: &Session, limit: Limit, text: &str) -> Size {
     let counts = matches!(limit, Limit::Tokens { .. });
-    Size { bytes: text.len() as u64, tokens: if counts { session.meter().text(text) } else { 0 } }
+    Size {
+        bytes: text.len() as u64,
+        tokens: if counts {
+            session.meter().text(text)
+        } else {
+            0
+        },
+    }
 }
 
 /// How much a part is that passes.
 pub(super) fn part_size(session: &Session, limit: Limit, part: &Part) -> Size {
     let counts = matches!(limit, Limit::Tokens { .. });
-    Size { bytes: text_bytes(part), tokens: if counts { session.meter().part(part.into()) } else { 0 } }
+    Size {
+        bytes: text_bytes(part),
+        tokens: if counts {
+            session.meter().part(part.into())
+        } else {
+            0
+        },
+    }
 }
 
 /// The bytes of content that a text limit is about.
@@ -120,7 +149,12 @@ pub(super) struct Step {
 }
 
 impl Splitter {
-    pub(super) fn new(session: &Session, policy: &Policy, placement: Placement, spill_above: Option<u64>) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        policy: &Policy,
+        placement: Placement,
+        spill_above: Option<u64>,
+    ) -> Self {
         Self {
             session: session.clone(),
             policy: policy.clone(),
@@ -138,7 +172,10 @@ impl Splitter {
 
     pub(super) fn push(&mut self, chunk: Chunk) -> Step {
         if matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
-            return Step { show: self.show(), spill: None };
+            return Step {
+                show: self.show(),
+                spill: None,
+            };
         }
         let goes_on = self.is_open && self.is_in_chunks;
         self.is_in_chunks = matches!(chunk, Chunk::Bytes(_));
@@ -154,12 +191,22 @@ impl Splitter {
             Chunk::Part(Part::Json(value)) => {
                 let text = value.to_string();
                 // A document counts for itself: over the limit it is shown as text, within it passes.
-                let is_over = size_of_text(&self.session, self.policy.limit, &text).is_over(self.policy.limit);
-                if is_over { self.whole(text, Some(value)) } else { self.pass(Part::Json(value)) }
+                let is_over = size_of_text(&self.session, self.policy.limit, &text)
+                    .is_over(self.policy.limit);
+                if is_over {
+                    self.whole(text, Some(value))
+                } else {
+                    self.pass(Part::Json(value))
+                }
             }
-            Chunk::Part(part @ (Part::Media { .. } | Part::Link { .. } | Part::Opaque(_))) => self.pass(part),
+            Chunk::Part(part @ (Part::Media { .. } | Part::Link { .. } | Part::Opaque(_))) => {
+                self.pass(part)
+            }
         };
-        Step { show: self.show(), spill }
+        Step {
+            show: self.show(),
+            spill,
+        }
     }
 
     /// Nothing comes any more.
@@ -168,7 +215,9 @@ impl Splitter {
             && let Some(Slot::Text(text)) = self.slots.last_mut()
         {
             text.end(self.session.meter());
-            self.ended = self.ended.plus(size(&self.session, self.policy.limit, text));
+            self.ended = self
+                .ended
+                .plus(size(&self.session, self.policy.limit, text));
         }
     }
 
@@ -202,7 +251,10 @@ impl Splitter {
             sum = sum.plus(*size);
             !sum.is_over(limit)
         });
-        within.filter(|(_, _, is_spilled)| *is_spilled).map(|(slot, _, _)| slot).collect()
+        within
+            .filter(|(_, _, is_spilled)| *is_spilled)
+            .map(|(slot, _, _)| slot)
+            .collect()
     }
 
     /// The store failed: what was spilled is lost. Later texts are spilled anew: the store may have recovered.
@@ -237,7 +289,12 @@ impl Splitter {
             Limit::Bytes(_) => Counts::Nothing,
             Limit::Tokens { tokens } => Counts::Tokens(tokens),
         };
-        let mut text = Text::new(self.policy.preview.sketch(self.policy.preview_length.at_most()), counts);
+        let mut text = Text::new(
+            self.policy
+                .preview
+                .sketch(self.policy.preview_length.at_most()),
+            counts,
+        );
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
         self.slots.push(Slot::Text(text));
         self.is_open = true;
@@ -283,9 +340,14 @@ impl Splitter {
 
     fn go_on(&mut self, bytes: Bytes) -> Option<Bytes> {
         let meter = self.session.meter();
-        let Some(Slot::Text(text)) = self.slots.last_mut() else { return None };
+        let Some(Slot::Text(text)) = self.slots.last_mut() else {
+            return None;
+        };
         text.see(&bytes, meter);
-        let so_far = self.ended.plus(Size { bytes: text.length(), tokens: text.counted() });
+        let so_far = self.ended.plus(Size {
+            bytes: text.length(),
+            tokens: text.counted(),
+        });
         let held = match &mut text.content {
             Content::Spilled(_) => {
                 self.spilled += bytes.len() as u64;
@@ -294,7 +356,8 @@ impl Splitter {
             Content::Lost => return None,
             Content::Memory(held) => held,
         };
-        let spills = self.spill_above.is_some_and(|above| so_far.bytes > above) && so_far.is_over(self.policy.limit);
+        let spills = self.spill_above.is_some_and(|above| so_far.bytes > above)
+            && so_far.is_over(self.policy.limit);
         if !spills {
             hold(held, bytes);
             return None;
@@ -320,7 +383,9 @@ impl Splitter {
         while let Some(slot) = self.slots.get_mut(self.shown.0) {
             if let Slot::Text(text) = slot {
                 let head = text.sketch.settled(first_head(&self.policy));
-                let more = head.get(self.shown.1..).filter(|more| text.comes_in_chunks && !more.is_empty());
+                let more = head
+                    .get(self.shown.1..)
+                    .filter(|more| text.comes_in_chunks && !more.is_empty());
                 if let Some(more) = more {
                     show.push(Chunk::Bytes(Bytes::copy_from_slice(more.as_bytes())));
                     self.shown.1 = head.len();
@@ -328,7 +393,9 @@ impl Splitter {
                 break;
             }
             if let Slot::Part(part) = std::mem::replace(slot, Slot::Shown) {
-                self.passed = self.passed.plus(part_size(&self.session, self.policy.limit, &part));
+                self.passed = self
+                    .passed
+                    .plus(part_size(&self.session, self.policy.limit, &part));
                 show.push(Chunk::Part(part));
             }
             self.shown.0 += 1;

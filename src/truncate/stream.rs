@@ -54,7 +54,11 @@ impl Stream for TruncatedStream {
 
 impl fmt::Debug for TruncatedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { is_error, chunks: _, report } = self;
+        let Self {
+            is_error,
+            chunks: _,
+            report,
+        } = self;
         f.debug_struct("TruncatedStream")
             .field("is_error", is_error)
             .field("report", &report.get())
@@ -64,19 +68,28 @@ impl fmt::Debug for TruncatedStream {
 
 impl From<TruncatedStream> for ToolOutput {
     fn from(stream: TruncatedStream) -> Self {
-        Self { is_error: stream.is_error, body: Body::Stream(stream.chunks) }
+        Self {
+            is_error: stream.is_error,
+            body: Body::Stream(stream.chunks),
+        }
     }
 }
 
 /// What a result is as a stream: its parts are chunks.
 fn chunks(body: Body) -> BoxStream<'static, Result<Chunk, ToolError>> {
     match body {
-        Body::Parts(parts) => stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part)))).boxed(),
+        Body::Parts(parts) => {
+            stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part)))).boxed()
+        }
         Body::Stream(stream) => stream,
     }
 }
 
-pub(crate) fn truncate_stream(session: &Session, call: &ToolCall, output: ToolOutput) -> TruncatedStream {
+pub(crate) fn truncate_stream(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+) -> TruncatedStream {
     let is_error = output.is_error;
     let report = Arc::new(OnceLock::new());
     if let Some(handler) = handler(session, call) {
@@ -92,7 +105,11 @@ pub(crate) fn truncate_stream(session: &Session, call: &ToolCall, output: ToolOu
             };
             shown.boxed()
         };
-        return TruncatedStream { is_error, chunks: stream::once(handled).flatten().fuse().boxed(), report };
+        return TruncatedStream {
+            is_error,
+            chunks: stream::once(handled).flatten().fuse().boxed(),
+            report,
+        };
     }
     let body = output.body;
     let state = State {
@@ -104,8 +121,15 @@ pub(crate) fn truncate_stream(session: &Session, call: &ToolCall, output: ToolOu
         report: report.clone(),
     };
     // `unfold` panics when it is polled behind its end.
-    let chunks = stream::unfold(state, async |mut state| state.next().await.map(|chunk| (chunk, state))).fuse();
-    TruncatedStream { is_error, chunks: chunks.boxed(), report }
+    let chunks = stream::unfold(state, async |mut state| {
+        state.next().await.map(|chunk| (chunk, state))
+    })
+    .fuse();
+    TruncatedStream {
+        is_error,
+        chunks: chunks.boxed(),
+        report,
+    }
 }
 
 struct State {

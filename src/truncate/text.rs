@@ -47,13 +47,21 @@ impl Text {
             content: Content::Memory(Vec::new()),
             bytes: 0,
             decoder: Decoder::default(),
-            tokens: TokenSum { counts, ..TokenSum::default() },
+            tokens: TokenSum {
+                counts,
+                ..TokenSum::default()
+            },
         }
     }
 
     /// The text goes on. Its bytes are put where the others are by whoever has them.
     pub(super) fn see(&mut self, bytes: &[u8], meter: &Meter) {
-        let Self { sketch, tokens, decoder, .. } = self;
+        let Self {
+            sketch,
+            tokens,
+            decoder,
+            ..
+        } = self;
         decoder.feed(bytes, &mut |text| {
             sketch.push(text);
             tokens.push(text, meter);
@@ -63,7 +71,12 @@ impl Text {
 
     /// Nothing comes any more.
     pub(super) fn end(&mut self, meter: &Meter) {
-        let Self { sketch, tokens, decoder, .. } = self;
+        let Self {
+            sketch,
+            tokens,
+            decoder,
+            ..
+        } = self;
         decoder.end(&mut |text| {
             sketch.push(text);
             tokens.push(text, meter);
@@ -96,7 +109,9 @@ impl Text {
     pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
         match &self.content {
             // The beginning of a character is not seen before its end.
-            Content::Memory(bytes) => Some(String::from_utf8_lossy(&bytes[..bytes.len() - self.decoder.begun.len()])),
+            Content::Memory(bytes) => Some(String::from_utf8_lossy(
+                &bytes[..bytes.len() - self.decoder.begun.len()],
+            )),
             Content::Spilled(_) | Content::Lost => None,
         }
     }
@@ -143,7 +158,10 @@ struct Decoder {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { begun: Vec::new(), is_utf8: true }
+        Self {
+            begun: Vec::new(),
+            is_utf8: true,
+        }
     }
 }
 
@@ -225,7 +243,10 @@ enum First<'b> {
 fn first_of(bytes: &[u8]) -> First<'_> {
     let (valid, invalid) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, None),
-        Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), error.error_len()),
+        Err(error) => (
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+            error.error_len(),
+        ),
     };
     match (valid.chars().next(), invalid) {
         (Some(character), _) => First::Character(&valid[..character.len_utf8()]),
@@ -306,7 +327,11 @@ impl TokenSum {
     }
 
     fn at_least(&self, meter: &Meter) -> u64 {
-        if self.is_enough { u64::MAX } else { self.total(meter).saturating_sub(PER_CUT * self.cuts) }
+        if self.is_enough {
+            u64::MAX
+        } else {
+            self.total(meter).saturating_sub(PER_CUT * self.cuts)
+        }
     }
 }
 
@@ -343,7 +368,10 @@ mod tests {
         for text in texts {
             for size in 1..6 {
                 let should = String::from_utf8_lossy(text);
-                assert_eq!(decode(text.chunks(size)), (should.to_string(), std::str::from_utf8(text).is_ok()));
+                assert_eq!(
+                    decode(text.chunks(size)),
+                    (should.to_string(), std::str::from_utf8(text).is_ok())
+                );
             }
         }
     }

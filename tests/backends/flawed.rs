@@ -80,7 +80,12 @@ struct Flawed {
 
 impl Flawed {
     fn new(flaw: Flaw) -> Self {
-        Self { flaw, content: Arc::default(), times: Arc::default(), names: Arc::default() }
+        Self {
+            flaw,
+            content: Arc::default(),
+            times: Arc::default(),
+            names: Arc::default(),
+        }
     }
 
     fn time_of(&self, key: &Key) -> u64 {
@@ -108,7 +113,10 @@ impl Flawed {
         }
         match self.flaw {
             Flaw::ShowsHalf => {
-                self.content.lock().unwrap().insert(key.clone(), content.slice(..content.len() / 2));
+                self.content
+                    .lock()
+                    .unwrap()
+                    .insert(key.clone(), content.slice(..content.len() / 2));
                 tokio::task::yield_now().await;
             }
             Flaw::ChecksTooEarly => tokio::task::yield_now().await,
@@ -118,7 +126,12 @@ impl Flawed {
         let mut all = self.content.lock().unwrap();
         match all.get(&key) {
             // Between the look and this, somebody else was there.
-            Some(stored) if !matches!(self.flaw, Flaw::Overwrites | Flaw::ChecksTooEarly | Flaw::ShowsHalf) => {
+            Some(stored)
+                if !matches!(
+                    self.flaw,
+                    Flaw::Overwrites | Flaw::ChecksTooEarly | Flaw::ShowsHalf
+                ) =>
+            {
                 if *stored == content {
                     Put::AlreadyThere
                 } else {
@@ -153,39 +166,80 @@ impl Backend for Flawed {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         if self.flaw == Flaw::ListsWriters {
-            self.content.lock().unwrap().insert(key("unnamed"), Bytes::new());
+            self.content
+                .lock()
+                .unwrap()
+                .insert(key("unnamed"), Bytes::new());
         }
-        Ok(Box::new(FlawedWriter { store: self.clone(), buffer: Some(Vec::new()) }))
+        Ok(Box::new(FlawedWriter {
+            store: self.clone(),
+            buffer: Some(Vec::new()),
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
         let folded = key.as_str().to_lowercase();
-        let looked_up = if self.flaw == Flaw::FoldsCase { Key::new(folded).unwrap() } else { key.clone() };
+        let looked_up = if self.flaw == Flaw::FoldsCase {
+            Key::new(folded).unwrap()
+        } else {
+            key.clone()
+        };
         let content = self.content.lock().unwrap().get(&looked_up).cloned();
-        let content = content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?;
+        let content =
+            content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?;
         let total = content.len() as u64;
         if self.flaw == Flaw::RefusesTheEnd && range.start > total {
-            return Err(BackendError::new(ErrorKind::Other, "the range is behind the end"));
+            return Err(BackendError::new(
+                ErrorKind::Other,
+                "the range is behind the end",
+            ));
         }
-        let end = if self.flaw == Flaw::IgnoresTheRange { total } else { range.end.min(total) };
+        let end = if self.flaw == Flaw::IgnoresTheRange {
+            total
+        } else {
+            range.end.min(total)
+        };
         let start = range.start.min(end);
-        Ok(Page { bytes: content.slice(start as usize..end as usize), total })
+        Ok(Page {
+            bytes: content.slice(start as usize..end as usize),
+            total,
+        })
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let limit = if self.flaw == Flaw::ListsOnePage { 500 } else { usize::MAX };
+        let limit = if self.flaw == Flaw::ListsOnePage {
+            500
+        } else {
+            usize::MAX
+        };
         let entry = |(key, content): (&Key, &Bytes)| {
             let stored_at = SystemTime::UNIX_EPOCH + Duration::from_secs(self.time_of(key));
-            Ok(Entry { key: key.clone(), bytes: content.len() as u64, stored_at })
+            Ok(Entry {
+                key: key.clone(),
+                bytes: content.len() as u64,
+                stored_at,
+            })
         };
-        let entries: Vec<_> = self.content.lock().unwrap().iter().map(entry).take(limit).collect();
+        let entries: Vec<_> = self
+            .content
+            .lock()
+            .unwrap()
+            .iter()
+            .map(entry)
+            .take(limit)
+            .collect();
         stream::iter(entries).boxed()
     }
 
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
         let mut content = self.content.lock().unwrap();
         match self.flaw {
-            Flaw::RemovesNever => return Err(BackendError::new(ErrorKind::Unsupported, "nothing is removed here")),
+            Flaw::RemovesNever => {
+                return Err(BackendError::new(
+                    ErrorKind::Unsupported,
+                    "nothing is removed here",
+                ));
+            }
             Flaw::MissesWhatIsGone if !content.contains_key(key) => {
                 return Err(BackendError::new(ErrorKind::NotFound, "nothing is there"));
             }
@@ -209,7 +263,9 @@ impl Backend for Flawed {
         let content = self.content.lock().unwrap().get(from).cloned();
         let content = match content {
             None if self.flaw == Flaw::CopiesNothing => Bytes::new(),
-            content => content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?,
+            content => {
+                content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?
+            }
         };
         match self.flaw {
             Flaw::CopiesOver => drop(self.content.lock().unwrap().remove(to)),
@@ -240,13 +296,19 @@ struct FlawedWriter {
 #[async_trait]
 impl Writer for FlawedWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        let buffer = self.buffer.as_mut().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        let buffer = self
+            .buffer
+            .as_mut()
+            .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         buffer.extend_from_slice(&chunk);
         Ok(())
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
-        let buffer = self.buffer.as_mut().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        let buffer = self
+            .buffer
+            .as_mut()
+            .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let end = range.end.min(buffer.len() as u64) as usize;
         let bytes = Bytes::copy_from_slice(&buffer[(range.start as usize).min(end)..end]);
         if self.store.flaw == Flaw::LosesOnRead {
@@ -256,10 +318,17 @@ impl Writer for FlawedWriter {
     }
 
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
-        let buffer = self.buffer.take().ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
+        let buffer = self
+            .buffer
+            .take()
+            .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
         if put == Put::Taken {
-            self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken { Vec::new() } else { buffer });
+            self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken {
+                Vec::new()
+            } else {
+                buffer
+            });
         }
         Ok(put)
     }
@@ -268,7 +337,11 @@ impl Writer for FlawedWriter {
 impl Drop for FlawedWriter {
     fn drop(&mut self) {
         if let (Flaw::StoresOnDrop, Some(buffer)) = (self.store.flaw, self.buffer.take()) {
-            self.store.content.lock().unwrap().insert(key("dropped"), buffer.into());
+            self.store
+                .content
+                .lock()
+                .unwrap()
+                .insert(key("dropped"), buffer.into());
         }
     }
 }
@@ -277,13 +350,17 @@ impl Drop for FlawedWriter {
 fn verdict(flaw: Flaw) -> Result<(), String> {
     // On one thread, so that the races in `Flawed` are lost each time.
     let suite = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(conformance(async || Flawed::new(flaw)));
     };
-    std::thread::spawn(suite).join().map_err(|panic| match panic.downcast::<String>() {
-        Ok(message) => *message,
-        Err(_) => "a panic without a message".to_owned(),
-    })
+    std::thread::spawn(suite)
+        .join()
+        .map_err(|panic| match panic.downcast::<String>() {
+            Ok(message) => *message,
+            Err(_) => "a panic without a message".to_owned(),
+        })
 }
 
 #[test]
@@ -300,7 +377,10 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::Forgets, "`list"),
         (Flaw::NeverCompares, "`create-only`"),
         (Flaw::Blinks, "many at the same moment"),
-        (Flaw::ResolvesLoosely, "`inverse: what this store did not name"),
+        (
+            Flaw::ResolvesLoosely,
+            "`inverse: what this store did not name",
+        ),
         (Flaw::IgnoresTheRange, "`read: what of the range"),
         (Flaw::RefusesTheEnd, "`read: what of the range"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
@@ -320,7 +400,10 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
     for (flaw, clause) in flaws {
         match verdict(flaw) {
             Ok(()) => panic!("{flaw:?} went unnoticed"),
-            Err(message) => assert!(message.contains(clause), "{flaw:?} is not named by: {message}"),
+            Err(message) => assert!(
+                message.contains(clause),
+                "{flaw:?} is not named by: {message}"
+            ),
         }
     }
     // Not telling cases apart loses nothing, so it is none.

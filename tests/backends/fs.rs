@@ -22,8 +22,11 @@ fn made(homes: &Mutex<Vec<TempDir>>) -> PathBuf {
 
 /// What stands in the directory `path`, sorted.
 pub(super) fn names_in(path: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        path.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = path
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -65,17 +68,41 @@ fn both_forms_of_a_location_resolve() {
     let plain = Fs::open(home.path()).unwrap();
     let shown = plain.clone().shown_as(".offcut");
     let call = key("trunc/call_1");
-    let absolute = home.path().canonicalize().unwrap().join("trunc").join("call_1");
+    let absolute = home
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("trunc")
+        .join("call_1");
     if cfg!(unix) {
         assert_eq!(plain.locate(&call).as_str(), absolute.to_str().unwrap());
     }
     assert_eq!(shown.locate(&call).as_str(), ".offcut/trunc/call_1");
-    assert_eq!(shown.resolve(plain.locate(&call).as_str()), Some(call.clone()));
+    assert_eq!(
+        shown.resolve(plain.locate(&call).as_str()),
+        Some(call.clone())
+    );
     assert_eq!(shown.resolve(".offcut/trunc/call_1"), Some(call));
     assert_eq!(plain.resolve(".offcut/trunc/call_1"), None);
-    let root = plain.locate(&key("x")).as_str().strip_suffix("/x").unwrap().to_owned();
-    for hostile in ["x/trunc/call_1", "/../trunc/call_1", "/.staging/.0123456789abcdef", "//trunc/call_1", "/", ""] {
-        assert_eq!(shown.resolve(&format!("{root}{hostile}")), None, "{hostile:?}");
+    let root = plain
+        .locate(&key("x"))
+        .as_str()
+        .strip_suffix("/x")
+        .unwrap()
+        .to_owned();
+    for hostile in [
+        "x/trunc/call_1",
+        "/../trunc/call_1",
+        "/.staging/.0123456789abcdef",
+        "//trunc/call_1",
+        "/",
+        "",
+    ] {
+        assert_eq!(
+            shown.resolve(&format!("{root}{hostile}")),
+            None,
+            "{hostile:?}"
+        );
     }
 }
 
@@ -96,28 +123,44 @@ fn debug_and_a_warning_say_that_a_temporary_store_is_disposable() {
     struct Seen(Arc<Mutex<Vec<(tracing::Level, String)>>>);
 
     impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Seen {
-        fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        fn on_event(
+            &self,
+            event: &tracing::Event<'_>,
+            _: tracing_subscriber::layer::Context<'_, S>,
+        ) {
             struct Text(String);
             impl tracing::field::Visit for Text {
-                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                fn record_debug(
+                    &mut self,
+                    field: &tracing::field::Field,
+                    value: &dyn std::fmt::Debug,
+                ) {
                     self.0 += &format!("{field}={value:?};");
                 }
             }
             let mut text = Text(String::new());
             event.record(&mut text);
-            self.0.lock().unwrap().push((*event.metadata().level(), text.0));
+            self.0
+                .lock()
+                .unwrap()
+                .push((*event.metadata().level(), text.0));
         }
     }
 
     use tracing_subscriber::layer::SubscriberExt;
     let seen = Seen::default();
-    let store = tracing::subscriber::with_default(tracing_subscriber::registry().with(seen.clone()), || {
-        Fs::temporary().unwrap()
-    });
-    let warned =
-        |(level, text): &(tracing::Level, String)| *level == tracing::Level::WARN && text.contains("disposable");
+    let store = tracing::subscriber::with_default(
+        tracing_subscriber::registry().with(seen.clone()),
+        || Fs::temporary().unwrap(),
+    );
+    let warned = |(level, text): &(tracing::Level, String)| {
+        *level == tracing::Level::WARN && text.contains("disposable")
+    };
     assert!(seen.0.lock().unwrap().iter().any(warned), "{:?}", seen.0);
-    assert!(format!("{store:?}").contains("disposable: true"), "{store:?}");
+    assert!(
+        format!("{store:?}").contains("disposable: true"),
+        "{store:?}"
+    );
 }
 
 #[tokio::test]
@@ -147,9 +190,19 @@ async fn a_process_that_was_killed_leaves_nothing_to_see() {
     std::fs::write(home.path().join("a file of somebody else's"), "hello").unwrap();
     let store = Fs::open(home.path()).unwrap();
     assert!(listed(&store).await.is_empty());
-    store.put(&key("trunc/call_1"), "content".into()).await.unwrap();
-    assert_eq!(listed(&store).await, BTreeMap::from([("trunc/call_1".to_owned(), 7)]));
-    assert_eq!(names_in(&staging), [".0123456789abcdef"], "it may belong to a process that lives");
+    store
+        .put(&key("trunc/call_1"), "content".into())
+        .await
+        .unwrap();
+    assert_eq!(
+        listed(&store).await,
+        BTreeMap::from([("trunc/call_1".to_owned(), 7)])
+    );
+    assert_eq!(
+        names_in(&staging),
+        [".0123456789abcdef"],
+        "it may belong to a process that lives"
+    );
 }
 
 /// The runtime ends only when its blocking calls have: then nothing may be left, whatever was dropped in their midst.
@@ -166,7 +219,9 @@ fn what_is_dropped_leaves_no_staging_file() {
             // Polled once, then dropped.
             _ = writer.write(large.clone()).now_or_never();
             drop(writer);
-            _ = store.put(&key(&format!("trunc/call_{round}")), large.clone()).now_or_never();
+            _ = store
+                .put(&key(&format!("trunc/call_{round}")), large.clone())
+                .now_or_never();
             _ = store.writer().now_or_never();
             let mut writer = store.writer().await.unwrap();
             writer.write("small".into()).await.unwrap();
@@ -178,14 +233,25 @@ fn what_is_dropped_leaves_no_staging_file() {
     assert!(names_in(&home.path().join(".staging")).is_empty());
     let files = names_in(&home.path().join("trunc"));
     for file in files.iter().filter(|file| *file != "small") {
-        assert_eq!(home.path().join("trunc").join(file).metadata().unwrap().len(), 4 << 20);
+        assert_eq!(
+            home.path()
+                .join("trunc")
+                .join(file)
+                .metadata()
+                .unwrap()
+                .len(),
+            4 << 20
+        );
     }
 }
 
 #[test]
 fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
     // The one blocking thread is kept busy, so that the write can't be done when it is dropped.
-    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = Fs::temporary().unwrap();
         let mut writer = store.writer().await.unwrap();
@@ -193,7 +259,12 @@ fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
         tokio::task::spawn_blocking(move || held.recv());
         // The first buffer goes on its way, the second has to wait for it.
         writer.write(vec![1; 1 << 20].into()).await.unwrap();
-        assert!(writer.write(vec![1; 1 << 20].into()).now_or_never().is_none());
+        assert!(
+            writer
+                .write(vec![1; 1 << 20].into())
+                .now_or_never()
+                .is_none()
+        );
         drop(release);
         assert!(writer.write("more".into()).await.is_err());
         assert!(writer.finish(&key("trunc/call_1")).await.is_err());
@@ -206,10 +277,15 @@ fn two_handles_race_and_lose_nothing() {
     const THREADS: usize = 16;
     const KEYS: usize = 40;
     let home = tempfile::tempdir().unwrap();
-    let handles = [Fs::open(home.path()).unwrap(), Fs::open(home.path()).unwrap()];
+    let handles = [
+        Fs::open(home.path()).unwrap(),
+        Fs::open(home.path()).unwrap(),
+    ];
     let start = std::sync::Barrier::new(THREADS);
     let race = |thread: usize| {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         let store = &handles[thread % 2];
         let mut answers = Vec::new();
         for number in 0..KEYS {
@@ -223,8 +299,13 @@ fn two_handles_race_and_lose_nothing() {
     // Judged when the threads have ended: a panic before would leave the others at the barrier for ever.
     let answers: Vec<_> = std::thread::scope(|scope| {
         let race = &race;
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || race(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || race(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     let mut stored = [0; KEYS];
     for (thread, answers) in answers.into_iter().enumerate() {
@@ -246,14 +327,28 @@ async fn directories_may_be_removed_meanwhile() {
     let store = Fs::open(home.path()).unwrap().durable(true);
     for round in 0..3 {
         let call = key("s-1/trunc/call_1");
-        assert_eq!(store.put(&call, "content".into()).await.unwrap(), Put::Stored, "round {round}");
+        assert_eq!(
+            store.put(&call, "content".into()).await.unwrap(),
+            Put::Stored,
+            "round {round}"
+        );
         std::fs::remove_dir_all(home.path().join("s-1")).unwrap();
         std::fs::remove_dir_all(home.path().join(".staging")).unwrap();
-        assert_eq!(store.read(&call, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(
+            store.read(&call, 0..1).await.unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
     }
     std::fs::remove_dir_all(home.path()).unwrap();
-    let error = store.put(&key("trunc/call_1"), "content".into()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Other, "not found is about content: {error}");
+    let error = store
+        .put(&key("trunc/call_1"), "content".into())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Other,
+        "not found is about content: {error}"
+    );
     assert!(error.to_string().contains("removed meanwhile"), "{error}");
 }
 
@@ -274,8 +369,14 @@ fn a_root_that_is_a_file_says_so() {
 async fn sweeping_leaves_no_directories_and_no_staging_files() {
     let home = tempfile::tempdir().unwrap();
     let store = Fs::open(home.path()).unwrap();
-    store.put(&key("a/b/trunc/call_1"), "one".into()).await.unwrap();
-    store.put(&key("a/trunc/call_2"), "two".into()).await.unwrap();
+    store
+        .put(&key("a/b/trunc/call_1"), "one".into())
+        .await
+        .unwrap();
+    store
+        .put(&key("a/trunc/call_2"), "two".into())
+        .await
+        .unwrap();
     store.remove(&key("a/b/trunc/call_1")).await.unwrap();
     assert!(!home.path().join("a/b").exists() && home.path().join("a/trunc").exists());
 
@@ -286,10 +387,22 @@ async fn sweeping_leaves_no_directories_and_no_staging_files() {
     std::fs::create_dir(staging.join("folder")).unwrap();
     let now = std::time::SystemTime::now();
     let day = std::time::Duration::from_secs(86_400);
-    std::fs::File::options().write(true).open(&old).unwrap().set_modified(now - 2 * day).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&old)
+        .unwrap()
+        .set_modified(now - 2 * day)
+        .unwrap();
     assert_eq!(store.tidy(now - day).await.unwrap(), 1);
     assert!(!old.exists() && new.exists());
-    assert_eq!(Fs::open(home.path().join("empty")).unwrap().tidy(now).await.unwrap(), 0);
+    assert_eq!(
+        Fs::open(home.path().join("empty"))
+            .unwrap()
+            .tidy(now)
+            .await
+            .unwrap(),
+        0
+    );
 }
 
 #[cfg(unix)]
@@ -301,17 +414,36 @@ async fn what_is_not_the_stores_own_is_not_swept() {
     let store = Fs::open(home.path()).unwrap();
     // A directory that somebody has made for a group stays, and so does a link.
     std::fs::create_dir(home.path().join("shared")).unwrap();
-    std::fs::set_permissions(home.path().join("shared"), std::fs::Permissions::from_mode(0o2770)).unwrap();
-    store.put(&key("shared/trunc/call_1"), "one".into()).await.unwrap();
+    std::fs::set_permissions(
+        home.path().join("shared"),
+        std::fs::Permissions::from_mode(0o2770),
+    )
+    .unwrap();
+    store
+        .put(&key("shared/trunc/call_1"), "one".into())
+        .await
+        .unwrap();
     std::os::unix::fs::symlink("call_1", home.path().join("shared/trunc/link")).unwrap();
     store.remove(&key("shared/trunc/link")).await.unwrap();
     assert!(home.path().join("shared/trunc/link").is_symlink());
-    let copied = store.copy(&key("shared/trunc/link"), &key("swept/trunc/link")).await;
+    let copied = store
+        .copy(&key("shared/trunc/link"), &key("swept/trunc/link"))
+        .await;
     assert_eq!(copied.unwrap_err().kind(), ErrorKind::NotFound);
 
-    store.copy(&key("shared/trunc/call_1"), &key("shared/swept/trunc/call_1")).await.unwrap();
+    store
+        .copy(
+            &key("shared/trunc/call_1"),
+            &key("shared/swept/trunc/call_1"),
+        )
+        .await
+        .unwrap();
     let inode = |path: &str| home.path().join(path).metadata().unwrap().ino();
-    assert_eq!(inode("shared/trunc/call_1"), inode("shared/swept/trunc/call_1"), "it takes no space");
+    assert_eq!(
+        inode("shared/trunc/call_1"),
+        inode("shared/swept/trunc/call_1"),
+        "it takes no space"
+    );
     for path in ["shared/trunc/call_1", "shared/swept/trunc/call_1"] {
         store.remove(&key(path)).await.unwrap();
     }

@@ -13,10 +13,15 @@ use super::{content, key, listed};
 
 /// An agent that starts now: it opens its store, begins, and a long result comes.
 async fn outcome_of_a_long_result(at: &Path, id: &str) -> (Outcome, String) {
-    let reduction = ToolReduction::recommended(Fs::open(at).unwrap()).build().unwrap();
+    let reduction = ToolReduction::recommended(Fs::open(at).unwrap())
+        .build()
+        .unwrap();
     let long = format!("{id}\n").repeat(20_000);
     let session = reduction.session("chat");
-    let shown = session.truncate(&ToolCall::new(id, "grep", "{}"), long.clone()).await.unwrap();
+    let shown = session
+        .truncate(&ToolCall::new(id, "grep", "{}"), long.clone())
+        .await
+        .unwrap();
     let decision = &shown.report.decisions[0];
     if decision.outcome == Outcome::Kept(Reason::StoreFailed) {
         assert_eq!(shown.text(), long, "it stays in the context");
@@ -35,17 +40,38 @@ async fn o2_opening_writes_nothing() {
     let store = Fs::open(&at).unwrap();
     store.check().await.unwrap();
     assert!(listed(&store).await.is_empty());
-    assert_eq!(store.read(&call, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(store.copy(&call, &key("trunc/call_2")).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        store.read(&call, 0..1).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        store
+            .copy(&call, &key("trunc/call_2"))
+            .await
+            .unwrap_err()
+            .kind(),
+        ErrorKind::NotFound
+    );
     store.remove(&call).await.unwrap();
     assert_eq!(store.tidy(std::time::SystemTime::now()).await.unwrap(), 0);
     assert!(names_in(home.path()).is_empty());
 
     let location = store.locate(&call);
     let other = Fs::open(&at).unwrap();
-    assert_eq!(put(&store, "trunc/call_1", "content").await.unwrap(), Put::Stored);
-    assert_eq!(std::fs::read(location.as_str()).unwrap(), b"content", "named as it was before it was there");
-    assert_eq!(content(&other, "trunc/call_1").await, "content", "who opened it before sees it too");
+    assert_eq!(
+        put(&store, "trunc/call_1", "content").await.unwrap(),
+        Put::Stored
+    );
+    assert_eq!(
+        std::fs::read(location.as_str()).unwrap(),
+        b"content",
+        "named as it was before it was there"
+    );
+    assert_eq!(
+        content(&other, "trunc/call_1").await,
+        "content",
+        "who opened it before sees it too"
+    );
     assert_eq!(names_in(&at.join(".staging")), [""; 0]);
 }
 
@@ -64,7 +90,11 @@ async fn o2_a_disposable_store_is_made_for_its_first_content() {
 async fn o2_checking_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     Fs::open(home.path()).unwrap().check().await.unwrap();
-    Fs::open(home.path().join("not/there")).unwrap().check().await.unwrap();
+    Fs::open(home.path().join("not/there"))
+        .unwrap()
+        .check()
+        .await
+        .unwrap();
     assert!(names_in(home.path()).is_empty());
 }
 
@@ -72,16 +102,23 @@ async fn o2_checking_leaves_nothing_behind() {
 #[test]
 fn o2_a_store_opens_on_a_full_disk() {
     let name = "opening::o2_a_store_opens_on_a_full_disk";
-    let Some(at) = in_a_mount(name, "mount -t tmpfs -o size=1m none $AT") else { return };
+    let Some(at) = in_a_mount(name, "mount -t tmpfs -o size=1m none $AT") else {
+        return;
+    };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let (path, new) = (at.join("store"), at.join("new"));
-        put(&Fs::open(&path).unwrap(), "trunc/call_1", "before").await.unwrap();
+        put(&Fs::open(&path).unwrap(), "trunc/call_1", "before")
+            .await
+            .unwrap();
         _ = std::fs::write(at.join("filler"), vec![0; 2_000_000]);
 
         let (store, other) = (Fs::open(&path).unwrap(), Fs::open(&new).unwrap());
         assert_eq!(content(&store, "trunc/call_1").await, "before");
-        assert_eq!(put(&store, "trunc/call_1", "before").await.unwrap(), Put::AlreadyThere);
+        assert_eq!(
+            put(&store, "trunc/call_1", "before").await.unwrap(),
+            Put::AlreadyThere
+        );
         for store in [&store, &other] {
             for error in [
                 put(store, "trunc/call_2", "more").await.unwrap_err(),
@@ -91,7 +128,11 @@ fn o2_a_store_opens_on_a_full_disk() {
                 assert_eq!(error.kind(), ErrorKind::Full, "{error}");
                 assert!(error.to_string().contains("free some"), "{error}");
             }
-            assert_eq!(listed(store).await.len(), usize::from(store.path() == path.join("")), "{store:?}");
+            assert_eq!(
+                listed(store).await.len(),
+                usize::from(store.path() == path.join("")),
+                "{store:?}"
+            );
         }
         for path in [&path, &new] {
             let (outcome, error) = outcome_of_a_long_result(path, "call_3").await;
@@ -102,9 +143,16 @@ fn o2_a_store_opens_on_a_full_disk() {
         std::fs::remove_file(at.join("filler")).unwrap();
         for store in [&store, &other] {
             store.check().await.unwrap();
-            assert_eq!(put(store, "trunc/call_2", "more").await.unwrap(), Put::Stored, "all goes on");
+            assert_eq!(
+                put(store, "trunc/call_2", "more").await.unwrap(),
+                Put::Stored,
+                "all goes on"
+            );
         }
-        assert_eq!(outcome_of_a_long_result(&new, "call_3").await.0, Outcome::Truncated);
+        assert_eq!(
+            outcome_of_a_long_result(&new, "call_3").await.0,
+            Outcome::Truncated
+        );
     });
 }
 
@@ -114,12 +162,20 @@ fn o2_a_store_opens_on_a_read_only_file_system() {
     let name = "opening::o2_a_store_opens_on_a_read_only_file_system";
     let mount = "mount -t tmpfs -o size=1m none $AT && mkdir -p $AT/store/trunc && printf before > $AT/store/trunc/call_1 \
                  && mount -o bind,remount,ro $AT";
-    let Some(at) = in_a_mount(name, mount) else { return };
+    let Some(at) = in_a_mount(name, mount) else {
+        return;
+    };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let (store, new) = (Fs::open(at.join("store")).unwrap(), Fs::open(at.join("new")).unwrap());
+        let (store, new) = (
+            Fs::open(at.join("store")).unwrap(),
+            Fs::open(at.join("new")).unwrap(),
+        );
         assert_eq!(content(&store, "trunc/call_1").await, "before");
-        assert_eq!(put(&store, "trunc/call_1", "before").await.unwrap(), Put::AlreadyThere);
+        assert_eq!(
+            put(&store, "trunc/call_1", "before").await.unwrap(),
+            Put::AlreadyThere
+        );
         assert!(listed(&new).await.is_empty());
         for store in [&store, &new] {
             for error in [
@@ -145,16 +201,22 @@ async fn o2_a_store_opens_without_permission() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().unwrap();
     let root = home.path().join("store");
-    let allow = |mode: u32| std::fs::set_permissions(&root, PermissionsExt::from_mode(mode)).unwrap();
+    let allow =
+        |mode: u32| std::fs::set_permissions(&root, PermissionsExt::from_mode(mode)).unwrap();
     std::fs::create_dir(&root).unwrap();
     allow(0o500);
     if std::fs::write(root.join("probe"), "").is_ok() {
-        eprintln!("SKIPPED o2_a_store_opens_without_permission: this user may write everywhere (root?)");
+        eprintln!(
+            "SKIPPED o2_a_store_opens_without_permission: this user may write everywhere (root?)"
+        );
         return;
     }
     for mode in [0o500, 0o000] {
         allow(mode);
-        let (store, below) = (Fs::open(&root).unwrap(), Fs::open(root.join("below")).unwrap());
+        let (store, below) = (
+            Fs::open(&root).unwrap(),
+            Fs::open(root.join("below")).unwrap(),
+        );
         for store in [&store, &below] {
             for error in [
                 put(store, "trunc/call_1", "content").await.unwrap_err(),
@@ -167,7 +229,11 @@ async fn o2_a_store_opens_without_permission() {
         allow(0o700);
         for store in [&store, &below] {
             let name = format!("trunc/call_{mode}");
-            assert_eq!(put(store, &name, "content").await.unwrap(), Put::Stored, "all goes on");
+            assert_eq!(
+                put(store, &name, "content").await.unwrap(),
+                Put::Stored,
+                "all goes on"
+            );
         }
     }
 }
@@ -191,14 +257,24 @@ async fn l1_a_directory_that_was_moved_takes_nothing() {
         for error in [
             put(&store, "trunc/call_2", "new").await.unwrap_err(),
             put(&store, "trunc/call_1", "before").await.unwrap_err(),
-            store.copy(&key("trunc/call_1"), &key("trunc/call_3")).await.unwrap_err(),
+            store
+                .copy(&key("trunc/call_1"), &key("trunc/call_3"))
+                .await
+                .unwrap_err(),
             writer.finish(&key("trunc/call_4")).await.unwrap_err(),
             store.check().await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Other, "{error}");
-            assert!(error.to_string().contains("move the directory back"), "{error}");
+            assert!(
+                error.to_string().contains("move the directory back"),
+                "{error}"
+            );
         }
-        assert_eq!(content(&store, "trunc/call_1").await, "before", "what it holds can still be read");
+        assert_eq!(
+            content(&store, "trunc/call_1").await,
+            "before",
+            "what it holds can still be read"
+        );
         assert_eq!(writer.read(0..100).await.unwrap(), "written before");
     }
     assert_eq!(names_in(&away.join("trunc")), ["call_1"]);
@@ -206,8 +282,14 @@ async fn l1_a_directory_that_was_moved_takes_nothing() {
 
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
-    assert_eq!(put(&store, "trunc/call_2", "new").await.unwrap(), Put::Stored);
-    assert_eq!(writer.finish(&key("trunc/call_4")).await.unwrap(), Put::Stored);
+    assert_eq!(
+        put(&store, "trunc/call_2", "new").await.unwrap(),
+        Put::Stored
+    );
+    assert_eq!(
+        writer.finish(&key("trunc/call_4")).await.unwrap(),
+        Put::Stored
+    );
 }
 
 #[cfg(unix)]
@@ -217,7 +299,12 @@ async fn l6_a_link_where_the_store_was_to_be_leads_nowhere() {
     let store = Fs::open(home.path().join("deep/store")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), home.path().join("deep")).unwrap();
     let error = put(&store, "trunc/call_1", "content").await.unwrap_err();
-    assert!(error.to_string().contains("hints would name what is not there"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("hints would name what is not there"),
+        "{error}"
+    );
     assert!(listed(&store).await.is_empty());
     assert!(names_in(elsewhere.path()).is_empty());
 }

@@ -9,7 +9,9 @@ use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction};
 
 /// A reduction over a memory store whose locations begin with `memory://t/`, without the tokenizer's start-up time.
 pub(crate) fn builder(store: &Memory) -> Builder {
-    ToolReduction::builder().backend(store.clone()).token_counter(TokenCounter::Estimate)
+    ToolReduction::builder()
+        .backend(store.clone())
+        .token_counter(TokenCounter::Estimate)
 }
 
 pub(crate) fn memory() -> Memory {
@@ -35,7 +37,10 @@ pub(crate) fn text(parts: &[Part]) -> &str {
 /// One round: an assistant that calls, and the result.
 pub(crate) fn round(id: &str, tool: &str, content: impl Into<Part>) -> [Message; 2] {
     let call = call(id, tool);
-    [Message::calls(vec![call.clone()]), Message::tool(&call, vec![content.into()], false)]
+    [
+        Message::calls(vec![call.clone()]),
+        Message::tool(&call, vec![content.into()], false),
+    ]
 }
 
 /// The content of a tool message.
@@ -60,7 +65,10 @@ pub(crate) async fn stored(store: &impl Backend) -> Vec<(String, Vec<u8>)> {
     let entries: Vec<_> = store.list().try_collect().await.expect("a list");
     let mut all = Vec::new();
     for entry in entries {
-        let page = store.read(&entry.key, 0..u64::MAX).await.expect("what is listed");
+        let page = store
+            .read(&entry.key, 0..u64::MAX)
+            .await
+            .expect("what is listed");
         all.push((store.locate(&entry.key).to_string(), page.bytes.to_vec()));
     }
     all.sort();
@@ -68,5 +76,13 @@ pub(crate) async fn stored(store: &impl Backend) -> Vec<(String, Vec<u8>)> {
 }
 
 pub(crate) fn outcomes(report: &Report) -> Vec<(String, offcut::report::Outcome)> {
-    report.decisions.iter().map(|Decision { call_id, outcome, .. }| (call_id.clone(), *outcome)).collect()
+    report
+        .decisions
+        .iter()
+        .map(
+            |Decision {
+                 call_id, outcome, ..
+             }| (call_id.clone(), *outcome),
+        )
+        .collect()
 }

@@ -15,13 +15,23 @@ pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) ->
     for unshare in [&["--mount"][..], &["--map-root-user", "--mount"]] {
         let inside = |script: &str| {
             let mut command = Command::new("unshare");
-            command.args(unshare).args(["sh", "-c", &format!("AT=\"${AT}\"; {script}")]).env(AT, at.path());
+            command
+                .args(unshare)
+                .args(["sh", "-c", &format!("AT=\"${AT}\"; {script}")])
+                .env(AT, at.path());
             command
         };
         // Tried out first, so that a failure below is the program's.
-        if inside(mount).output().is_ok_and(|output| output.status.success()) {
+        if inside(mount)
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
             let mut again = inside(&format!("{{ {mount}; }} && exec \"$0\" \"$@\""));
-            return again.arg(std::env::current_exe().ok()?).args(arguments).output().ok();
+            return again
+                .arg(std::env::current_exe().ok()?)
+                .args(arguments)
+                .output()
+                .ok();
         }
     }
     None
@@ -37,8 +47,13 @@ pub(crate) fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
     match again_in_a_mount(mount, &["--exact", test, "--nocapture"]) {
         None => eprintln!("SKIPPED {test}: mounting is not allowed here"),
         Some(output) => {
-            let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-            assert!(text.contains("running 1 test"), "no test of the name {test}:\n{text}");
+            let text = [output.stdout, output.stderr]
+                .map(|text| String::from_utf8_lossy(&text).into_owned())
+                .concat();
+            assert!(
+                text.contains("running 1 test"),
+                "no test of the name {test}:\n{text}"
+            );
             assert!(output.status.success(), "inside the mount:\n{text}");
         }
     }

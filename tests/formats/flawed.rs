@@ -38,20 +38,27 @@ impl Format for Flawed {
     fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
         let nth = self.visits.fetch_add(1, Ordering::Relaxed);
         if self.flaw == Flaw::TrustsTheShape {
-            assert!(message["role"].is_string() || message["type"].is_string(), "no message at all");
+            assert!(
+                message["role"].is_string() || message["type"].is_string(),
+                "no message at all"
+            );
         }
-        self.of.visit(message, &mut |piece| match (self.flaw, piece) {
-            (Flaw::BeginsLate, Piece::Role(_)) => {}
-            (Flaw::IsRestless, Piece::Role(_)) if nth.is_multiple_of(2) => {
-                see(piece);
-                see(piece);
-            }
-            (Flaw::ForgetsTheErrorMark, Piece::Result(head)) => {
-                let is_shown = !message.to_string().contains("[a text");
-                see(Piece::Result(ResultHead { is_error: head.is_error && is_shown, ..head }));
-            }
-            _ => see(piece),
-        });
+        self.of
+            .visit(message, &mut |piece| match (self.flaw, piece) {
+                (Flaw::BeginsLate, Piece::Role(_)) => {}
+                (Flaw::IsRestless, Piece::Role(_)) if nth.is_multiple_of(2) => {
+                    see(piece);
+                    see(piece);
+                }
+                (Flaw::ForgetsTheErrorMark, Piece::Result(head)) => {
+                    let is_shown = !message.to_string().contains("[a text");
+                    see(Piece::Result(ResultHead {
+                        is_error: head.is_error && is_shown,
+                        ..head
+                    }));
+                }
+                _ => see(piece),
+            });
     }
 
     fn replace_result(&self, message: &mut Value, slot: usize, mut parts: Vec<Part>) {
@@ -64,20 +71,28 @@ impl Format for Flawed {
         match self.flaw {
             Flaw::Appends => parts.insert(0, "replaced:".into()),
             Flaw::LosesTheSecondText => parts.truncate(1),
-            Flaw::NestsWhatItPuts if message.to_string().contains("[a text") => parts.push("again".into()),
+            Flaw::NestsWhatItPuts if message.to_string().contains("[a text") => {
+                parts.push("again".into())
+            }
             _ => {}
         }
         self.of.replace_result(message, slot, parts);
         let is_forgotten = |name: &str| match self.flaw {
             Flaw::MakesAMessageAnew => name.starts_with("zz_"),
-            Flaw::ForgetsTheId => matches!(name, "tool_call_id" | "call_id" | "tool_use_id" | "name"),
+            Flaw::ForgetsTheId => {
+                matches!(name, "tool_call_id" | "call_id" | "tool_use_id" | "name")
+            }
             _ => false,
         };
         forget(message, &is_forgotten);
     }
 
     fn replace_arguments(&self, message: &mut Value, call: usize, mut arguments: String) {
-        let call = if self.flaw == Flaw::ReplacesSecondArguments { call + 1 } else { call };
+        let call = if self.flaw == Flaw::ReplacesSecondArguments {
+            call + 1
+        } else {
+            call
+        };
         if self.flaw == Flaw::WritesArgumentsAsTheyAre {
             arguments = json!(arguments).to_string();
         }
@@ -89,7 +104,9 @@ fn forget(json: &mut Value, is_forgotten: &dyn Fn(&str) -> bool) {
     match json {
         Value::Object(fields) => {
             fields.retain(|name, _| !is_forgotten(name));
-            fields.values_mut().for_each(|value| forget(value, is_forgotten));
+            fields
+                .values_mut()
+                .for_each(|value| forget(value, is_forgotten));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| forget(item, is_forgotten)),
         _ => {}
@@ -97,10 +114,20 @@ fn forget(json: &mut Value, is_forgotten: &dyn Fn(&str) -> bool) {
 }
 
 fn complaint(of: WireFormat, flaw: Flaw) -> Option<String> {
-    let format = Flawed { of, flaw, visits: AtomicUsize::new(0) };
+    let format = Flawed {
+        of,
+        flaw,
+        visits: AtomicUsize::new(0),
+    };
     let suite = || offcut::testkit::format::json_conformance(&format, &super::samples(of));
     let panic = catch_unwind(AssertUnwindSafe(suite)).err()?;
-    Some(panic.downcast_ref::<String>().cloned().or_else(|| Some((*panic.downcast_ref::<&str>()?).to_owned())).unwrap())
+    Some(
+        panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| Some((*panic.downcast_ref::<&str>()?).to_owned()))
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -109,21 +136,54 @@ fn l5_the_suite_finds_what_is_broken() {
     for (flaw, clause, formats) in [
         (Flaw::BeginsLate, "begins with a role", &WireFormat::ALL[..]),
         (Flaw::IsRestless, "the same pieces", &WireFormat::ALL),
-        (Flaw::CountsFromOne, "`replace_result`", &[Anthropic, Gemini]),
+        (
+            Flaw::CountsFromOne,
+            "`replace_result`",
+            &[Anthropic, Gemini],
+        ),
         (Flaw::ReplacesTheFirst, "", &WireFormat::ALL),
         (Flaw::Appends, "`replace_result`", &WireFormat::ALL),
         (Flaw::ForgetsTheId, "", &WireFormat::ALL),
-        (Flaw::ForgetsTheErrorMark, "`replace_result`", &[Anthropic, Gemini]),
-        (Flaw::MakesAMessageAnew, "unknown fields stay", &WireFormat::ALL),
-        (Flaw::ReplacesSecondArguments, "`replace_arguments`", &WireFormat::ALL),
-        (Flaw::WritesArgumentsAsTheyAre, "`replace_arguments`", &WireFormat::ALL),
-        (Flaw::ReplacesWhatIsNotThere, "not there is left alone", &WireFormat::ALL),
-        (Flaw::LosesTheSecondText, "`replace_result`", &WireFormat::ALL),
-        (Flaw::TrustsTheShape, "no message at all", &[OpenAiChat, Responses, Anthropic]),
+        (
+            Flaw::ForgetsTheErrorMark,
+            "`replace_result`",
+            &[Anthropic, Gemini],
+        ),
+        (
+            Flaw::MakesAMessageAnew,
+            "unknown fields stay",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::ReplacesSecondArguments,
+            "`replace_arguments`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::WritesArgumentsAsTheyAre,
+            "`replace_arguments`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::ReplacesWhatIsNotThere,
+            "not there is left alone",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::LosesTheSecondText,
+            "`replace_result`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::TrustsTheShape,
+            "no message at all",
+            &[OpenAiChat, Responses, Anthropic],
+        ),
         (Flaw::NestsWhatItPuts, "`replace_result`", &WireFormat::ALL),
     ] {
         for of in formats {
-            let found = complaint(*of, flaw).unwrap_or_else(|| panic!("{flaw:?} of {of} was not found"));
+            let found =
+                complaint(*of, flaw).unwrap_or_else(|| panic!("{flaw:?} of {of} was not found"));
             assert!(found.contains(clause), "{flaw:?} of {of}: {found}");
         }
     }
@@ -139,6 +199,8 @@ fn without_a_flaw_the_suite_is_content() {
 #[test]
 fn messages_that_test_nothing_are_refused() {
     let format = WireFormat::OpenAiChat;
-    let suite = || offcut::testkit::format::conformance(&format, &[json!({"role": "user", "content": "go"})]);
+    let suite = || {
+        offcut::testkit::format::conformance(&format, &[json!({"role": "user", "content": "go"})])
+    };
     assert!(catch_unwind(suite).is_err());
 }

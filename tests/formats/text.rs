@@ -52,7 +52,10 @@ impl Format for OverText {
 #[test]
 fn l5_wire_formats_keep_the_contract_over_text() {
     for format in WireFormat::ALL {
-        let messages: Vec<Text> = samples(format).iter().map(|message| Text(text(message))).collect();
+        let messages: Vec<Text> = samples(format)
+            .iter()
+            .map(|message| Text(text(message)))
+            .collect();
         offcut::testkit::format::json_conformance(&OverText(format), &messages);
     }
 }
@@ -66,7 +69,10 @@ fn pieces<F: Format>(format: &F, message: &F::Message) -> Vec<String> {
             Piece::Content(PartRef::Opaque(json)) => format!("opaque {json}"),
             Piece::Call(call) => {
                 let is_text = matches!(call.arguments, Arguments::Text(_));
-                format!("call {} {} {is_text} {} {}", call.id, call.name, call.arguments, call.is_signed)
+                format!(
+                    "call {} {} {is_text} {} {}",
+                    call.id, call.name, call.arguments, call.is_signed
+                )
             }
             piece => format!("{piece:?}"),
         });
@@ -80,10 +86,15 @@ fn malformed(message: &Value) -> Vec<Value> {
         all.push(path.to_owned());
         match json {
             Value::Object(fields) => {
-                fields.iter().for_each(|(name, value)| paths(value, &format!("{path}/{name}"), all));
+                fields
+                    .iter()
+                    .for_each(|(name, value)| paths(value, &format!("{path}/{name}"), all));
             }
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(at, value)| paths(value, &format!("{path}/{at}"), all));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, value)| paths(value, &format!("{path}/{at}"), all));
             }
             _ => {}
         }
@@ -91,7 +102,14 @@ fn malformed(message: &Value) -> Vec<Value> {
     let (mut all, mut messages) = (Vec::new(), vec![message.clone()]);
     paths(message, "", &mut all);
     for path in all {
-        for odd in [json!(null), json!(7), json!("x"), json!([]), json!([{"type": "text", "text": "t"}]), json!({})] {
+        for odd in [
+            json!(null),
+            json!(7),
+            json!("x"),
+            json!([]),
+            json!([{"type": "text", "text": "t"}]),
+            json!({}),
+        ] {
             let mut changed = message.clone();
             *changed.pointer_mut(&path).unwrap() = odd;
             messages.push(changed);
@@ -105,14 +123,24 @@ fn l5_text_and_values_show_the_same_and_become_the_same() {
     for format in WireFormat::ALL {
         for message in samples(format).iter().flat_map(malformed) {
             let spelled = text(&message);
-            assert_eq!(pieces(&Spelled(format), &spelled), pieces(&format, &message), "{message}");
+            assert_eq!(
+                pieces(&Spelled(format), &spelled),
+                pieces(&format, &message),
+                "{message}"
+            );
             for nth in 0..3 {
                 for parts in [
                     vec!["hint".into()],
                     vec!["one".into(), "two".into()],
                     vec![],
-                    vec![Part::Media { mime: "image/png".into(), data: vec![1, 2].into() }],
-                    vec![Part::Opaque(json!({"type": "new", "x": [1.5]})), "and".into()],
+                    vec![Part::Media {
+                        mime: "image/png".into(),
+                        data: vec![1, 2].into(),
+                    }],
+                    vec![
+                        Part::Opaque(json!({"type": "new", "x": [1.5]})),
+                        "and".into(),
+                    ],
                 ] {
                     let (mut one, mut other) = (message.clone(), spelled.clone());
                     format.replace_result(&mut one, nth, parts.clone());

@@ -17,9 +17,14 @@ fn check(format: WireFormat, valid: &Value, wrong: &[(&str, Value, usize, &str)]
             Value::Array(items) => items[field.parse::<usize>().unwrap()] = value.clone(),
             holder => holder[field] = value.clone(),
         }
-        let error = format.validate(&list(&changed)).expect_err(&format!("{pointer} = {value}"));
+        let error = format
+            .validate(&list(&changed))
+            .expect_err(&format!("{pointer} = {value}"));
         assert_eq!(error.message, *at, "{pointer} = {value}: {error}");
-        assert!(error.problem.contains(problem), "{pointer} = {value}: {error}");
+        assert!(
+            error.problem.contains(problem),
+            "{pointer} = {value}: {error}"
+        );
     }
 }
 
@@ -38,18 +43,38 @@ fn l5_chat_completions() {
         WireFormat::OpenAiChat,
         &valid,
         &[
-            ("/3", json!("REMOVED"), 2, "the call \"b\" has no tool message"),
+            (
+                "/3",
+                json!("REMOVED"),
+                2,
+                "the call \"b\" has no tool message",
+            ),
             ("/4", json!({"role": "user", "content": "stop"}), 2, "\"a\""),
             ("/4/tool_call_id", json!("c"), 4, "\"c\""),
             ("/4/tool_call_id", json!("b"), 4, "\"b\""),
             ("/4/content", json!([]), 4, "empty"),
             ("/4/content", json!({}), 4, "text or a list"),
-            ("/2", json!({"role": "assistant", "content": "x"}), 3, "\"b\""),
-            ("/2/tool_calls/0/function/arguments", json!({}), 2, "`arguments`"),
+            (
+                "/2",
+                json!({"role": "assistant", "content": "x"}),
+                3,
+                "\"b\"",
+            ),
+            (
+                "/2/tool_calls/0/function/arguments",
+                json!({}),
+                2,
+                "`arguments`",
+            ),
             ("/2/tool_calls", json!([]), 2, "not empty"),
             ("/5", json!({"role": "assistant"}), 5, "say something"),
             ("/5/role", json!("model"), 5, "`role`"),
-            ("/5", json!({"role": "assistant", "tool_calls": [call("a")], "content": null}), 5, "no tool message"),
+            (
+                "/5",
+                json!({"role": "assistant", "tool_calls": [call("a")], "content": null}),
+                5,
+                "no tool message",
+            ),
             ("/1/content", json!(null), 1, "`content`"),
             ("/1", json!("go"), 1, "`role`"),
         ],
@@ -108,9 +133,19 @@ fn l5_anthropic() {
             ("/0", json!("REMOVED"), 0, "first message"),
             ("/2", json!("REMOVED"), 1, "\"b\" has no result"),
             ("/3/content/0", text("x"), 1, "\"a\" has no result"),
-            ("/3/content", json!([text("and"), result("a")]), 3, "before everything else"),
+            (
+                "/3/content",
+                json!([text("and"), result("a")]),
+                3,
+                "before everything else",
+            ),
             ("/3/content/0/tool_use_id", json!("b"), 3, "\"b\""),
-            ("/5/content/0/content", json!([image]), 5, "nothing but text"),
+            (
+                "/5/content/0/content",
+                json!([image]),
+                5,
+                "nothing but text",
+            ),
             ("/5/content/0/content", json!([text(" ")]), 5, "empty"),
             ("/5/content/0/content", json!(7), 5, "`content`"),
             ("/4/content/1/id", json!("a"), 4, "two calls"),
@@ -119,7 +154,12 @@ fn l5_anthropic() {
             ("/1/content/0/signature", json!("REMOVED"), 1, "`signature`"),
             ("/0/content", json!(""), 0, "empty"),
             ("/0/role", json!("system"), 0, "`role`"),
-            ("/6", json!({"role": "assistant", "content": [call("d")]}), 6, "\"d\""),
+            (
+                "/6",
+                json!({"role": "assistant", "content": [call("d")]}),
+                6,
+                "\"d\"",
+            ),
             ("/2/role", json!("assistant"), 2, "user messages"),
         ],
     );
@@ -127,7 +167,8 @@ fn l5_anthropic() {
 
 #[test]
 fn l5_gemini() {
-    let response = |name: &str| json!({"functionResponse": {"name": name, "response": {"output": "x"}}});
+    let response =
+        |name: &str| json!({"functionResponse": {"name": name, "response": {"output": "x"}}});
     let valid = json!([
         {"role": "user", "parts": [{"text": "go"}]},
         {"role": "model", "parts": [{"text": "hm", "thought": true}, {"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g"}}]},
@@ -143,12 +184,22 @@ fn l5_gemini() {
             ("/1", json!("REMOVED"), 1, "2 function responses"),
             ("/0", json!("REMOVED"), 0, "behind a content of the user"),
             ("/2/parts/0/functionResponse/name", json!("h"), 2, "\"h\""),
-            ("/2/parts/0/functionResponse/response", json!("x"), 2, "`response`"),
+            (
+                "/2/parts/0/functionResponse/response",
+                json!("x"),
+                2,
+                "`response`",
+            ),
             ("/1/parts/1/functionCall/args", json!("{}"), 1, "`args`"),
             ("/3/parts", json!([]), 3, "`parts`"),
             ("/3/parts/0", json!({}), 3, "a part"),
             ("/3/role", json!("assistant"), 3, "`role`"),
-            ("/3/parts/0", json!({"functionCall": {"name": "f"}}), 3, "no responses"),
+            (
+                "/3/parts/0",
+                json!({"functionCall": {"name": "f"}}),
+                3,
+                "no responses",
+            ),
         ],
     );
 }
@@ -165,7 +216,10 @@ fn l7_nothing_that_is_no_message_is_taken_and_nothing_panics() {
             json!({"role": 1}),
             json!({"role": "user", "type": 1}),
         ] {
-            assert!(format.validate(std::slice::from_ref(&odd)).is_err(), "{format}: {odd}");
+            assert!(
+                format.validate(std::slice::from_ref(&odd)).is_err(),
+                "{format}: {odd}"
+            );
         }
     }
 }
@@ -173,6 +227,9 @@ fn l7_nothing_that_is_no_message_is_taken_and_nothing_panics() {
 #[test]
 fn an_error_shows_no_more_than_the_beginning_of_an_id() {
     let message = json!({"role": "tool", "tool_call_id": "呼".repeat(1_000), "content": "secret"});
-    let error = WireFormat::OpenAiChat.validate(&[message]).unwrap_err().to_string();
+    let error = WireFormat::OpenAiChat
+        .validate(&[message])
+        .unwrap_err()
+        .to_string();
     assert!(error.len() < 300 && !error.contains("secret"), "{error}");
 }

@@ -18,7 +18,13 @@ async fn try_all<F: Wire>(wire: F, flaw: Flaw, steps: &[Step]) -> Result<(), Vio
     for (step, writes) in run.writes.iter().enumerate() {
         for nth in 1..=*writes {
             for is_done in [false, true] {
-                drive(wire, Naive::new(flaw), steps, Some(FaultAt { step, nth, is_done })).await?;
+                drive(
+                    wire,
+                    Naive::new(flaw),
+                    steps,
+                    Some(FaultAt { step, nth, is_done }),
+                )
+                .await?;
             }
         }
     }
@@ -27,7 +33,10 @@ async fn try_all<F: Wire>(wire: F, flaw: Flaw, steps: &[Step]) -> Result<(), Vio
 
 /// How often each law was found broken, over conversations that are always the same.
 fn broken_laws<F: Wire>(wire: F, flaw: Flaw) -> BTreeMap<&'static str, usize> {
-    let config = Config { rng_seed: RngSeed::Fixed(1), ..Config::default() };
+    let config = Config {
+        rng_seed: RngSeed::Fixed(1),
+        ..Config::default()
+    };
     let mut runner = TestRunner::new(config);
     let conversations = simple_conversations().boxed();
     let mut found = BTreeMap::new();
@@ -42,15 +51,27 @@ fn broken_laws<F: Wire>(wire: F, flaw: Flaw) -> BTreeMap<&'static str, usize> {
 
 fn assert_caught(flaw: Flaw, law: &str, others: &[&str]) {
     for found in [broken_laws(Plain, flaw), broken_laws(OpenAiChat, flaw)] {
-        assert!(found.get(law).is_some_and(|times| *times > 5), "{flaw:?} was hardly caught by {law}: {found:?}");
-        assert!(found.keys().all(|found| *found == law || others.contains(found)), "{flaw:?}: {found:?}");
+        assert!(
+            found.get(law).is_some_and(|times| *times > 5),
+            "{flaw:?} was hardly caught by {law}: {found:?}"
+        );
+        assert!(
+            found
+                .keys()
+                .all(|found| *found == law || others.contains(found)),
+            "{flaw:?}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn without_a_flaw_nothing_is_found() {
-    hold(5, simple_conversations, |steps| block_on(try_all(Plain, Flaw::None, &steps)));
-    hold(5, simple_conversations, |steps| block_on(try_all(OpenAiChat, Flaw::None, &steps)));
+    hold(5, simple_conversations, |steps| {
+        block_on(try_all(Plain, Flaw::None, &steps))
+    });
+    hold(5, simple_conversations, |steps| {
+        block_on(try_all(OpenAiChat, Flaw::None, &steps))
+    });
     assert!(cases(5) > 0);
 }
 

@@ -20,15 +20,27 @@ struct Loop<F: Wire> {
 
 impl<F: Wire> Loop<F> {
     fn new(setup: &Setup) -> Self {
-        Self { subject: Real::new(World::new(setup.clone())), messages: Vec::new() }
+        Self {
+            subject: Real::new(World::new(setup.clone())),
+            messages: Vec::new(),
+        }
     }
 
     fn writes(&self) -> u64 {
         Subject::<F>::writes(&self.subject)
     }
 
-    async fn answer(&mut self, wire: F, call: &ToolCall, output: ToolOutput, style: u8, is_first: bool) {
-        let shown = Subject::<F>::truncate(&self.subject, call, output).await.unwrap();
+    async fn answer(
+        &mut self,
+        wire: F,
+        call: &ToolCall,
+        output: ToolOutput,
+        style: u8,
+        is_first: bool,
+    ) {
+        let shown = Subject::<F>::truncate(&self.subject, call, output)
+            .await
+            .unwrap();
         let message = wire.answer(call, shown.parts, shown.is_error, style);
         if is_first || !wire.join(self.messages.last_mut().unwrap(), &message) {
             self.messages.push(message);
@@ -36,7 +48,11 @@ impl<F: Wire> Loop<F> {
     }
 }
 
-async fn hand_in_originals<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
+async fn hand_in_originals<F: Wire>(
+    wire: F,
+    setup: &Setup,
+    steps: &[Step],
+) -> Result<(), Violation> {
     let (mut over_originals, mut in_place) = (Loop::<F>::new(setup), Loop::<F>::new(setup));
     let mut known = Known::default();
     let mut last_sent: Vec<F::Message> = Vec::new();
@@ -57,14 +73,16 @@ async fn hand_in_originals<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> R
                     let Some(output) = &spec.output else { continue };
                     for turn in [&mut over_originals, &mut in_place] {
                         let made = make::<F, _>(&turn.subject, &known, call, output).await;
-                        turn.answer(wire, call, made.output, style.rotate_left(3), is_first).await;
+                        turn.answer(wire, call, made.output, style.rotate_left(3), is_first)
+                            .await;
                     }
                     is_first = false;
                 }
             }
             Step::Clear => {
                 let sent = compare(wire, &mut over_originals, &mut in_place, &last_sent).await?;
-                sent.iter().for_each(|message| known.learn(&view(wire, message)));
+                sent.iter()
+                    .for_each(|message| known.learn(&view(wire, message)));
                 last_sent = sent;
             }
             Step::Orphan { .. } | Step::Odd(_) | Step::Restart | Step::RoundTrip => {}
@@ -74,7 +92,11 @@ async fn hand_in_originals<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> R
 }
 
 fn resolve(known: &Known, spec: &CallSpec) -> ToolCall {
-    let mut call = ToolCall::new(&*spec.id.0, spec.tool.name(), known.arguments(&spec.arguments));
+    let mut call = ToolCall::new(
+        &*spec.id.0,
+        spec.tool.name(),
+        known.arguments(&spec.arguments),
+    );
     if let Some(output) = &spec.output {
         aim(known, &output.body, &mut call);
     }
@@ -90,21 +112,48 @@ async fn compare<F: Wire>(
 ) -> Result<Vec<F::Message>, Violation> {
     let writes = [over_originals.writes(), in_place.writes()];
     let mut sent = over_originals.messages.clone();
-    let report = over_originals.subject.reduction.clear(&wire, &mut sent).await.unwrap();
+    let report = over_originals
+        .subject
+        .reduction
+        .clear(&wire, &mut sent)
+        .await
+        .unwrap();
     over_originals_checks(over_originals, &report, &sent, last_sent)?;
-    in_place.subject.reduction.clear(&wire, &mut in_place.messages).await.unwrap();
+    in_place
+        .subject
+        .reduction
+        .clear(&wire, &mut in_place.messages)
+        .await
+        .unwrap();
     for (at, (one, other)) in sent.iter().zip(&in_place.messages).enumerate() {
-        require(one == other, "C13", || format!("message {at} over originals: {one:.500?}\nin place: {other:.500?}"))?;
+        require(one == other, "C13", || {
+            format!("message {at} over originals: {one:.500?}\nin place: {other:.500?}")
+        })?;
     }
-    let written = [over_originals.writes() - writes[0], in_place.writes() - writes[1]];
+    let written = [
+        over_originals.writes() - writes[0],
+        in_place.writes() - writes[1],
+    ];
     require(written[0] == written[1], "C13", || {
-        format!("{} writes over originals, {} in place", written[0], written[1])
+        format!(
+            "{} writes over originals, {} in place",
+            written[0], written[1]
+        )
     })?;
 
     let (writes, mut again) = (over_originals.writes(), over_originals.messages.clone());
-    over_originals.subject.reduction.clear(&wire, &mut again).await.unwrap();
-    require(again == sent, "C13", || "the same originals gave other bytes".into())?;
-    require(over_originals.writes() == writes, "C13", || "the same originals were stored again".into())?;
+    over_originals
+        .subject
+        .reduction
+        .clear(&wire, &mut again)
+        .await
+        .unwrap();
+    require(again == sent, "C13", || {
+        "the same originals gave other bytes".into()
+    })?;
+    require(over_originals.writes() == writes, "C13", || {
+        "the same originals were stored again".into()
+    })?;
     Ok(sent)
 }
 
@@ -117,16 +166,35 @@ fn over_originals_checks<F: Wire>(
     for (at, last) in last_sent.iter().enumerate() {
         let was_replaced = *last != turn.messages[at];
         require(!was_replaced || sent[at] == *last, "C13", || {
-            format!("message {at} was sent as {last:.500?}\nand is now {:.500?}", sent[at])
+            format!(
+                "message {at} was sent as {last:.500?}\nand is now {:.500?}",
+                sent[at]
+            )
         })?;
     }
-    let total = |messages: &[F::Message]| messages.iter().map(|m| Subject::<F>::count(&turn.subject, m)).sum::<u64>();
+    let total = |messages: &[F::Message]| {
+        messages
+            .iter()
+            .map(|m| Subject::<F>::count(&turn.subject, m))
+            .sum::<u64>()
+    };
     let difference = total(&turn.messages) - total(sent);
     require(report.cleared_input_tokens() == difference, "L12", || {
-        format!("{difference} tokens were freed, {} are said to be", report.cleared_input_tokens())
+        format!(
+            "{difference} tokens were freed, {} are said to be",
+            report.cleared_input_tokens()
+        )
     })?;
-    let repeats = report.decisions.iter().filter(|decision| decision.outcome == Outcome::Repeated).count();
-    let replaced = last_sent.iter().zip(&turn.messages).filter(|(last, original)| last != original).count();
+    let repeats = report
+        .decisions
+        .iter()
+        .filter(|decision| decision.outcome == Outcome::Repeated)
+        .count();
+    let replaced = last_sent
+        .iter()
+        .zip(&turn.messages)
+        .filter(|(last, original)| last != original)
+        .count();
     require(repeats >= replaced, "C13", || {
         format!("{replaced} messages were replaced before, {repeats} decisions repeated")
     })
@@ -135,19 +203,29 @@ fn over_originals_checks<F: Wire>(
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_our_own_messages() {
     let cases = || (setups(STORE), conversations());
-    hold(15, cases, |(setup, steps)| block_on(hand_in_originals(Plain, &setup, &steps)));
+    hold(15, cases, |(setup, steps)| {
+        block_on(hand_in_originals(Plain, &setup, &steps))
+    });
 }
 
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_chat_json() {
     let cases = || (setups(STORE), conversations());
-    hold(15, cases, |(setup, steps)| block_on(hand_in_originals(OpenAiChat, &setup, &steps)));
+    hold(15, cases, |(setup, steps)| {
+        block_on(hand_in_originals(OpenAiChat, &setup, &steps))
+    });
 }
 
 #[test]
 fn c13_originals_give_the_same_bytes_every_turn_with_other_wire_formats() {
     let cases = || (setups(STORE), conversations());
-    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Responses, &setup, &steps)));
-    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Anthropic, &setup, &steps)));
-    hold(5, cases, |(setup, steps)| block_on(hand_in_originals(Gemini, &setup, &steps)));
+    hold(5, cases, |(setup, steps)| {
+        block_on(hand_in_originals(Responses, &setup, &steps))
+    });
+    hold(5, cases, |(setup, steps)| {
+        block_on(hand_in_originals(Anthropic, &setup, &steps))
+    });
+    hold(5, cases, |(setup, steps)| {
+        block_on(hand_in_originals(Gemini, &setup, &steps))
+    });
 }

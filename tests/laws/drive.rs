@@ -81,13 +81,30 @@ async fn take<F: Wire, S: Subject<F>>(
     may_fail: bool,
 ) -> Result<(), Violation> {
     match step {
-        Step::Say { who, text, style } => run.append(wire, wire.say(*who, text.render(), *style), None),
+        Step::Say { who, text, style } => {
+            run.append(wire, wire.say(*who, text.render(), *style), None)
+        }
         Step::Odd(which) => run.append(wire, wire.odd(*which), None),
-        Step::RoundTrip => run.messages = run.messages.iter().map(|message| round_trip(wire, message)).collect(),
+        Step::RoundTrip => {
+            run.messages = run
+                .messages
+                .iter()
+                .map(|message| round_trip(wire, message))
+                .collect()
+        }
         Step::Orphan { call, style } => {
             let made = run.call(call);
             if let Some(output) = &call.output {
-                arrive(wire, subject, run, &made, output, (*style, Neighbour::None), may_fail).await?;
+                arrive(
+                    wire,
+                    subject,
+                    run,
+                    &made,
+                    output,
+                    (*style, Neighbour::None),
+                    may_fail,
+                )
+                .await?;
             }
         }
         Step::Round { says, calls, style } => {
@@ -102,7 +119,16 @@ async fn take<F: Wire, S: Subject<F>>(
             let mut neighbour = Neighbour::None;
             for (call, spec) in answers {
                 if let Some(output) = &spec.output {
-                    arrive(wire, subject, run, call, output, (style.rotate_left(3), neighbour), may_fail).await?;
+                    arrive(
+                        wire,
+                        subject,
+                        run,
+                        call,
+                        output,
+                        (style.rotate_left(3), neighbour),
+                        may_fail,
+                    )
+                    .await?;
                     neighbour = Neighbour::SameRound;
                 }
             }
@@ -121,7 +147,11 @@ enum Neighbour {
 
 impl<F: Wire> Run<F> {
     fn call(&self, spec: &CallSpec) -> ToolCall {
-        let mut call = ToolCall::new(&*spec.id.0, spec.tool.name(), self.known.arguments(&spec.arguments));
+        let mut call = ToolCall::new(
+            &*spec.id.0,
+            spec.tool.name(),
+            self.known.arguments(&spec.arguments),
+        );
         if let Some(output) = &spec.output {
             aim(&self.known, &output.body, &mut call);
         }
@@ -129,7 +159,8 @@ impl<F: Wire> Run<F> {
     }
 
     fn append(&mut self, wire: F, message: F::Message, originals: Option<Vec<Bit>>) {
-        self.shadow.append(wire, self.messages.len(), &message, originals);
+        self.shadow
+            .append(wire, self.messages.len(), &message, originals);
         self.known.learn(&view(wire, &message));
         self.messages.push(message);
     }
@@ -139,7 +170,8 @@ impl<F: Wire> Run<F> {
         match self.messages.len().checked_sub(1).filter(|_| is_near) {
             Some(last) if wire.join(&mut self.messages[last], &message) => {
                 self.known.learn(&view(wire, &message));
-                self.shadow.append(wire, last, &self.messages[last], Some(originals));
+                self.shadow
+                    .append(wire, last, &self.messages[last], Some(originals));
             }
             _ => self.append(wire, message, Some(originals)),
         }
@@ -162,7 +194,9 @@ async fn arrive<F: Wire, S: Subject<F>>(
     let shown = match subject.truncate(call, output).await {
         Ok(shown) => shown,
         Err(why) => {
-            require(may_fail, "L2", || format!("failed although no store did: {why}"))?;
+            require(may_fail, "L2", || {
+                format!("failed although no store did: {why}")
+            })?;
             run.shadow.check_store(subject).await?;
             subject.heal();
             let Made { output, .. } = make(subject, &run.known, call, spec).await;
@@ -170,13 +204,17 @@ async fn arrive<F: Wire, S: Subject<F>>(
             again.map_err(|why| Violation::new("L2", format!("a retry failed: {why}")))?
         }
     };
-    require(shown.is_error == is_error, "L5", || "the error mark of a result has changed".into())?;
+    require(shown.is_error == is_error, "L5", || {
+        "the error mark of a result has changed".into()
+    })?;
     let failed = shown.report.as_ref().is_some_and(has_failed);
     let now: Vec<Bit> = shown.parts.iter().map(Bit::from).collect();
     let returned = originals.clone();
     let (originals, is_lost) = check_arrival(subject, run, call, originals, &now, failed).await?;
     let as_message = |parts: Vec<Part>| wire.answer(call, parts, is_error, style);
-    check_shorter(subject, &originals, &shown.parts, |part| as_message(vec![part]))?;
+    check_shorter(subject, &originals, &shown.parts, |part| {
+        as_message(vec![part])
+    })?;
     if let Some(report) = &shown.report {
         check_report(report, &returned, &now)?;
     }
@@ -216,24 +254,46 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
         other => other.bytes() == now.bytes(),
     };
     let is_shown_lossy = originals.len() == now.len() && originals.iter().zip(now).all(is_lossy);
-    if is_shown_lossy && (failed || !subject.truncates(&call.name)) || is_page_of(subject, &originals, now).await {
+    if is_shown_lossy && (failed || !subject.truncates(&call.name))
+        || is_page_of(subject, &originals, now).await
+    {
         run.shadow.say(&call.id, now);
         return Ok((now.to_vec(), false));
     }
-    Err(Violation::new("L1", format!("a result that arrived: {why}")))
+    Err(Violation::new(
+        "L1",
+        format!("a result that arrived: {why}"),
+    ))
 }
 
 /// R3: whether `now` is a page of something stored, and the original is one stretch of that from there on, its lines' numbers and
 /// a few words before and after it aside, which stand beside the page.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
-    let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else { return false };
-    let Some(hint) = offcut::hint::Hint::parse(page) else { return false };
-    let (Kind::Page { from }, Some(location)) = (hint.kind, hint.location) else { return false };
-    let Some(content) = subject.read(location.as_str()).await else { return false };
-    let lines = content.split_inclusive(|byte| *byte == b'\n').skip(from.line as usize - 1);
-    let there: Vec<u8> = lines.clone().flatten().copied().skip(from.byte as usize).collect();
+    let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else {
+        return false;
+    };
+    let Some(hint) = offcut::hint::Hint::parse(page) else {
+        return false;
+    };
+    let (Kind::Page { from }, Some(location)) = (hint.kind, hint.location) else {
+        return false;
+    };
+    let Some(content) = subject.read(location.as_str()).await else {
+        return false;
+    };
+    let lines = content
+        .split_inclusive(|byte| *byte == b'\n')
+        .skip(from.line as usize - 1);
+    let there: Vec<u8> = lines
+        .clone()
+        .flatten()
+        .copied()
+        .skip(from.byte as usize)
+        .collect();
     let numbered = |separator: char| -> Vec<u8> {
-        let number = |(line, number): (&[u8], u64)| [format!("{number:>6}{separator}").as_bytes(), line].concat();
+        let number = |(line, number): (&[u8], u64)| {
+            [format!("{number:>6}{separator}").as_bytes(), line].concat()
+        };
         lines.clone().zip(from.line..).flat_map(number).collect()
     };
     let beside: Vec<u8> = beside.iter().flat_map(|bit| bit.bytes().to_vec()).collect();
@@ -244,7 +304,9 @@ async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now:
             let stretch = stretch.and_then(|rest| rest.strip_suffix(&beside[at..]));
             // A line feed at the end says nothing.
             let is_there = |stretch: &[u8]| ways.iter().any(|way| way.starts_with(stretch));
-            stretch.is_some_and(|text| is_there(text) || text.strip_suffix(b"\n").is_some_and(is_there))
+            stretch.is_some_and(|text| {
+                is_there(text) || text.strip_suffix(b"\n").is_some_and(is_there)
+            })
         })
 }
 
@@ -260,12 +322,20 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     let is_text = |part: &Part| matches!(part, Part::Text(_));
     let compare = |old: &[&Bit], new: &[&Part]| {
         let bytes = |bits: &mut dyn Iterator<Item = usize>| bits.sum::<usize>();
-        let old_bytes = bytes(&mut old.iter().map(|bit| String::from_utf8_lossy(bit.bytes()).len()));
+        let old_bytes = bytes(
+            &mut old
+                .iter()
+                .map(|bit| String::from_utf8_lossy(bit.bytes()).len()),
+        );
         let new_bytes = bytes(&mut new.iter().map(|part| Bit::from(*part).bytes().len()));
-        require(new_bytes < old_bytes, "L3", || format!("{old_bytes} bytes of a result became {new_bytes}"))?;
+        require(new_bytes < old_bytes, "L3", || {
+            format!("{old_bytes} bytes of a result became {new_bytes}")
+        })?;
         let old_tokens = old.iter().map(|bit| tokens(text_of(bit))).sum::<u64>();
         let new_tokens = new.iter().map(|part| tokens((**part).clone())).sum::<u64>();
-        require(new_tokens <= old_tokens, "L3", || format!("{old_tokens} tokens of a result became {new_tokens}"))
+        require(new_tokens <= old_tokens, "L3", || {
+            format!("{old_tokens} tokens of a result became {new_tokens}")
+        })
     };
     if originals.len() == shown.len() {
         for (old, new) in originals.iter().zip(shown) {
@@ -278,34 +348,70 @@ fn check_shorter<F: Wire, S: Subject<F>>(
         return Ok(());
     }
     let is_counted = |bit: &&Bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_));
-    let texts = shown.iter().filter(|part| matches!(part, Part::Text(_) | Part::Json(_)));
-    compare(&originals.iter().filter(is_counted).collect::<Vec<_>>(), &texts.collect::<Vec<_>>())
+    let texts = shown
+        .iter()
+        .filter(|part| matches!(part, Part::Text(_) | Part::Json(_)));
+    compare(
+        &originals.iter().filter(is_counted).collect::<Vec<_>>(),
+        &texts.collect::<Vec<_>>(),
+    )
 }
 
 /// L12 for a truncation: the sizes are those of the texts.
 fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), Violation> {
-    let [decision] = &report.decisions[..] else { return Ok(()) };
+    let [decision] = &report.decisions[..] else {
+        return Ok(());
+    };
     let size = |bits: &[Bit]| -> u64 {
-        let texts = bits.iter().filter(|bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_)));
+        let texts = bits
+            .iter()
+            .filter(|bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_)));
         texts.map(|bit| bit.bytes().len() as u64).sum()
     };
     // The error that ended a stream is shown behind the result and is no part of it.
     let is_broken = |bits: &[Bit]| bits.last() == Some(&Bit::Text("the pipe broke".into()));
-    let trim = |bits: &[Bit]| size(bits) - if is_broken(bits) { "the pipe broke".len() as u64 } else { 0 };
+    let trim = |bits: &[Bit]| {
+        size(bits)
+            - if is_broken(bits) {
+                "the pipe broke".len() as u64
+            } else {
+                0
+            }
+    };
     let said = decision.outcome == Outcome::Paged || decision.bytes.before == trim(originals);
     require(said && decision.bytes.after == trim(now), "L12", || {
-        format!("{:?}: said to be {:?}; {} became {}", decision.outcome, decision.bytes, trim(originals), trim(now))
+        format!(
+            "{:?}: said to be {:?}; {} became {}",
+            decision.outcome,
+            decision.bytes,
+            trim(originals),
+            trim(now)
+        )
     })
 }
 
 /// L4 for truncation: what is shown, shown again, is the same.
-async fn check_stable<F: Wire, S: Subject<F>>(subject: &S, call: &ToolCall, shown: &Shown) -> Result<(), Violation> {
+async fn check_stable<F: Wire, S: Subject<F>>(
+    subject: &S,
+    call: &ToolCall,
+    shown: &Shown,
+) -> Result<(), Violation> {
     let writes = subject.writes();
-    let output = ToolOutput { is_error: shown.is_error, ..ToolOutput::parts(shown.parts.clone()) };
-    let again =
-        subject.truncate(call, output).await.map_err(|why| Violation::new("L4", format!("truncating again: {why}")))?;
+    let output = ToolOutput {
+        is_error: shown.is_error,
+        ..ToolOutput::parts(shown.parts.clone())
+    };
+    let again = subject
+        .truncate(call, output)
+        .await
+        .map_err(|why| Violation::new("L4", format!("truncating again: {why}")))?;
     require(again.parts == shown.parts, "L4", || {
-        format!("truncated again: {:.500?}\nbecame {:.500?}", shown.parts, again.parts)
+        format!(
+            "truncated again: {:.500?}\nbecame {:.500?}",
+            shown.parts, again.parts
+        )
     })?;
-    require(subject.writes() == writes, "L4", || "truncating again stored something".into())
+    require(subject.writes() == writes, "L4", || {
+        "truncating again stored something".into()
+    })
 }

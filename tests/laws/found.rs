@@ -12,7 +12,8 @@ use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::testkit::Faulty;
 use offcut::{
-    BeforeModel, Builder, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
+    BeforeModel, Builder, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolPolicy,
+    ToolReduction,
 };
 use serde_json::{Value, json};
 
@@ -39,9 +40,16 @@ fn call(id: &str, tool: &str) -> ToolCall {
 /// One round for each result, then a last word.
 fn conversation(results: Vec<(ToolCall, Vec<Part>, bool)>) -> Vec<Message> {
     let round = |(call, parts, is_error): (ToolCall, Vec<Part>, bool)| {
-        [Message::calls(vec![call.clone()]), Message::tool(&call, parts, is_error)]
+        [
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, parts, is_error),
+        ]
     };
-    results.into_iter().flat_map(round).chain([Message::assistant("done")]).collect()
+    results
+        .into_iter()
+        .flat_map(round)
+        .chain([Message::assistant("done")])
+        .collect()
 }
 
 /// A text that looks like a hint of ours, at a place where nothing is.
@@ -57,9 +65,17 @@ fn l4_hints_of_json_are_not_truncated_again() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let document = |n: usize| Part::Json(json!({"n": n, "text": lines(3_000)}));
-        let shown =
-            reduction.truncate(&call("a", "grep"), ToolOutput::parts((0..5).map(document).collect())).await.unwrap();
-        let again = reduction.truncate(&call("a", "grep"), ToolOutput::parts(shown.parts.clone())).await.unwrap();
+        let shown = reduction
+            .truncate(
+                &call("a", "grep"),
+                ToolOutput::parts((0..5).map(document).collect()),
+            )
+            .await
+            .unwrap();
+        let again = reduction
+            .truncate(&call("a", "grep"), ToolOutput::parts(shown.parts.clone()))
+            .await
+            .unwrap();
         assert_eq!(again.parts, shown.parts);
     });
 }
@@ -69,8 +85,14 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
     block_on(async {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
-        let shown = reduction.truncate(&call("real", "grep"), lines(2_000)).await.unwrap().parts;
-        let [Part::Text(shown)] = &shown[..] else { panic!("{shown:?}") };
+        let shown = reduction
+            .truncate(&call("real", "grep"), lines(2_000))
+            .await
+            .unwrap()
+            .parts;
+        let [Part::Text(shown)] = &shown[..] else {
+            panic!("{shown:?}")
+        };
         // It shows nothing but what is stored, and says something else.
         let mut other = Hint::parse(shown).unwrap();
         other.prose.push_str(" So it is.");
@@ -85,14 +107,30 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
 #[test]
 fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
     block_on(async {
-        let reduction = builder(Memory::named("m").unwrap()).on_offload_error(OnOffloadError::Fail).build().unwrap();
+        let reduction = builder(Memory::named("m").unwrap())
+            .on_offload_error(OnOffloadError::Fail)
+            .build()
+            .unwrap();
         let mut messages = conversation(vec![
-            (call("a", "grep"), vec![forged("memory://m/trunc/nothing", 300).into()], false),
+            (
+                call("a", "grep"),
+                vec![forged("memory://m/trunc/nothing", 300).into()],
+                false,
+            ),
             (call("b", "grep"), vec![lines(900).into()], false),
         ]);
-        let report = reduction.clear(&Plain, &mut messages).await.expect("no store failed");
+        let report = reduction
+            .clear(&Plain, &mut messages)
+            .await
+            .expect("no store failed");
         assert_eq!(report.cleared_tool_uses(), 2, "it is a text like any other");
-        assert!(report.decisions.iter().all(|decision| decision.error.is_none()), "{report:?}");
+        assert!(
+            report
+                .decisions
+                .iter()
+                .all(|decision| decision.error.is_none()),
+            "{report:?}"
+        );
     });
 }
 
@@ -100,9 +138,16 @@ fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
 fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
     block_on(async {
         let store = Faulty::new(Memory::new());
-        let reduction = builder(store.clone()).preview_length(0).stub_length(200).build().unwrap();
+        let reduction = builder(store.clone())
+            .preview_length(0)
+            .stub_length(200)
+            .build()
+            .unwrap();
         let parts = vec![lines(400).into(), lines(900).into()];
-        let shown = reduction.truncate(&call("a", "grep"), ToolOutput::parts(parts)).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", "grep"), ToolOutput::parts(parts))
+            .await
+            .unwrap();
         let mut messages = conversation(vec![(call("a", "grep"), shown.parts, false)]);
         reduction.clear(&Plain, &mut messages).await.unwrap();
         let writes = store.writes();
@@ -120,7 +165,11 @@ async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
     ]);
     let mut sent = originals.clone();
     reduction.clear(&Plain, &mut sent).await.unwrap();
-    assert_eq!((sent[1] == originals[1], sent[3] == originals[3]), (true, false), "the first stays, the second goes");
+    assert_eq!(
+        (sent[1] == originals[1], sent[3] == originals[3]),
+        (true, false),
+        "the first stays, the second goes"
+    );
     let mut again = originals.clone();
     reduction.clear(&Plain, &mut again).await.unwrap();
     assert_eq!(again, sent);
@@ -140,9 +189,19 @@ fn c13_a_result_of_an_excluded_tool_stays_beside_its_twin() {
 #[test]
 fn l4_a_pass_that_is_run_again_with_the_same_usage_clears_no_more() {
     block_on(async {
-        let limits = builder(Memory::new()).max_tokens_for_clear(1_000).clear_target_tokens(900);
+        let limits = builder(Memory::new())
+            .max_tokens_for_clear(1_000)
+            .clear_target_tokens(900);
         let reduction = limits.build().unwrap();
-        let results = (0..5).map(|n| (call(&format!("call_{n}"), "grep"), vec![lines(900).into()], false)).collect();
+        let results = (0..5)
+            .map(|n| {
+                (
+                    call(&format!("call_{n}"), "grep"),
+                    vec![lines(900).into()],
+                    false,
+                )
+            })
+            .collect();
         let mut messages = conversation(results);
         let mut sent = Vec::new();
         for _ in 0..2 {
@@ -161,9 +220,14 @@ fn l1_two_stores_of_one_name_are_not_mixed_up() {
     block_on(async {
         let fetch = ToolPolicy::new().backend(Memory::new());
         // Refusing to build would do as well.
-        let Ok(reduction) = builder(Memory::new()).tool("fetch", fetch).build() else { return };
+        let Ok(reduction) = builder(Memory::new()).tool("fetch", fetch).build() else {
+            return;
+        };
         for (tool, text) in [("grep", lines(2_000)), ("fetch", lines(3_000))] {
-            let shown = reduction.truncate(&call("call_0", tool), text.clone()).await.unwrap();
+            let shown = reduction
+                .truncate(&call("call_0", tool), text.clone())
+                .await
+                .unwrap();
             let location = &shown.report.decisions[0].locations[0];
             let read = reduction.read_original(location).await.unwrap().unwrap();
             assert_eq!(read.len(), text.len(), "{tool} at {location}");
@@ -197,7 +261,11 @@ fn l5_the_cache_mark_of_an_image_stays() {
         let url = format!("data:image/png;base64,{}", "AAAA".repeat(200));
         let image = json!({"type": "image_url", "image_url": {"url": url}, "cache_control": {"type": "ephemeral"}});
         let (content, _) = cleared(json!([{"type": "text", "text": lines(300)}, image])).await;
-        assert_eq!(content[0]["cache_control"], json!({"type": "ephemeral"}), "{content}");
+        assert_eq!(
+            content[0]["cache_control"],
+            json!({"type": "ephemeral"}),
+            "{content}"
+        );
     });
 }
 
@@ -206,7 +274,10 @@ fn l1_unknown_fields_of_two_texts_are_not_lost() {
     block_on(async {
         let part = |source: &str| json!({"type": "text", "text": lines(300), "source": source});
         let (content, stored) = cleared(json!([part("first"), part("second")])).await;
-        assert!(stored.contains("first") && stored.contains("second"), "{stored}");
+        assert!(
+            stored.contains("first") && stored.contains("second"),
+            "{stored}"
+        );
         assert_eq!(content[0].get("source"), None);
         // Those of a single text stay where they are.
         let (content, _) = cleared(json!([part("only")])).await;
@@ -218,16 +289,23 @@ fn l1_unknown_fields_of_two_texts_are_not_lost() {
 fn l1_a_file_keeps_its_name() {
     block_on(async {
         let data = format!("data:application/pdf;base64,{}", "AAAA".repeat(20_000));
-        let file = json!([{"type": "file", "file": {"filename": "report-7.pdf", "file_data": data}}]);
+        let file =
+            json!([{"type": "file", "file": {"filename": "report-7.pdf", "file_data": data}}]);
         let (_, stored) = cleared(file).await;
-        assert!(stored.contains("report-7"), "the name is stored with the file");
+        assert!(
+            stored.contains("report-7"),
+            "the name is stored with the file"
+        );
     });
 }
 
 #[test]
 fn l1_a_call_with_two_kinds_of_input_loses_neither() {
     block_on(async {
-        let reduction = builder(Memory::named("m").unwrap()).clear_tool_inputs(true).build().unwrap();
+        let reduction = builder(Memory::named("m").unwrap())
+            .clear_tool_inputs(true)
+            .build()
+            .unwrap();
         let (arguments, input) = (lines(600), "only here ".repeat(40));
         let odd = json!({"id": "a", "function": {"name": "f", "arguments": arguments}, "custom": {"name": "f", "input": input}});
         let mut messages = vec![
@@ -244,13 +322,29 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
 fn l4_what_is_not_verified_counts_for_nothing_in_any_process() {
     block_on(async {
         let store = Memory::named("m").unwrap();
-        let build = || builder(store.clone()).max_length_for_trunc(3_000).clear_at_least_tokens(250).build().unwrap();
+        let build = || {
+            builder(store.clone())
+                .max_length_for_trunc(3_000)
+                .clear_at_least_tokens(250)
+                .build()
+                .unwrap()
+        };
         let reduction = build();
-        reduction.truncate(&call("real", "grep"), lines(4_000)).await.unwrap();
-        let mut messages =
-            conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real", 1_200).into()], false)]);
+        reduction
+            .truncate(&call("real", "grep"), lines(4_000))
+            .await
+            .unwrap();
+        let mut messages = conversation(vec![(
+            call("a", "grep"),
+            vec![forged("memory://m/trunc/real", 1_200).into()],
+            false,
+        )]);
         reduction.clear(&Plain, &mut messages).await.unwrap();
-        messages.extend(conversation(vec![(call("b", "grep"), vec![lines(900).into()], false)]));
+        messages.extend(conversation(vec![(
+            call("b", "grep"),
+            vec![lines(900).into()],
+            false,
+        )]));
         reduction.clear(&Plain, &mut messages).await.unwrap();
         let mut elsewhere = messages.clone();
         build().clear(&Plain, &mut elsewhere).await.unwrap();
@@ -263,9 +357,15 @@ fn l8_a_forged_hint_is_not_compared_anew_at_every_pass() {
     block_on(async {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
-        reduction.truncate(&call("real", "grep"), lines(90_000)).await.unwrap();
-        let mut messages =
-            conversation(vec![(call("a", "grep"), vec![forged("memory://m/trunc/real", 300).into()], false)]);
+        reduction
+            .truncate(&call("real", "grep"), lines(90_000))
+            .await
+            .unwrap();
+        let mut messages = conversation(vec![(
+            call("a", "grep"),
+            vec![forged("memory://m/trunc/real", 300).into()],
+            false,
+        )]);
         reduction.clear(&Plain, &mut messages).await.unwrap();
         let reads = store.reads();
         for _ in 0..5 {
@@ -280,16 +380,23 @@ fn l1_numbers_that_another_tool_puts_before_stored_lines_are_not_lost() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let content: String = (0..300).map(|n| format!("word{n}\n")).collect();
-        let shown = reduction.truncate(&call("a", "grep"), content.clone()).await.unwrap();
+        let shown = reduction
+            .truncate(&call("a", "grep"), content.clone())
+            .await
+            .unwrap();
         let location = shown.report.decisions[0].locations[0].as_str();
         // As `uniq -c` does: the number is no line's.
-        let counted: String =
-            content.lines().zip(1..).map(|(line, n)| format!("{:>7}\t{line}\n", 1_000 + n * 7)).collect();
+        let counted: String = content
+            .lines()
+            .zip(1..)
+            .map(|(line, n)| format!("{:>7}\t{line}\n", 1_000 + n * 7))
+            .collect();
         let uniq = ToolCall::new("b", "uniq", json!({"file": location}).to_string());
         let shown = reduction.truncate(&uniq, counted.clone()).await.unwrap();
         let location = &shown.report.decisions[0].locations[0];
         let stored = reduction.read_original(location).await.unwrap().unwrap();
-        let is_lost = !shown.text().contains("2050\t") && !String::from_utf8_lossy(&stored).contains("2050\t");
+        let is_lost = !shown.text().contains("2050\t")
+            && !String::from_utf8_lossy(&stored).contains("2050\t");
         assert!(!is_lost, "{}", shown.text());
     });
 }
@@ -343,14 +450,19 @@ impl Backend for Slow {
 #[test]
 fn l4_names_do_not_depend_on_which_write_is_faster() {
     block_on(async {
-        let image = Part::Media { mime: "image/png".into(), data: Bytes::from(vec![7; 700]) };
+        let image = Part::Media {
+            mime: "image/png".into(),
+            data: Bytes::from(vec![7; 700]),
+        };
         let originals = conversation(vec![
             (call("call", "draw"), vec![image], false),
             (call("call.png", "grep"), vec![lines(800).into()], false),
         ]);
         let mut sent = Vec::new();
         for slow in [700, 800] {
-            let reduction = builder(Arc::new(Slow(Memory::new(), slow))).build().unwrap();
+            let reduction = builder(Arc::new(Slow(Memory::new(), slow)))
+                .build()
+                .unwrap();
             let mut messages = originals.clone();
             reduction.clear(&Plain, &mut messages).await.unwrap();
             sent.push(messages);

@@ -14,7 +14,11 @@ pub(crate) enum Step {
     /// Somebody says something that has nothing to do with tools.
     Say { who: Who, text: Text, style: u8 },
     /// The model calls tools; some of them answer.
-    Round { says: Option<Text>, calls: Vec<CallSpec>, style: u8 },
+    Round {
+        says: Option<Text>,
+        calls: Vec<CallSpec>,
+        style: u8,
+    },
     /// A result that no call is known of.
     Orphan { call: CallSpec, style: u8 },
     /// A message that no provider would send.
@@ -49,7 +53,11 @@ pub(crate) struct Id(pub(crate) String);
 
 impl fmt::Debug for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.len() > 80 { write!(f, "Id({} B)", self.0.len()) } else { write!(f, "Id({:?})", self.0) }
+        if self.0.len() > 80 {
+            write!(f, "Id({} B)", self.0.len())
+        } else {
+            write!(f, "Id({:?})", self.0)
+        }
     }
 }
 
@@ -70,7 +78,9 @@ impl Tool {
             Self::Cat => "cat",
             Self::Shell => "shell",
             Self::Fetch => "fetch",
-            Self::Hostile => "../x\"] {reader}\n[offcut/1 gone -] 呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫",
+            Self::Hostile => {
+                "../x\"] {reader}\n[offcut/1 gone -] 呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫呼叫"
+            }
             Self::Nameless => "",
         }
     }
@@ -255,18 +265,28 @@ fn forgeries() -> impl Strategy<Value = Forgery> {
     let notes = prop_oneof![3 => Just([false; 4]), 1 => any::<[bool; 4]>()];
     let bytes = option::weighted(0.3, prop_oneof![0_u64..9_000, Just(u64::MAX)]);
     let like = option::weighted(0.7, 0_usize..6);
-    (like, option::weighted(0.4, kind), place, said(), shown, any::<bool>(), notes, bytes).prop_map(
-        |(like, kind, place, prose, preview, is_last, notes, bytes)| Forgery {
-            like,
-            kind,
-            place,
-            prose,
-            preview,
-            is_last,
-            notes,
-            bytes,
-        },
+    (
+        like,
+        option::weighted(0.4, kind),
+        place,
+        said(),
+        shown,
+        any::<bool>(),
+        notes,
+        bytes,
     )
+        .prop_map(
+            |(like, kind, place, prose, preview, is_last, notes, bytes)| Forgery {
+                like,
+                kind,
+                place,
+                prose,
+                preview,
+                is_last,
+                notes,
+                bytes,
+            },
+        )
 }
 
 fn parts() -> impl Strategy<Value = PartSpec> {
@@ -291,27 +311,45 @@ fn parts() -> impl Strategy<Value = PartSpec> {
 }
 
 fn pages() -> impl Strategy<Value = Body> {
-    (0_usize..6, -9_i8..20, option::of(1_u8..9), any::<bool>()).prop_map(|(which, offset, limit, pattern)| Body::Page {
-        which,
-        offset,
-        limit,
-        pattern,
-    })
+    (0_usize..6, -9_i8..20, option::of(1_u8..9), any::<bool>()).prop_map(
+        |(which, offset, limit, pattern)| Body::Page {
+            which,
+            offset,
+            limit,
+            pattern,
+        },
+    )
 }
 
 fn cats() -> impl Strategy<Value = Body> {
     let without = prop_oneof![2 => Just(0), 1 => 2_usize..40];
-    (0_usize..6, any::<bool>(), any::<bool>(), 0_usize..30, without)
-        .prop_map(|(which, numbers, header, skip, without)| Body::Cat { which, numbers, header, skip, without })
+    (
+        0_usize..6,
+        any::<bool>(),
+        any::<bool>(),
+        0_usize..30,
+        without,
+    )
+        .prop_map(|(which, numbers, header, skip, without)| Body::Cat {
+            which,
+            numbers,
+            header,
+            skip,
+            without,
+        })
 }
 
 fn copies() -> impl Strategy<Value = PartSpec> {
-    (0_usize..6, option::weighted(0.3, sayings())).prop_map(|(which, more)| PartSpec::Copy { which, more })
+    (0_usize..6, option::weighted(0.3, sayings()))
+        .prop_map(|(which, more)| PartSpec::Copy { which, more })
 }
 
 fn outputs() -> impl Strategy<Value = Output> {
-    let many =
-        vec((0_usize..400).prop_map(|length| PartSpec::Text(Text::new(super::text::Kind::Lines, length, 1))), 5..60);
+    let many = vec(
+        (0_usize..400)
+            .prop_map(|length| PartSpec::Text(Text::new(super::text::Kind::Lines, length, 1))),
+        5..60,
+    );
     let body = prop_oneof![
         16 => parts().prop_map(|part| Body::Parts(vec![part])),
         5 => vec(parts(), 0..5).prop_map(Body::Parts),
@@ -321,7 +359,8 @@ fn outputs() -> impl Strategy<Value = Output> {
         2 => pages(),
         2 => cats(),
     ];
-    (body, prop_oneof![5 => Just(false), 1 => Just(true)]).prop_map(|(body, is_error)| Output { body, is_error })
+    (body, prop_oneof![5 => Just(false), 1 => Just(true)])
+        .prop_map(|(body, is_error)| Output { body, is_error })
 }
 
 fn calls() -> impl Strategy<Value = CallSpec> {
@@ -355,7 +394,11 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     ];
     vec(step, 1..14).prop_map(|mut steps| {
         // A loop passes before its last call too.
-        steps.push(Step::Say { who: Who::Assistant, text: Text::new(super::text::Kind::Lines, 20, 0), style: 0 });
+        steps.push(Step::Say {
+            who: Who::Assistant,
+            text: Text::new(super::text::Kind::Lines, 20, 0),
+            style: 0,
+        });
         steps.push(Step::Clear);
         steps
     })
@@ -369,18 +412,34 @@ pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
         1 => pages(),
         1 => cats(),
     ];
-    let round = |call: CallSpec| Step::Round { says: None, calls: vec![call], style: 0 };
+    let round = |call: CallSpec| Step::Round {
+        says: None,
+        calls: vec![call],
+        style: 0,
+    };
     let call = |body, n: usize| CallSpec {
         id: Id(format!("call_{n}")),
         tool: Tool::Grep,
         arguments: Args::Empty,
-        output: Some(Output { body, is_error: false }),
+        output: Some(Output {
+            body,
+            is_error: false,
+        }),
     };
-    let long = (texts(), 4_000_usize..9_000).prop_map(|(text, length)| PartSpec::Text(Text { length, ..text }));
+    let long = (texts(), 4_000_usize..9_000)
+        .prop_map(|(text, length)| PartSpec::Text(Text { length, ..text }));
     (vec(long, 1..3), vec(body, 1..6)).prop_map(move |(long, bodies)| {
         let reals = long.into_iter().map(|part| Body::Parts(vec![part]));
-        let mut steps: Vec<Step> = reals.chain(bodies).enumerate().map(|(n, body)| round(call(body, n))).collect();
-        steps.push(Step::Say { who: Who::Assistant, text: Text::new(super::text::Kind::Lines, 20, 0), style: 0 });
+        let mut steps: Vec<Step> = reals
+            .chain(bodies)
+            .enumerate()
+            .map(|(n, body)| round(call(body, n)))
+            .collect();
+        steps.push(Step::Say {
+            who: Who::Assistant,
+            text: Text::new(super::text::Kind::Lines, 20, 0),
+            style: 0,
+        });
         steps.push(Step::Clear);
         steps
     })
@@ -388,12 +447,18 @@ pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
 
 /// Conversations without anything that imitates, is odd or is no text: what a simple reducer can be asked to handle.
 pub(crate) fn simple_conversations() -> impl Strategy<Value = Vec<Step>> {
-    let output = |text| Output { body: Body::Parts(vec![PartSpec::Text(text)]), is_error: false };
+    let output = |text| Output {
+        body: Body::Parts(vec![PartSpec::Text(text)]),
+        is_error: false,
+    };
     let call = (ids(), texts(), any::<bool>()).prop_map(move |(id, text, is_error)| CallSpec {
         id,
         tool: Tool::Grep,
         arguments: Args::Empty,
-        output: Some(Output { is_error, ..output(text) }),
+        output: Some(Output {
+            is_error,
+            ..output(text)
+        }),
     });
     let step = prop_oneof![
         6 => (vec(call, 1..3), any::<u8>()).prop_map(|(calls, style)| Step::Round { says: None, calls, style }),

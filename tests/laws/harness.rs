@@ -14,7 +14,10 @@ pub(crate) struct Violation {
 
 impl Violation {
     pub(crate) fn new(law: &'static str, what: impl Into<String>) -> Self {
-        Self { law, what: what.into() }
+        Self {
+            law,
+            what: what.into(),
+        }
     }
 }
 
@@ -25,12 +28,22 @@ impl fmt::Display for Violation {
 }
 
 /// `Ok` if `holds`, else the violation.
-pub(crate) fn require(holds: bool, law: &'static str, what: impl FnOnce() -> String) -> Result<(), Violation> {
-    if holds { Ok(()) } else { Err(Violation::new(law, what())) }
+pub(crate) fn require(
+    holds: bool,
+    law: &'static str,
+    what: impl FnOnce() -> String,
+) -> Result<(), Violation> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation::new(law, what()))
+    }
 }
 
 fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(variable)
+        .ok()
+        .map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// How many cases a test runs that has `percent` of all of them.
@@ -65,7 +78,8 @@ fn run<S: Strategy>(percent: u64, strategy: &S, check: impl Fn(S::Value) -> Resu
         max_shrink_time: u32::try_from(number("OFFCUT_SHRINK_MS", 15_000)).unwrap(),
         ..Config::default()
     };
-    let checked = |case| check(case).map_err(|violation| TestCaseError::fail(violation.to_string()));
+    let checked =
+        |case| check(case).map_err(|violation| TestCaseError::fail(violation.to_string()));
     match TestRunner::new(config).run(strategy, checked) {
         Ok(()) => {}
         Err(TestError::Fail(why, case)) => panic!("{why}\nwith {case:?}"),
@@ -75,5 +89,9 @@ fn run<S: Strategy>(percent: u64, strategy: &S, check: impl Fn(S::Value) -> Resu
 
 /// Runs `future` on a runtime of its own, on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }

@@ -46,13 +46,29 @@ impl<S: Subscriber> Layer<S> for Capture {
 
 fn install() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture)).unwrap());
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture))
+            .unwrap()
+    });
 }
 
 /// What every generated text of some length has in it.
-const CONTENT: [&str; 7] = ["quick brown", "abcdefghij", "内容很长", "\"seed\"", "\u{1f600}", "abc\\nabcd", "<file>"];
+const CONTENT: [&str; 7] = [
+    "quick brown",
+    "abcdefghij",
+    "内容很长",
+    "\"seed\"",
+    "\u{1f600}",
+    "abc\\nabcd",
+    "<file>",
+];
 
-fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt>) -> Result<(), Violation> {
+fn listen<F: Wire>(
+    wire: F,
+    setup: &Setup,
+    steps: &[Step],
+    fault: Option<FaultAt>,
+) -> Result<(), Violation> {
     install();
     EVENTS.take();
     let world = World::new(setup.clone());
@@ -62,10 +78,14 @@ fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt
     let is_decision = |fields: &&Fields| fields.iter().any(|(name, _)| *name == "outcome");
     let count = events.iter().filter(is_decision).count() as u64;
     let decided = decisions.load(Ordering::Relaxed);
-    require(count == decided, "L12", || format!("{decided} decisions gave {count} events"))?;
+    require(count == decided, "L12", || {
+        format!("{decided} decisions gave {count} events")
+    })?;
     for (name, value) in events.iter().flatten() {
         let leaked = CONTENT.iter().find(|content| value.contains(**content));
-        require(leaked.is_none(), "L12", || format!("content is in an event's {name}: {value:.300}"))?;
+        require(leaked.is_none(), "L12", || {
+            format!("content is in an event's {name}: {value:.300}")
+        })?;
     }
     Ok(())
 }
@@ -73,14 +93,27 @@ fn listen<F: Wire>(wire: F, setup: &Setup, steps: &[Step], fault: Option<FaultAt
 #[test]
 fn l12_every_decision_is_one_event_without_content() {
     let cases = || (setups(STORE), conversations());
-    hold(8, cases, |(setup, steps)| listen(Plain, &setup, &steps, None));
-    hold(8, cases, |(setup, steps)| listen(OpenAiChat, &setup, &steps, None));
+    hold(8, cases, |(setup, steps)| {
+        listen(Plain, &setup, &steps, None)
+    });
+    hold(8, cases, |(setup, steps)| {
+        listen(OpenAiChat, &setup, &steps, None)
+    });
 }
 
 #[test]
 fn l12_what_fails_is_said_without_content() {
     let cases = || (setups(STORE), conversations(), 0_usize..14, 1_u64..4);
     hold(8, cases, |(setup, steps, step, nth)| {
-        listen(OpenAiChat, &setup, &steps, Some(FaultAt { step, nth, is_done: false }))
+        listen(
+            OpenAiChat,
+            &setup,
+            &steps,
+            Some(FaultAt {
+                step,
+                nth,
+                is_done: false,
+            }),
+        )
     });
 }

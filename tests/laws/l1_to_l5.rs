@@ -15,69 +15,106 @@ use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 /// the same bytes.
 fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
     block_on(async {
-        let (first, subject) = drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
+        let (first, subject) =
+            drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
         let stored = subject.world.stored().await;
         let other = Real::new(World::new(setup.clone()));
         let other_world = Arc::clone(&other.world);
         let (second, _) = drive(wire, other, steps, None).await?;
-        require(first.messages == second.messages, "L4", || "the same input gave other messages".into())?;
-        require(stored == other_world.stored().await, "L4", || "the same input stored other bytes".into())
+        require(first.messages == second.messages, "L4", || {
+            "the same input gave other messages".into()
+        })?;
+        require(stored == other_world.stored().await, "L4", || {
+            "the same input stored other bytes".into()
+        })
     })
 }
 
 #[test]
 fn l1_to_l5_hold_for_our_own_messages() {
     let cases = || (setups(STORE), conversations());
-    hold(40, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
+    hold(40, cases, |(setup, steps)| {
+        drive_twice(Plain, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_chat_json() {
     let cases = || (setups(STORE), conversations());
-    hold(40, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+    hold(40, cases, |(setup, steps)| {
+        drive_twice(OpenAiChat, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_our_own_messages_in_another_store() {
     let cases = || (setups(OTHER_STORE), conversations());
-    hold(10, cases, |(setup, steps)| drive_twice(Plain, &setup, &steps));
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(Plain, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_chat_json_in_another_store() {
     let cases = || (setups(OTHER_STORE), conversations());
-    hold(10, cases, |(setup, steps)| drive_twice(OpenAiChat, &setup, &steps));
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(OpenAiChat, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_responses_items() {
     let cases = || (setups(STORE), conversations());
-    hold(20, cases, |(setup, steps)| drive_twice(Responses, &setup, &steps));
+    hold(20, cases, |(setup, steps)| {
+        drive_twice(Responses, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_anthropic_messages() {
     let cases = || (setups(STORE), conversations());
-    hold(20, cases, |(setup, steps)| drive_twice(Anthropic, &setup, &steps));
+    hold(20, cases, |(setup, steps)| {
+        drive_twice(Anthropic, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_gemini_contents() {
     let cases = || (setups(STORE), conversations());
-    hold(20, cases, |(setup, steps)| drive_twice(Gemini, &setup, &steps));
+    hold(20, cases, |(setup, steps)| {
+        drive_twice(Gemini, &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_to_l5_hold_for_messages_as_text() {
     let cases = || (setups(STORE), conversations());
-    hold(10, cases, |(setup, steps)| drive_twice(Spelled(OpenAiChat), &setup, &steps));
-    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Responses), &setup, &steps));
-    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Anthropic), &setup, &steps));
-    hold(10, cases, |(setup, steps)| drive_twice(Spelled(Gemini), &setup, &steps));
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(Spelled(OpenAiChat), &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(Spelled(Responses), &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(Spelled(Anthropic), &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        drive_twice(Spelled(Gemini), &setup, &steps)
+    });
 }
 
 #[test]
 fn l1_what_imitates_a_hint_is_not_lost() {
     let cases = || (setups(STORE), imitations());
-    hold(30, cases, |(setup, steps)| drive_twice(Plain, &Setup { keep: 0, threshold: 1, ..setup }, &steps));
+    hold(30, cases, |(setup, steps)| {
+        drive_twice(
+            Plain,
+            &Setup {
+                keep: 0,
+                threshold: 1,
+                ..setup
+            },
+            &steps,
+        )
+    });
 }

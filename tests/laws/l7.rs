@@ -4,8 +4,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use offcut::agent::Tool as _;
 use offcut::backend::Memory;
-use offcut::format::{Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses};
-use offcut::{BeforeModel, Chunk, Limit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
+use offcut::format::{
+    Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses,
+};
+use offcut::{
+    BeforeModel, Chunk, Limit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -93,8 +97,12 @@ fn values() -> impl Strategy<Value = Value> {
         any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         (0..WORDS.len()).prop_map(|at| json!(WORDS[at])),
         texts().prop_map(|text| json!(text.render())),
-        vec(any::<u8>(), 0..400).prop_map(|data| json!(format!("data:image/png;base64,{}", "Qk1".repeat(data.len())))),
-        vec(any::<char>(), 0..20).prop_map(|chars| json!(format!("data:{}", chars.into_iter().collect::<String>()))),
+        vec(any::<u8>(), 0..400).prop_map(|data| json!(format!(
+            "data:image/png;base64,{}",
+            "Qk1".repeat(data.len())
+        ))),
+        vec(any::<char>(), 0..20)
+            .prop_map(|chars| json!(format!("data:{}", chars.into_iter().collect::<String>()))),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
         let object = vec(((0..WORDS.len()).prop_map(|at| WORDS[at]), inner.clone()), 0..7);
@@ -107,7 +115,13 @@ fn values() -> impl Strategy<Value = Value> {
 
 /// Messages that are nearly messages.
 fn malformed() -> impl Strategy<Value = Value> {
-    let role = prop_oneof![Just("tool"), Just("assistant"), Just("user"), Just("function"), Just("other")];
+    let role = prop_oneof![
+        Just("tool"),
+        Just("assistant"),
+        Just("user"),
+        Just("function"),
+        Just("other")
+    ];
     let field = |name: &'static str| values().prop_map(move |value| (name.to_owned(), value));
     let fields = vec(
         prop_oneof![
@@ -129,7 +143,10 @@ fn malformed() -> impl Strategy<Value = Value> {
 }
 
 /// Objects that have a type, and the fields that belong to it, with anything in them.
-fn typed(types: &'static [&'static str], fields: &'static [&'static str]) -> impl Strategy<Value = Value> {
+fn typed(
+    types: &'static [&'static str],
+    fields: &'static [&'static str],
+) -> impl Strategy<Value = Value> {
     let field = (0..fields.len(), values()).prop_map(|(at, value)| (fields[at].to_owned(), value));
     ((0..types.len()), vec(field, 0..5)).prop_map(|(at, fields)| {
         let mut object = json!({"type": types[at]});
@@ -139,16 +156,51 @@ fn typed(types: &'static [&'static str], fields: &'static [&'static str]) -> imp
 }
 
 fn malformed_items() -> impl Strategy<Value = Value> {
-    const TYPES: &[&str] =
-        &["function_call_output", "custom_tool_call_output", "function_call", "message", "reasoning"];
-    let fields = &["output", "call_id", "arguments", "input", "name", "content", "role", "summary", "id"];
+    const TYPES: &[&str] = &[
+        "function_call_output",
+        "custom_tool_call_output",
+        "function_call",
+        "message",
+        "reasoning",
+    ];
+    let fields = &[
+        "output",
+        "call_id",
+        "arguments",
+        "input",
+        "name",
+        "content",
+        "role",
+        "summary",
+        "id",
+    ];
     prop_oneof![8 => typed(TYPES, fields), 1 => values()]
 }
 
 fn malformed_blocks() -> impl Strategy<Value = Value> {
-    const TYPES: &[&str] = &["tool_result", "tool_result", "tool_use", "thinking", "image", "text", "document"];
-    let block =
-        typed(TYPES, &["content", "tool_use_id", "id", "name", "input", "is_error", "source", "text", "thinking"]);
+    const TYPES: &[&str] = &[
+        "tool_result",
+        "tool_result",
+        "tool_use",
+        "thinking",
+        "image",
+        "text",
+        "document",
+    ];
+    let block = typed(
+        TYPES,
+        &[
+            "content",
+            "tool_use_id",
+            "id",
+            "name",
+            "input",
+            "is_error",
+            "source",
+            "text",
+            "thinking",
+        ],
+    );
     let role = prop_oneof![Just("user"), Just("assistant"), Just("other")];
     let nearly = (role, vec(prop_oneof![6 => block, 1 => values()], 0..4))
         .prop_map(|(role, blocks)| json!({"role": role, "content": blocks}));
@@ -156,11 +208,22 @@ fn malformed_blocks() -> impl Strategy<Value = Value> {
 }
 
 fn malformed_parts() -> impl Strategy<Value = Value> {
-    const NAMES: [&str; 6] =
-        ["functionResponse", "function_response", "functionCall", "text", "inlineData", "fileData"];
-    let inner = typed(&["x"], &["response", "parts", "name", "id", "args", "mimeType", "data", "fileUri"]);
-    let part =
-        (0..NAMES.len(), prop_oneof![4 => inner, 1 => values()]).prop_map(|(at, value)| json!({NAMES[at]: value}));
+    const NAMES: [&str; 6] = [
+        "functionResponse",
+        "function_response",
+        "functionCall",
+        "text",
+        "inlineData",
+        "fileData",
+    ];
+    let inner = typed(
+        &["x"],
+        &[
+            "response", "parts", "name", "id", "args", "mimeType", "data", "fileUri",
+        ],
+    );
+    let part = (0..NAMES.len(), prop_oneof![4 => inner, 1 => values()])
+        .prop_map(|(at, value)| json!({NAMES[at]: value}));
     let role = prop_oneof![Just("user"), Just("model"), Just("function")];
     let nearly = (role, vec(prop_oneof![6 => part, 1 => values()], 0..4))
         .prop_map(|(role, parts)| json!({"role": role, "parts": parts}));
@@ -170,38 +233,67 @@ fn malformed_parts() -> impl Strategy<Value = Value> {
 #[test]
 fn l7_no_message_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed(), 1..8));
-    hold(60, cases, |(setup, messages)| block_on(pass_over(OpenAiChat, setup, messages)));
+    hold(60, cases, |(setup, messages)| {
+        block_on(pass_over(OpenAiChat, setup, messages))
+    });
 }
 
 #[test]
 fn l7_no_item_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_items(), 1..8));
-    hold(15, cases, |(setup, items)| block_on(pass_over(Responses, setup, items)));
+    hold(15, cases, |(setup, items)| {
+        block_on(pass_over(Responses, setup, items))
+    });
 }
 
 #[test]
 fn l7_no_block_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_blocks(), 1..6));
-    hold(15, cases, |(setup, messages)| block_on(pass_over(Anthropic, setup, messages)));
+    hold(15, cases, |(setup, messages)| {
+        block_on(pass_over(Anthropic, setup, messages))
+    });
 }
 
 #[test]
 fn l7_no_part_is_too_odd() {
     let cases = || (setups(STORE), vec(malformed_parts(), 1..6));
-    hold(15, cases, |(setup, contents)| block_on(pass_over(Gemini, setup, contents)));
+    hold(15, cases, |(setup, contents)| {
+        block_on(pass_over(Gemini, setup, contents))
+    });
 }
 
 /// Numbers at the ends of what is possible.
 fn extremes() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), Just(1), Just(2), 3_u64..2_000, Just(u64::MAX / 2), Just(u64::MAX - 1), Just(u64::MAX)]
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(2),
+        3_u64..2_000,
+        Just(u64::MAX / 2),
+        Just(u64::MAX - 1),
+        Just(u64::MAX)
+    ]
 }
 
 #[test]
 fn l7_no_setting_is_too_odd() {
-    let cases = || (vec(extremes(), 8), any::<[bool; 5]>(), option::of(extremes()), values());
+    let cases = || {
+        (
+            vec(extremes(), 8),
+            any::<[bool; 5]>(),
+            option::of(extremes()),
+            values(),
+        )
+    };
     hold(40, cases, |(n, is, usage, tool)| {
         let size = |at: usize| usize::try_from(n[at]).unwrap();
-        let limit = |at: usize| if is[0] { Limit::tokens(n[at]) } else { Limit::Bytes(size(at)) };
+        let limit = |at: usize| {
+            if is[0] {
+                Limit::tokens(n[at])
+            } else {
+                Limit::Bytes(size(at))
+            }
+        };
         let builder = ToolReduction::builder()
             .backend(Memory::new())
             .token_counter(TokenCounter::Estimate)
@@ -214,15 +306,25 @@ fn l7_no_setting_is_too_odd() {
             .clear_target_tokens(is[1].then_some(n[6]))
             .clear_tool_inputs(is[2])
             .skip_truncation(is[3])
-            .tool("cat", ToolPolicy::new().max_length_for_trunc(limit(7)).preview_length(size(2)));
-        let Ok(reduction) = builder.build() else { return Ok(()) };
+            .tool(
+                "cat",
+                ToolPolicy::new()
+                    .max_length_for_trunc(limit(7))
+                    .preview_length(size(2)),
+            );
+        let Ok(reduction) = builder.build() else {
+            return Ok(());
+        };
         block_on(async {
             let mut messages = Vec::new();
             for tool in ["grep", "cat"] {
                 let call = ToolCall::new("", tool, "x".repeat(600));
                 let text = Text::new(Kind::Chinese, 4_000, 0).render();
                 let shown = reduction.truncate(&call, text).await.unwrap();
-                messages.extend([Message::calls(vec![call.clone()]), Message::tool(&call, shown.into(), false)]);
+                messages.extend([
+                    Message::calls(vec![call.clone()]),
+                    Message::tool(&call, shown.into(), false),
+                ]);
             }
             messages.push(Message::assistant("done"));
             let mut conversation = Messages::new(&Plain, &mut messages);
@@ -231,7 +333,9 @@ fn l7_no_setting_is_too_odd() {
             let tools = [tool];
             turn.tools = &tools;
             let report = reduction.clear_turn(&mut turn).await.unwrap();
-            require(report.tokens.is_some(), "L12", || "nothing was counted".into())
+            require(report.tokens.is_some(), "L12", || {
+                "nothing was counted".into()
+            })
         })
     });
 }
@@ -239,38 +343,74 @@ fn l7_no_setting_is_too_odd() {
 #[test]
 fn l7_the_reader_takes_any_arguments() {
     let cases = || {
-        let offsets = prop_oneof![any::<i64>().prop_map(Value::from), any::<u64>().prop_map(Value::from), values()];
+        let offsets = prop_oneof![
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            values()
+        ];
         let paths = prop_oneof![4 => Just(None), 1 => values().prop_map(Some)];
         let patterns = option::of(prop_oneof![
             values(),
             "[a-z(|)*+?.\\[\\]{}0-9^$]{0,12}".prop_map(Value::from),
             Just(json!("((a{1000}){1000}){1000}")),
         ]);
-        (setups(STORE), texts(), paths, option::of(offsets), option::of(values()), patterns)
+        (
+            setups(STORE),
+            texts(),
+            paths,
+            option::of(offsets),
+            option::of(values()),
+            patterns,
+        )
     };
     hold(40, cases, |(setup, text, path, offset, limit, pattern)| {
         block_on(async {
             let real = Real::new(World::new(setup));
             let call = ToolCall::new("call_0", "grep", "{}");
-            let shown = real.reduction.truncate(&call, text.render().repeat(4)).await.unwrap();
-            let location = shown.report.decisions[0].locations.first().map_or("", |location| location.as_str());
+            let shown = real
+                .reduction
+                .truncate(&call, text.render().repeat(4))
+                .await
+                .unwrap();
+            let location = shown.report.decisions[0]
+                .locations
+                .first()
+                .map_or("", |location| location.as_str());
             let path = path.unwrap_or_else(|| json!(location));
-            let mut arguments = json!({"path": path, "offset": offset, "limit": limit, "pattern": pattern});
-            arguments.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+            let mut arguments =
+                json!({"path": path, "offset": offset, "limit": limit, "pattern": pattern});
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .retain(|_, value| !value.is_null());
             let call = ToolCall::new("call_1", "read_file", arguments.to_string());
             let writes = real.world.stores[0].writes();
             let page: ToolOutput = real.reduction.read_file_tool().call(&call).await.into();
             let (parts, _) = page.into_parts().await;
-            let again = real.reduction.truncate(&call, ToolOutput::parts(parts.clone())).await.unwrap();
+            let again = real
+                .reduction
+                .truncate(&call, ToolOutput::parts(parts.clone()))
+                .await
+                .unwrap();
             let is_whole = again.parts == parts && real.world.stores[0].writes() == writes;
-            require(is_whole, "R3", || format!("a page was truncated: {parts:.500?}"))
+            require(is_whole, "R3", || {
+                format!("a page was truncated: {parts:.500?}")
+            })
         })
     });
 }
 
 #[test]
 fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
-    let cases = || (setups(STORE), vec(any::<u8>(), 0..40), texts(), vec(1_usize..900, 1..9), any::<bool>());
+    let cases = || {
+        (
+            setups(STORE),
+            vec(any::<u8>(), 0..40),
+            texts(),
+            vec(1_usize..900, 1..9),
+            any::<bool>(),
+        )
+    };
     hold(20, cases, |(setup, noise, text, cuts, is_noisy)| {
         let mut bytes = text.render().into_bytes();
         if is_noisy {
@@ -287,15 +427,29 @@ fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
         block_on(async {
             let [whole, pieces] = [(), ()].map(|()| Real::new(World::new(setup.clone())));
             let call = ToolCall::new("call_0", "grep", "{}");
-            let whole_shown = whole.reduction.truncate(&call, ToolOutput::bytes(bytes)).await.unwrap();
-            let pieces_shown =
-                pieces.reduction.truncate(&call, ToolOutput::stream(stream::iter(chunks))).await.unwrap();
-            require(whole.world.stored().await == pieces.world.stored().await, "L4", || {
-                "other bytes are stored".into()
-            })?;
+            let whole_shown = whole
+                .reduction
+                .truncate(&call, ToolOutput::bytes(bytes))
+                .await
+                .unwrap();
+            let pieces_shown = pieces
+                .reduction
+                .truncate(&call, ToolOutput::stream(stream::iter(chunks)))
+                .await
+                .unwrap();
+            require(
+                whole.world.stored().await == pieces.world.stored().await,
+                "L4",
+                || "other bytes are stored".into(),
+            )?;
             // No chunk at all is no text; a whole result may be an empty one.
             let is_same = whole_shown.parts == pieces_shown.parts || whole_shown.text().is_empty();
-            require(is_same, "L4", || format!("{:.300?}\nis not {:.300?}", whole_shown.parts, pieces_shown.parts))
+            require(is_same, "L4", || {
+                format!(
+                    "{:.300?}\nis not {:.300?}",
+                    whole_shown.parts, pieces_shown.parts
+                )
+            })
         })
     });
 }
@@ -315,7 +469,10 @@ fn l7_megabytes_of_one_character_are_counted() {
                 Message::assistant(""),
             ];
             let report = reduction.clear(&Plain, &mut messages).await.unwrap();
-            assert!(report.tokens.unwrap().counted > 1_000, "{unit:?}: {report:?}");
+            assert!(
+                report.tokens.unwrap().counted > 1_000,
+                "{unit:?}: {report:?}"
+            );
         }
     });
 }

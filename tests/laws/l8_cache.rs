@@ -14,7 +14,10 @@ use super::{Violation, block_on, hold, require};
 
 /// Depends on every byte and its place, so that an edit that keeps the length changes it.
 fn weight(text: &str) -> u64 {
-    text.bytes().zip(1..).map(|(byte, place): (u8, u64)| u64::from(byte) * (place % 13 + 1)).sum()
+    text.bytes()
+        .zip(1..)
+        .map(|(byte, place): (u8, u64)| u64::from(byte) * (place % 13 + 1))
+        .sum()
 }
 
 /// Something that a loop does to its messages behind our back. Numbers are taken modulo what there is.
@@ -43,8 +46,12 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
 }
 
 fn text_of(message: &mut Message) -> &mut String {
-    let (Message::User { content } | Message::Tool { content, .. }) = message else { panic!("no text") };
-    let [Part::Text(text)] = &mut content[..] else { panic!("no text") };
+    let (Message::User { content } | Message::Tool { content, .. }) = message else {
+        panic!("no text")
+    };
+    let [Part::Text(text)] = &mut content[..] else {
+        panic!("no text")
+    };
     text
 }
 
@@ -74,19 +81,33 @@ fn apply(edit: &Edit, messages: &mut Vec<Message>) {
 }
 
 /// Counts after every edit, and compares with counting without a memory. Each message costs 4 besides.
-fn count_after_edits(edits: &[Edit], mut count: impl FnMut(&mut Vec<Message>) -> u64) -> Result<(), Violation> {
-    let mut messages = vec![Message::user("ab".repeat(600)), Message::user("ba".repeat(20)), Message::user("a")];
+fn count_after_edits(
+    edits: &[Edit],
+    mut count: impl FnMut(&mut Vec<Message>) -> u64,
+) -> Result<(), Violation> {
+    let mut messages = vec![
+        Message::user("ab".repeat(600)),
+        Message::user("ba".repeat(20)),
+        Message::user("a"),
+    ];
     for edit in edits {
         apply(edit, &mut messages);
-        let expected: u64 = messages.iter_mut().map(|message| 4 + weight(text_of(message))).sum();
+        let expected: u64 = messages
+            .iter_mut()
+            .map(|message| 4 + weight(text_of(message)))
+            .sum();
         let counted = count(&mut messages);
-        require(counted == expected, "L8", || format!("{counted} tokens, not {expected}, after {edit:.200?}"))?;
+        require(counted == expected, "L8", || {
+            format!("{counted} tokens, not {expected}, after {edit:.200?}")
+        })?;
     }
     Ok(())
 }
 
 fn never_triggered() -> ToolReduction {
-    let builder = ToolReduction::builder().backend(Memory::new()).count_tokens_with(weight);
+    let builder = ToolReduction::builder()
+        .backend(Memory::new())
+        .count_tokens_with(weight);
     builder.max_tokens_for_clear(u64::MAX).build().unwrap()
 }
 
@@ -95,7 +116,11 @@ fn l8_a_count_is_never_wrong_after_an_edit() {
     hold(20, edits, |edits| {
         let reduction = never_triggered();
         count_after_edits(&edits, |messages| {
-            block_on(reduction.clear(&Plain, messages)).unwrap().tokens.unwrap().counted
+            block_on(reduction.clear(&Plain, messages))
+                .unwrap()
+                .tokens
+                .unwrap()
+                .counted
         })
     });
 }
@@ -107,7 +132,9 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
     let remembering = |messages: &mut Vec<Message>| {
         let cost = |message: &mut Message| {
             let text = text_of(message);
-            4 + *known.entry((text.as_ptr() as usize, text.len())).or_insert_with(|| weight(text))
+            4 + *known
+                .entry((text.as_ptr() as usize, text.len()))
+                .or_insert_with(|| weight(text))
         };
         messages.iter_mut().map(cost).sum()
     };
@@ -118,12 +145,22 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
 /// A loop that hands in originals, one of which was edited since: what was decided about the one is not done to the other.
 #[test]
 fn l8_a_decision_is_not_repeated_on_what_was_edited() {
-    let cases = || (vec(("[ab]{200,3000}", any::<usize>(), any::<bool>()), 2..8), Just(()));
+    let cases = || {
+        (
+            vec(("[ab]{200,3000}", any::<usize>(), any::<bool>()), 2..8),
+            Just(()),
+        )
+    };
     hold(10, cases, |(results, ())| {
         block_on(async {
-            let builder =
-                ToolReduction::builder().backend(Memory::new()).count_tokens_with(|text: &str| text.len() as u64);
-            let reduction = builder.max_tokens_for_clear(1).clear_retention_suffix_limit(0).build().unwrap();
+            let builder = ToolReduction::builder()
+                .backend(Memory::new())
+                .count_tokens_with(|text: &str| text.len() as u64);
+            let reduction = builder
+                .max_tokens_for_clear(1)
+                .clear_retention_suffix_limit(0)
+                .build()
+                .unwrap();
             let mut originals = Vec::new();
             for (number, (text, ..)) in results.iter().enumerate() {
                 let call = ToolCall::new(format!("call_{number}"), "f", "{}");
@@ -133,7 +170,10 @@ fn l8_a_decision_is_not_repeated_on_what_was_edited() {
                 ]);
             }
             originals.push(Message::assistant("done"));
-            reduction.clear(&Plain, &mut originals.clone()).await.unwrap();
+            reduction
+                .clear(&Plain, &mut originals.clone())
+                .await
+                .unwrap();
             for (number, (_, at, is_edited)) in results.iter().enumerate() {
                 if *is_edited {
                     flip(text_of(&mut originals[2 * number + 1]), *at);
@@ -141,11 +181,23 @@ fn l8_a_decision_is_not_repeated_on_what_was_edited() {
             }
             let mut sent = originals.clone();
             let report = reduction.clear(&Plain, &mut sent).await.unwrap();
-            for (number, (decision, (.., is_edited))) in report.decisions.iter().zip(&results).enumerate() {
-                let expected = if *is_edited { Outcome::Cleared } else { Outcome::Repeated };
-                require(decision.outcome == expected, "C13", || format!("{:?}, not {expected:?}", decision.outcome))?;
+            for (number, (decision, (.., is_edited))) in
+                report.decisions.iter().zip(&results).enumerate()
+            {
+                let expected = if *is_edited {
+                    Outcome::Cleared
+                } else {
+                    Outcome::Repeated
+                };
+                require(decision.outcome == expected, "C13", || {
+                    format!("{:?}, not {expected:?}", decision.outcome)
+                })?;
                 let shown = offcut::hint::Hint::parse(text_of(&mut sent[2 * number + 1])).unwrap();
-                let stored = reduction.read_original(&shown.location.unwrap()).await.unwrap().unwrap();
+                let stored = reduction
+                    .read_original(&shown.location.unwrap())
+                    .await
+                    .unwrap()
+                    .unwrap();
                 let original = text_of(&mut originals[2 * number + 1]);
                 require(stored == original.as_bytes(), "L1", || {
                     format!("result {number} is stored as something else")
@@ -167,7 +219,8 @@ fn count_in_parallel(
     sessions: &[ToolReduction],
     counted: &Mutex<Vec<String>>,
 ) -> Result<(), Violation> {
-    let mut conversations = vec![vec![Message::system("the same for all".repeat(30))]; sessions.len()];
+    let mut conversations =
+        vec![vec![Message::system("the same for all".repeat(30))]; sessions.len()];
     let mut distinct = BTreeSet::from(["the same for all".repeat(30)]);
     for (who, text) in turns {
         let text = format!("text number {text}, ").repeat(5);
@@ -179,7 +232,11 @@ fn count_in_parallel(
     }
     let counted = counted.lock().unwrap();
     require(counted.len() == distinct.len(), "L8", || {
-        format!("{} distinct texts were counted {} times", distinct.len(), counted.len())
+        format!(
+            "{} distinct texts were counted {} times",
+            distinct.len(),
+            counted.len()
+        )
     })
 }
 
@@ -194,9 +251,13 @@ fn l8_parallel_conversations_share_counts_and_displace_none() {
                 text.len() as u64
             }
         };
-        let builder = ToolReduction::builder().backend(Memory::new()).count_tokens_with(counter);
+        let builder = ToolReduction::builder()
+            .backend(Memory::new())
+            .count_tokens_with(counter);
         let reduction = builder.max_tokens_for_clear(u64::MAX).build().unwrap();
-        let sessions: Vec<_> = (0..6).map(|number| reduction.session(&number.to_string())).collect();
+        let sessions: Vec<_> = (0..6)
+            .map(|number| reduction.session(&number.to_string()))
+            .collect();
         count_in_parallel(&turns, &sessions, &counted)?;
         // Without sessions too, and then nothing is new.
         let alone = vec![reduction.session("7"); 6];
@@ -214,11 +275,18 @@ fn l8_finds_conversations_that_do_not_share() {
                 counted.lock().unwrap().push(text.to_owned());
                 text.len() as u64
             };
-            let builder = ToolReduction::builder().backend(Memory::new()).count_tokens_with(counter);
+            let builder = ToolReduction::builder()
+                .backend(Memory::new())
+                .count_tokens_with(counter);
             builder.max_tokens_for_clear(u64::MAX).build().unwrap()
         })
         .collect();
-    assert_eq!(count_in_parallel(&[(0, 1), (1, 1)], &separate, &counted).unwrap_err().law, "L8");
+    assert_eq!(
+        count_in_parallel(&[(0, 1), (1, 1)], &separate, &counted)
+            .unwrap_err()
+            .law,
+        "L8"
+    );
 }
 
 #[test]
@@ -236,7 +304,10 @@ fn l8_threads_share_one_conversation_each() {
                     messages.push(Message::user(text));
                     let report = block_on(session.clear(&Plain, &mut messages)).unwrap();
                     assert_eq!(report.tokens.unwrap().counted, expected);
-                    assert_eq!(session.count_tokens(&Messages::new(&Plain, &mut messages), &[]), expected);
+                    assert_eq!(
+                        session.count_tokens(&Messages::new(&Plain, &mut messages), &[]),
+                        expected
+                    );
                 }
             });
         }

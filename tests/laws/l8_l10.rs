@@ -46,15 +46,24 @@ async fn count_what_is_new(
     let mut messages: Vec<Message> = Vec::new();
     let mut allowed = 0;
     for (turn, length) in turns.iter().enumerate() {
-        let call = ToolCall::new(format!("call_{turn}"), "grep", Text::new(Kind::Json, length / 3, 0).render());
+        let call = ToolCall::new(
+            format!("call_{turn}"),
+            "grep",
+            Text::new(Kind::Json, length / 3, 0).render(),
+        );
         let result = Text::new(Kind::Lines, *length, (turn % 200) as u8).render();
         let new = (call.arguments.len() + result.len()) as u64;
-        messages.extend([Message::calls(vec![call.clone()]), Message::tool(&call, vec![result.into()], false)]);
+        messages.extend([
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, vec![result.into()], false),
+        ]);
         let mut sent = messages.clone();
         reduction.clear(&Plain, &mut sent).await.unwrap();
         allowed += new + HINTS;
         let cost = counted.load(Ordering::Relaxed);
-        require(cost <= allowed, "L8", || format!("by turn {turn}, {cost} bytes were counted of {allowed}"))?;
+        require(cost <= allowed, "L8", || {
+            format!("by turn {turn}, {cost} bytes were counted of {allowed}")
+        })?;
         if !over_originals {
             messages = sent;
         }
@@ -65,8 +74,16 @@ async fn count_what_is_new(
 #[test]
 fn l8_a_turn_costs_what_it_brought() {
     let cases = || {
-        let turns = vec(proptest::prop_oneof![3 => 50_usize..900, 1 => 900_usize..9_000], 30..60);
-        (turns, proptest::prop_oneof![1_u64..9_000, proptest::prelude::Just(u64::MAX)], any::<bool>(), any::<bool>())
+        let turns = vec(
+            proptest::prop_oneof![3 => 50_usize..900, 1 => 900_usize..9_000],
+            30..60,
+        );
+        (
+            turns,
+            proptest::prop_oneof![1_u64..9_000, proptest::prelude::Just(u64::MAX)],
+            any::<bool>(),
+            any::<bool>(),
+        )
     };
     hold(3, cases, |(turns, threshold, over_originals, inputs)| {
         block_on(count_what_is_new(&turns, threshold, over_originals, inputs))
@@ -75,12 +92,27 @@ fn l8_a_turn_costs_what_it_brought() {
 
 #[test]
 fn l10_two_reductions_do_not_know_of_each_other() {
-    let cases = || ((setups(STORE), conversations()), (setups(OTHER_STORE), conversations()));
+    let cases = || {
+        (
+            (setups(STORE), conversations()),
+            (setups(OTHER_STORE), conversations()),
+        )
+    };
     hold(3, cases, |((setup, steps), (other_setup, other_steps))| {
         block_on(async {
             let drive_one = || drive(Plain, Real::new(World::new(setup.clone())), &steps, None);
-            let drive_other = || drive(OpenAiChat, Real::new(World::new(other_setup.clone())), &other_steps, None);
-            let (alone, other_alone) = (drive_one().await?.0.messages, drive_other().await?.0.messages);
+            let drive_other = || {
+                drive(
+                    OpenAiChat,
+                    Real::new(World::new(other_setup.clone())),
+                    &other_steps,
+                    None,
+                )
+            };
+            let (alone, other_alone) = (
+                drive_one().await?.0.messages,
+                drive_other().await?.0.messages,
+            );
             // Whenever one waits for its files, another goes on.
             let (first, between, last) = join3(drive_other(), drive_one(), drive_other()).await;
             let others = first?.0.messages == other_alone && last?.0.messages == other_alone;

@@ -57,7 +57,10 @@ const LIMIT: usize = 2_000;
 
 impl Naive {
     pub(crate) fn new(flaw: Flaw) -> Self {
-        Self { flaw, state: Arc::default() }
+        Self {
+            flaw,
+            state: Arc::default(),
+        }
     }
 
     fn save(&self, folder: &str, id: &str, content: &[u8]) -> Result<String, String> {
@@ -67,23 +70,50 @@ impl Naive {
         if let Some((_, false)) = fault {
             return Err("the store failed".into());
         }
-        let is_safe =
-            !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+        let is_safe = !id.is_empty()
+            && id.len() <= 64
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
         let digest = format!(
             "{:016x}",
-            content.iter().fold(7_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+            content
+                .iter()
+                .fold(7_u64, |hash, byte| (hash ^ u64::from(*byte))
+                    .wrapping_mul(0x100_0000_01b3))
         );
-        let name = if is_safe || self.flaw == Flaw::IdIsPath { id } else { &digest };
-        let free = |name: &String| {
-            state.stored.get(name).is_none_or(|stored| stored == content) || self.flaw == Flaw::Overwrites
+        let name = if is_safe || self.flaw == Flaw::IdIsPath {
+            id
+        } else {
+            &digest
         };
-        let names = [format!("one/{folder}/{name}"), format!("one/{folder}/{name}-{digest}")];
+        let free = |name: &String| {
+            state
+                .stored
+                .get(name)
+                .is_none_or(|stored| stored == content)
+                || self.flaw == Flaw::Overwrites
+        };
+        let names = [
+            format!("one/{folder}/{name}"),
+            format!("one/{folder}/{name}-{digest}"),
+        ];
         let name = names.into_iter().find(free).ok_or("both names are taken")?;
-        let content = if self.flaw == Flaw::CutsShort { &content[..content.len().min(500)] } else { content };
+        let content = if self.flaw == Flaw::CutsShort {
+            &content[..content.len().min(500)]
+        } else {
+            content
+        };
         if self.flaw != Flaw::Forgets {
-            state.stored.insert(name.clone(), Bytes::copy_from_slice(content));
+            state
+                .stored
+                .insert(name.clone(), Bytes::copy_from_slice(content));
         }
-        if fault.is_some() { Err("the answer was lost".into()) } else { Ok(name) }
+        if fault.is_some() {
+            Err("the answer was lost".into())
+        } else {
+            Ok(name)
+        }
     }
 
     fn hint(&self, kind: Kind, content: &[u8], location: String, preview: &str) -> String {
@@ -125,15 +155,30 @@ impl Naive {
 
 impl<F: Wire> Subject<F> for Naive {
     async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String> {
-        let ToolOutput { body: Body::Parts(mut parts), is_error } = output else { return Err("no streams".into()) };
+        let ToolOutput {
+            body: Body::Parts(mut parts),
+            is_error,
+        } = output
+        else {
+            return Err("no streams".into());
+        };
         if let [Part::Text(text)] = &parts[..]
             && text.len() > LIMIT
         {
             let location = self.save("trunc", &call.id, text.as_bytes())?;
             let preview = &text[..text.floor_char_boundary(200)];
-            parts = vec![Part::Text(self.hint(Kind::Truncated, text.as_bytes(), location, preview))];
+            parts = vec![Part::Text(self.hint(
+                Kind::Truncated,
+                text.as_bytes(),
+                location,
+                preview,
+            ))];
         }
-        Ok(Shown { parts, is_error, report: None })
+        Ok(Shown {
+            parts,
+            is_error,
+            report: None,
+        })
     }
 
     async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String> {
@@ -150,7 +195,8 @@ impl<F: Wire> Subject<F> for Naive {
         let mut replacements = Vec::new();
         for (at, message) in messages[..answered].iter_mut().enumerate() {
             let seen = view(wire, message);
-            let (Some([Bit::Text(text)]), Some(id)) = (seen.slots.first().map(Vec::as_slice), seen.answers.first())
+            let (Some([Bit::Text(text)]), Some(id)) =
+                (seen.slots.first().map(Vec::as_slice), seen.answers.first())
             else {
                 continue;
             };
@@ -164,14 +210,20 @@ impl<F: Wire> Subject<F> for Naive {
         for (at, id, hint) in replacements {
             let parts = vec![Part::Text(hint)];
             match self.flaw {
-                Flaw::DropsFields => messages[at] = wire.answer(&ToolCall::new(id, "", ""), parts, false, 0),
+                Flaw::DropsFields => {
+                    messages[at] = wire.answer(&ToolCall::new(id, "", ""), parts, false, 0)
+                }
                 _ => wire.replace_result(&mut messages[at], 0, parts),
             }
         }
         if self.flaw == Flaw::BreaksPairs {
             messages.retain(|message| {
                 let slots = view(wire, message).slots;
-                slots.is_empty() || slots.iter().flatten().any(|bit| !bit.bytes().starts_with(b"[offcut/1 cleared"))
+                slots.is_empty()
+                    || slots
+                        .iter()
+                        .flatten()
+                        .any(|bit| !bit.bytes().starts_with(b"[offcut/1 cleared"))
             });
         }
         Ok(None)
@@ -191,7 +243,11 @@ impl<F: Wire> Subject<F> for Naive {
 
     fn count(&self, message: &F::Message) -> u64 {
         let seen = view(F::default(), message);
-        seen.slots.iter().flatten().map(|bit| bit.bytes().len() as u64 / 4).sum()
+        seen.slots
+            .iter()
+            .flatten()
+            .map(|bit| bit.bytes().len() as u64 / 4)
+            .sum()
     }
 
     fn restarted(&self) -> Self {

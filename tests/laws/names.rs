@@ -13,16 +13,28 @@ use super::{Violation, require};
 pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violation> {
     static SHAPE: OnceLock<Regex> = OnceLock::new();
     static ENDING: OnceLock<Regex> = OnceLock::new();
-    let shape =
-        SHAPE.get_or_init(|| Regex::new(r"^(one|two)/(agents/a-1/)?(s1/)?(trunc|clear)/([A-Za-z0-9._-]+)$").unwrap());
-    let ending =
-        ENDING.get_or_init(|| Regex::new(r"^(-[0-9]{1,4})?(-args)?(-[0-9a-f]{16})?(\.[a-z0-9]{2,4})?$").unwrap());
+    let shape = SHAPE.get_or_init(|| {
+        Regex::new(r"^(one|two)/(agents/a-1/)?(s1/)?(trunc|clear)/([A-Za-z0-9._-]+)$").unwrap()
+    });
+    let ending = ENDING.get_or_init(|| {
+        Regex::new(r"^(-[0-9]{1,4})?(-args)?(-[0-9a-f]{16})?(\.[a-z0-9]{2,4})?$").unwrap()
+    });
     let hostile = || format!("a strange name: {key:?}");
-    let Some(found) = shape.captures(key) else { return Err(Violation::new("L6", hostile())) };
+    let Some(found) = shape.captures(key) else {
+        return Err(Violation::new("L6", hostile()));
+    };
     let name = &found[5];
-    let is_digest = name.len() >= 16 && name[..16].bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let is_safe = |id: &&String| !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && !id.ends_with('.');
-    let is_id = |id: &String| name.strip_prefix(id.as_str()).is_some_and(|rest| ending.is_match(rest));
+    let is_digest = name.len() >= 16
+        && name[..16]
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_safe = |id: &&String| {
+        !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && !id.ends_with('.')
+    };
+    let is_id = |id: &String| {
+        name.strip_prefix(id.as_str())
+            .is_some_and(|rest| ending.is_match(rest))
+    };
     let is_short_id = |id: &String| id.len() > 12 && is_id(&short(id));
     let is_ours = is_digest && ending.is_match(&name[16..])
         || ids.iter().filter(is_safe).any(is_id)
@@ -46,7 +58,9 @@ pub(crate) fn check_paths(world: &World) -> Result<(), Violation> {
         Regex::new(root).unwrap()
     });
     for path in world.paths() {
-        require(expected.is_match(&path), "L6", || format!("{path} should not be there"))?;
+        require(expected.is_match(&path), "L6", || {
+            format!("{path} should not be there")
+        })?;
     }
     Ok(())
 }

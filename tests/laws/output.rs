@@ -25,19 +25,31 @@ impl Known {
     pub(crate) fn learn(&mut self, view: &super::shadow::View) {
         for bit in view.slots.iter().flatten() {
             let Bit::Text(text) = bit else { continue };
-            let Some(hints) = Hint::parse_all(text) else { continue };
+            let Some(hints) = Hint::parse_all(text) else {
+                continue;
+            };
             push_new(&mut self.hints, text);
-            for location in hints.into_iter().filter(|hint| hint.kind != Kind::Link).filter_map(|hint| hint.location) {
+            for location in hints
+                .into_iter()
+                .filter(|hint| hint.kind != Kind::Link)
+                .filter_map(|hint| hint.location)
+            {
                 push_new(&mut self.locations, location.as_str());
             }
         }
-        for arguments in view.arguments.iter().filter(|arguments| arguments.starts_with("{\"_cleared\"")) {
+        for arguments in view
+            .arguments
+            .iter()
+            .filter(|arguments| arguments.starts_with("{\"_cleared\""))
+        {
             push_new(&mut self.arguments, arguments);
         }
     }
 
     fn location(&self, which: usize) -> String {
-        pick(&self.locations, which).cloned().unwrap_or_else(|| "nowhere/at/all".to_owned())
+        pick(&self.locations, which)
+            .cloned()
+            .unwrap_or_else(|| "nowhere/at/all".to_owned())
     }
 
     pub(crate) fn arguments(&self, spec: &Args) -> String {
@@ -45,7 +57,9 @@ impl Known {
             Args::Empty => String::new(),
             Args::Json(text) => json!({"query": text.render(), "n": 1}).to_string(),
             Args::NotJson(text) => text.render(),
-            Args::Cleared(which) => pick(&self.arguments, *which).cloned().unwrap_or_else(|| "{}".to_owned()),
+            Args::Cleared(which) => pick(&self.arguments, *which)
+                .cloned()
+                .unwrap_or_else(|| "{}".to_owned()),
         }
     }
 }
@@ -71,38 +85,60 @@ pub(crate) struct Made {
 /// Readers need a call that says what is read.
 pub(crate) fn aim(known: &Known, body: &Body, call: &mut ToolCall) {
     match body {
-        Body::Page { which, offset, limit, pattern } => {
+        Body::Page {
+            which,
+            offset,
+            limit,
+            pattern,
+        } => {
             "read_file".clone_into(&mut call.name);
             let pattern = pattern.then_some("line 1|内容|[0-9]{2}");
             let path = known.location(*which);
-            call.arguments = json!({"path": path, "offset": offset, "limit": limit, "pattern": pattern}).to_string();
+            call.arguments =
+                json!({"path": path, "offset": offset, "limit": limit, "pattern": pattern})
+                    .to_string();
         }
         Body::Cat { which, .. } => {
             "cat".clone_into(&mut call.name);
-            call.arguments = json!({"encoding": "utf-8", "path": known.location(*which)}).to_string();
+            call.arguments =
+                json!({"encoding": "utf-8", "path": known.location(*which)}).to_string();
         }
         _ => {}
     }
 }
 
-pub(crate) async fn make<F: Wire, S: Subject<F>>(subject: &S, known: &Known, call: &ToolCall, spec: &Output) -> Made {
+pub(crate) async fn make<F: Wire, S: Subject<F>>(
+    subject: &S,
+    known: &Known,
+    call: &ToolCall,
+    spec: &Output,
+) -> Made {
     let mut output = match &spec.body {
-        Body::Parts(parts) => {
-            ToolOutput::parts(F::default().can_hold(parts.iter().map(|part| make_part(known, part)).collect()))
-        }
+        Body::Parts(parts) => ToolOutput::parts(
+            F::default().can_hold(parts.iter().map(|part| make_part(known, part)).collect()),
+        ),
         Body::Bytes(text) => {
             let mut bytes = text.render().into_bytes();
             bytes.splice(bytes.len() / 2..bytes.len() / 2, [0xff, 0xfe, b'\n', 0x80]);
             return Made {
-                output: ToolOutput { is_error: spec.is_error, ..ToolOutput::bytes(bytes.clone()) },
+                output: ToolOutput {
+                    is_error: spec.is_error,
+                    ..ToolOutput::bytes(bytes.clone())
+                },
                 originals: vec![Bit::Raw(bytes.into())],
             };
         }
         Body::Broken(text) => {
             let text = text.render();
-            let chunks = [Ok(Chunk::Bytes(text.clone().into())), Err(ToolError::new("the pipe broke"))];
+            let chunks = [
+                Ok(Chunk::Bytes(text.clone().into())),
+                Err(ToolError::new("the pipe broke")),
+            ];
             return Made {
-                output: ToolOutput { is_error: spec.is_error, ..ToolOutput::stream(stream::iter(chunks)) },
+                output: ToolOutput {
+                    is_error: spec.is_error,
+                    ..ToolOutput::stream(stream::iter(chunks))
+                },
                 originals: [text, "the pipe broke".into()]
                     .into_iter()
                     .filter(|text| !text.is_empty())
@@ -110,21 +146,46 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(subject: &S, known: &Known, cal
                     .collect(),
             };
         }
-        Body::Page { .. } => subject.page(call).await.unwrap_or_else(|| "no reader".into()),
-        Body::Cat { which, numbers, header, skip, without } => {
-            let content = subject.read(&known.location(*which)).await.unwrap_or_default();
-            cat(&String::from_utf8_lossy(&content), *numbers, *header, *skip, *without).into()
+        Body::Page { .. } => subject
+            .page(call)
+            .await
+            .unwrap_or_else(|| "no reader".into()),
+        Body::Cat {
+            which,
+            numbers,
+            header,
+            skip,
+            without,
+        } => {
+            let content = subject
+                .read(&known.location(*which))
+                .await
+                .unwrap_or_default();
+            cat(
+                &String::from_utf8_lossy(&content),
+                *numbers,
+                *header,
+                *skip,
+                *without,
+            )
+            .into()
         }
     };
     output.is_error |= spec.is_error;
-    let RealBody::Parts(parts) = &output.body else { unreachable!("whole results") };
+    let RealBody::Parts(parts) = &output.body else {
+        unreachable!("whole results")
+    };
     let originals = parts.iter().map(Bit::from).collect();
     Made { output, originals }
 }
 
 /// What a tool like `cat -n`, `sed`, `grep -v` or an editor's viewer shows.
 fn cat(content: &str, numbers: bool, header: bool, skip: usize, without: usize) -> String {
-    let mut out = if header { "<file> 1 of 1\n".to_owned() } else { String::new() };
+    let mut out = if header {
+        "<file> 1 of 1\n".to_owned()
+    } else {
+        String::new()
+    };
     for (line, number) in content.lines().zip(1..).skip(skip) {
         if without > 0 && number % without == 0 {
             continue;
@@ -141,17 +202,27 @@ fn cat(content: &str, numbers: bool, header: bool, skip: usize, without: usize) 
 fn make_part(known: &Known, spec: &PartSpec) -> Part {
     match spec {
         PartSpec::Text(text) => Part::Text(text.render()),
-        PartSpec::Json(text) => Part::Json(json!({"z": text.render(), "a": [1, -2.5, null], "é": {}})),
+        PartSpec::Json(text) => {
+            Part::Json(json!({"z": text.render(), "a": [1, -2.5, null], "é": {}}))
+        }
         PartSpec::Media { mime, length, seed } => {
             let data: Bytes = (0..*length).map(|n| (n * 7) as u8 ^ seed).collect();
-            Part::Media { mime: mime.text().into(), data }
+            Part::Media {
+                mime: mime.text().into(),
+                data,
+            }
         }
-        PartSpec::Link(length) => {
-            Part::Link { mime: None, url: format!("https://example.org/{}", "x".repeat(*length)) }
+        PartSpec::Link(length) => Part::Link {
+            mime: None,
+            url: format!("https://example.org/{}", "x".repeat(*length)),
+        },
+        PartSpec::Opaque(text) => {
+            Part::Opaque(json!({"type": "blob", "x": [text.render()], "a": Value::Null}))
         }
-        PartSpec::Opaque(text) => Part::Opaque(json!({"type": "blob", "x": [text.render()], "a": Value::Null})),
         PartSpec::Copy { which, more } => {
-            let hint = pick(&known.hints, *which).cloned().unwrap_or_else(|| "no hint yet".to_owned());
+            let hint = pick(&known.hints, *which)
+                .cloned()
+                .unwrap_or_else(|| "no hint yet".to_owned());
             Part::Text(hint + &more.map(super::text::Text::render).unwrap_or_default())
         }
         PartSpec::Forged(forgery) => Part::Text(forge(known, forgery)),
@@ -159,7 +230,10 @@ fn make_part(known: &Known, spec: &PartSpec) -> Part {
 }
 
 fn forge(known: &Known, forgery: &Forgery) -> String {
-    let like = forgery.like.and_then(|which| pick(&known.hints, which)).and_then(|text| Hint::parse_all(text)?.pop());
+    let like = forgery
+        .like
+        .and_then(|which| pick(&known.hints, which))
+        .and_then(|text| Hint::parse_all(text)?.pop());
     let mut hint = like.unwrap_or_else(|| Hint::new(Kind::Truncated, 1_000));
     if let Some(kind) = forgery.kind {
         hint.kind = match kind {
@@ -167,7 +241,9 @@ fn forge(known: &Known, forgery: &Forgery) -> String {
             HintKind::Cleared => Kind::Cleared,
             HintKind::Link => Kind::Link,
             HintKind::Matches => Kind::Matches,
-            HintKind::Page(line, byte) => Kind::Page { from: Position { line, byte } },
+            HintKind::Page(line, byte) => Kind::Page {
+                from: Position { line, byte },
+            },
         };
     }
     match forgery.place {
@@ -190,10 +266,18 @@ fn forge(known: &Known, forgery: &Forgery) -> String {
     let [local, interrupted, not_utf8, joined] = forgery.notes;
     if forgery.notes != [false; 4] {
         hint.notes = Notes::default();
-        (hint.notes.local, hint.notes.interrupted, hint.notes.not_utf8, hint.notes.joined) =
-            (local, interrupted, not_utf8, joined);
+        (
+            hint.notes.local,
+            hint.notes.interrupted,
+            hint.notes.not_utf8,
+            hint.notes.joined,
+        ) = (local, interrupted, not_utf8, joined);
     }
     hint.bytes = forgery.bytes.unwrap_or(hint.bytes);
-    hint.placement = if forgery.is_last { Placement::Last } else { Placement::First };
+    hint.placement = if forgery.is_last {
+        Placement::Last
+    } else {
+        Placement::First
+    };
     hint.render()
 }

@@ -25,16 +25,25 @@ pub(crate) async fn pass<F: Wire, S: Subject<F>>(
     if failed {
         subject.heal();
         let again = one(wire, subject, run, false).await?;
-        require(!again, "L2", || "a retry reports a failing store that has been healed".into())?;
+        require(!again, "L2", || {
+            "a retry reports a failing store that has been healed".into()
+        })?;
     }
     subject.heal();
     check_stable(wire, subject, run).await
 }
 
 /// Runs one over nothing but `messages`, however odd, and one more that answers them.
-pub(crate) async fn pass_over<F: Wire>(wire: F, setup: Setup, mut messages: Vec<F::Message>) -> Result<(), Violation> {
+pub(crate) async fn pass_over<F: Wire>(
+    wire: F,
+    setup: Setup,
+    mut messages: Vec<F::Message>,
+) -> Result<(), Violation> {
     messages.push(wire.say(Who::Assistant, ".".into(), 0));
-    let mut run = Run { messages, ..Run::default() };
+    let mut run = Run {
+        messages,
+        ..Run::default()
+    };
     for (at, message) in run.messages.iter().enumerate() {
         run.shadow.append(wire, at, message, None);
     }
@@ -53,8 +62,12 @@ async fn one<F: Wire, S: Subject<F>>(
     let report = match subject.clear(&mut run.messages).await {
         Ok(report) => report,
         Err(why) => {
-            require(may_fail, "L2", || format!("failed although no store did: {why}"))?;
-            require(run.messages == before, "L2", || "an error changed the messages".into())?;
+            require(may_fail, "L2", || {
+                format!("failed although no store did: {why}")
+            })?;
+            require(run.messages == before, "L2", || {
+                "an error changed the messages".into()
+            })?;
             run.shadow.check_store(subject).await?;
             subject.heal();
             is_retry = true;
@@ -65,9 +78,14 @@ async fn one<F: Wire, S: Subject<F>>(
     let failed = !is_retry && report.as_ref().is_some_and(has_failed);
     run.shadow.check_store(subject).await?;
     let changed = changed(wire, &before, &run.messages)?;
-    require(pairs(wire, &before) == pairs(wire, &run.messages), "L5", || "results answer other calls".into())?;
+    require(
+        pairs(wire, &before) == pairs(wire, &run.messages),
+        "L5",
+        || "results answer other calls".into(),
+    )?;
     if wire.accepts(&before).is_ok() {
-        wire.accepts(&run.messages).map_err(|why| Violation::new("L5", format!("accepted before, and now: {why}")))?;
+        wire.accepts(&run.messages)
+            .map_err(|why| Violation::new("L5", format!("accepted before, and now: {why}")))?;
     }
     for at in &changed {
         check_shorter(wire, subject, &before[*at], &run.messages[*at])
@@ -75,7 +93,9 @@ async fn one<F: Wire, S: Subject<F>>(
     }
     let lost = run.shadow.check(wire, subject, &run.messages).await?;
     let newly_lost: BTreeSet<_> = lost.difference(&run.lost).copied().collect();
-    require(newly_lost.is_empty() || failed, "L1", || format!("lost although no store failed: {newly_lost:?}"))?;
+    require(newly_lost.is_empty() || failed, "L1", || {
+        format!("lost although no store failed: {newly_lost:?}")
+    })?;
     run.lost = lost;
     if let Some(report) = &report {
         check_report(wire, subject, report, &before, &run.messages, &changed)?;
@@ -89,9 +109,17 @@ async fn one<F: Wire, S: Subject<F>>(
 
 /// Whether the store failed. What handlers and callbacks do wrong must change nothing.
 pub(crate) fn has_failed(report: &Report) -> bool {
-    let of_handlers = ["the truncation handler", "the clear handler", "the callback"];
+    let of_handlers = [
+        "the truncation handler",
+        "the clear handler",
+        "the callback",
+    ];
     let is_of_store = |error: &String| !of_handlers.iter().any(|name| error.starts_with(name));
-    report.decisions.iter().filter_map(|decision| decision.error.as_ref()).any(is_of_store)
+    report
+        .decisions
+        .iter()
+        .filter_map(|decision| decision.error.as_ref())
+        .any(is_of_store)
 }
 
 /// L3: what replaces a text is fewer bytes, and no more tokens.
@@ -102,18 +130,35 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     after: &F::Message,
 ) -> Result<(), String> {
     let [old, new] = [view(wire, before), view(wire, after)];
-    for (old, new) in old.slots.iter().zip(&new.slots).filter(|(old, new)| old != new) {
+    for (old, new) in old
+        .slots
+        .iter()
+        .zip(&new.slots)
+        .filter(|(old, new)| old != new)
+    {
         if size(new) >= size(old) {
-            return Err(format!("{} bytes were replaced by {}", size(old), size(new)));
+            return Err(format!(
+                "{} bytes were replaced by {}",
+                size(old),
+                size(new)
+            ));
         }
     }
     for (old, new) in old.arguments.iter().zip(&new.arguments) {
         if old != new && new.len() >= old.len() {
-            return Err(format!("{} bytes of arguments were replaced by {}", old.len(), new.len()));
+            return Err(format!(
+                "{} bytes of arguments were replaced by {}",
+                old.len(),
+                new.len()
+            ));
         }
     }
     let [before, after] = [subject.count(before), subject.count(after)];
-    if after > before { Err(format!("{before} tokens were replaced by {after}")) } else { Ok(()) }
+    if after > before {
+        Err(format!("{before} tokens were replaced by {after}"))
+    } else {
+        Ok(())
+    }
 }
 
 fn size(bits: &[super::shadow::Bit]) -> u64 {
@@ -129,26 +174,56 @@ fn check_report<F: Wire, S: Subject<F>>(
     after: &[F::Message],
     changed: &BTreeSet<usize>,
 ) -> Result<(), Violation> {
-    let total = |messages: &[F::Message]| messages.iter().map(|message| subject.count(message)).sum::<u64>();
+    let total = |messages: &[F::Message]| {
+        messages
+            .iter()
+            .map(|message| subject.count(message))
+            .sum::<u64>()
+    };
     let (before_total, after_total) = (total(before), total(after));
-    let tokens = report.decisions.iter().filter_map(|decision| decision.tokens);
-    let difference: i128 = tokens.map(|change| i128::from(change.before) - i128::from(change.after)).sum();
-    require(difference == i128::from(before_total) - i128::from(after_total), "L12", || {
-        format!("the report says {difference} tokens were freed; {before_total} became {after_total}")
-    })?;
-    require(i128::from(report.cleared_input_tokens()) == difference, "L12", || "the total is not the sum".into())?;
+    let tokens = report
+        .decisions
+        .iter()
+        .filter_map(|decision| decision.tokens);
+    let difference: i128 = tokens
+        .map(|change| i128::from(change.before) - i128::from(change.after))
+        .sum();
+    require(
+        difference == i128::from(before_total) - i128::from(after_total),
+        "L12",
+        || {
+            format!(
+                "the report says {difference} tokens were freed; {before_total} became {after_total}"
+            )
+        },
+    )?;
+    require(
+        i128::from(report.cleared_input_tokens()) == difference,
+        "L12",
+        || "the total is not the sum".into(),
+    )?;
     let said: BTreeSet<usize> = report
         .decisions
         .iter()
         .filter(|decision| decision.outcome.is_change())
         .filter_map(|decision| decision.message)
         .collect();
-    require(said == *changed, "L12", || format!("said to be changed: {said:?}; changed: {changed:?}"))?;
-    for decision in report.decisions.iter().filter(|decision| decision.outcome.is_change()) {
+    require(said == *changed, "L12", || {
+        format!("said to be changed: {said:?}; changed: {changed:?}")
+    })?;
+    for decision in report
+        .decisions
+        .iter()
+        .filter(|decision| decision.outcome.is_change())
+    {
         let now = view(wire, &after[decision.message.unwrap()]);
         let sizes: Vec<u64> = match decision.subject {
             About::Result => now.slots.iter().map(|bits| size(bits)).collect(),
-            _ => now.arguments.iter().map(|arguments| arguments.len() as u64).collect(),
+            _ => now
+                .arguments
+                .iter()
+                .map(|arguments| arguments.len() as u64)
+                .collect(),
         };
         require(sizes.contains(&decision.bytes.after), "L12", || {
             format!("said to be {} bytes: {sizes:?}", decision.bytes.after)
@@ -158,32 +233,58 @@ fn check_report<F: Wire, S: Subject<F>>(
 }
 
 /// L4: over its own output a pass does nothing, also once the messages were written and read, and in another process.
-async fn check_stable<F: Wire, S: Subject<F>>(wire: F, subject: &S, run: &mut Run<F>) -> Result<(), Violation> {
-    let written: Vec<F::Message> = run.messages.iter().map(|message| round_trip(wire, message)).collect();
-    require(written == run.messages, "L4", || "a message is another one once it was written and read".into())?;
+async fn check_stable<F: Wire, S: Subject<F>>(
+    wire: F,
+    subject: &S,
+    run: &mut Run<F>,
+) -> Result<(), Violation> {
+    let written: Vec<F::Message> = run
+        .messages
+        .iter()
+        .map(|message| round_trip(wire, message))
+        .collect();
+    require(written == run.messages, "L4", || {
+        "a message is another one once it was written and read".into()
+    })?;
     repeat(wire, subject, run, "again").await?;
     repeat(wire, &subject.restarted(), run, "in another process").await
 }
 
-async fn repeat<F: Wire, S: Subject<F>>(_: F, subject: &S, run: &mut Run<F>, how: &str) -> Result<(), Violation> {
+async fn repeat<F: Wire, S: Subject<F>>(
+    _: F,
+    subject: &S,
+    run: &mut Run<F>,
+    how: &str,
+) -> Result<(), Violation> {
     let writes = subject.writes();
     let mut again = run.messages.clone();
-    let report =
-        subject.clear(&mut again).await.map_err(|why| Violation::new("L4", format!("a pass {how} failed: {why}")))?;
+    let report = subject
+        .clear(&mut again)
+        .await
+        .map_err(|why| Violation::new("L4", format!("a pass {how} failed: {why}")))?;
     for (at, (first, second)) in run.messages.iter().zip(&again).enumerate() {
         require(first == second, "L4", || {
             format!("a pass {how} changed message {at}: {first:.600?}\ninto {second:.600?}")
         })?;
     }
-    require(again.len() == run.messages.len(), "L4", || format!("a pass {how} changed how many messages there are"))?;
+    require(again.len() == run.messages.len(), "L4", || {
+        format!("a pass {how} changed how many messages there are")
+    })?;
     require(subject.writes() == writes, "L4", || {
-        format!("a pass {how} stored something: {:?}", report.as_ref().map(|report| &report.decisions))
+        format!(
+            "a pass {how} stored something: {:?}",
+            report.as_ref().map(|report| &report.decisions)
+        )
     })?;
-    require(!report.is_some_and(|report| report.is_change()), "L12", || {
-        format!("a pass {how} says that it changed something")
-    })?;
+    require(
+        !report.is_some_and(|report| report.is_change()),
+        "L12",
+        || format!("a pass {how} says that it changed something"),
+    )?;
     let stored = subject.stored().await;
-    require(run.shadow.is_stored(&stored), "L4", || format!("a pass {how} changed the store"))
+    require(run.shadow.is_stored(&stored), "L4", || {
+        format!("a pass {how} changed the store")
+    })
 }
 
 pub(crate) fn round_trip<F: Wire>(wire: F, message: &F::Message) -> F::Message {

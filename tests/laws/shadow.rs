@@ -32,7 +32,9 @@ pub(crate) enum Bit {
 impl Bit {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Text(text) | Self::Json(text) | Self::Link(text) | Self::Opaque(text) => text.as_bytes(),
+            Self::Text(text) | Self::Json(text) | Self::Link(text) | Self::Opaque(text) => {
+                text.as_bytes()
+            }
             Self::Raw(bytes) | Self::Media(bytes) => bytes,
         }
     }
@@ -66,10 +68,18 @@ fn seen(part: PartRef<'_>) -> Bit {
     match part {
         PartRef::Text(text) => Bit::Text(text.to_owned()),
         PartRef::Json(value) => Bit::Json(value.to_string()),
-        PartRef::Media { data: Data::Bytes(bytes), .. } => Bit::Media(bytes.clone()),
-        PartRef::Media { data: Data::Base64(text), .. } => {
-            Bit::Media(STANDARD.decode(text).map_or_else(|_| Bytes::copy_from_slice(text.as_bytes()), Bytes::from))
-        }
+        PartRef::Media {
+            data: Data::Bytes(bytes),
+            ..
+        } => Bit::Media(bytes.clone()),
+        PartRef::Media {
+            data: Data::Base64(text),
+            ..
+        } => Bit::Media(
+            STANDARD
+                .decode(text)
+                .map_or_else(|_| Bytes::copy_from_slice(text.as_bytes()), Bytes::from),
+        ),
         PartRef::Link { url, .. } => Bit::Link(url.to_owned()),
         PartRef::Opaque(value) => Bit::Opaque(value.to_string()),
     }
@@ -121,7 +131,8 @@ impl Shadow {
     /// Takes note of a result before it goes through `truncate`.
     pub(crate) fn say(&mut self, id: &str, originals: &[Bit]) {
         self.ids.insert(id.to_owned());
-        self.said.extend(originals.iter().map(|bit| bit.bytes().to_vec()));
+        self.said
+            .extend(originals.iter().map(|bit| bit.bytes().to_vec()));
     }
 
     /// Takes note of a message that has just been appended, or got another result behind those it had. That result is what `say`
@@ -133,12 +144,22 @@ impl Shadow {
         message: &F::Message,
         mut originals: Option<Vec<Bit>>,
     ) {
-        let View { slots, answers, arguments, calls } = view(wire, message);
+        let View {
+            slots,
+            answers,
+            arguments,
+            calls,
+        } = view(wire, message);
         self.ids.extend(answers.into_iter().chain(calls));
-        let first_new = if originals.is_some() { slots.len().saturating_sub(1) } else { 0 };
+        let first_new = if originals.is_some() {
+            slots.len().saturating_sub(1)
+        } else {
+            0
+        };
         for (slot, bits) in slots.into_iter().enumerate().skip(first_new) {
             let bits = originals.take().unwrap_or(bits);
-            self.said.extend(bits.iter().map(|bit| bit.bytes().to_vec()));
+            self.said
+                .extend(bits.iter().map(|bit| bit.bytes().to_vec()));
             self.slots.insert((at, slot), bits);
         }
         for (call, text) in arguments.into_iter().enumerate() {
@@ -156,20 +177,26 @@ impl Shadow {
     ) -> Result<BTreeSet<usize>, Violation> {
         let mut lost = BTreeSet::new();
         for (at, message) in messages.iter().enumerate() {
-            let View { slots, arguments, .. } = view(wire, message);
+            let View {
+                slots, arguments, ..
+            } = view(wire, message);
             for (slot, now) in slots.iter().enumerate() {
-                let Some(originals) = self.slots.get(&(at, slot)) else { continue };
+                let Some(originals) = self.slots.get(&(at, slot)) else {
+                    continue;
+                };
                 let is_lost = self.check_slot(subject, originals, now).await;
-                let is_lost =
-                    is_lost.map_err(|why| Violation::new("L1", format!("message {at}, result {slot}: {why}")))?;
+                let is_lost = is_lost.map_err(|why| {
+                    Violation::new("L1", format!("message {at}, result {slot}: {why}"))
+                })?;
                 lost.extend(is_lost.then_some(at));
             }
             for (call, now) in arguments.iter().enumerate() {
                 let original = &self.arguments[&(at, call)];
                 if now != original {
                     let is_lost = self.check_arguments(subject, original, now).await;
-                    let is_lost =
-                        is_lost.map_err(|why| Violation::new("L1", format!("message {at}, call {call}: {why}")))?;
+                    let is_lost = is_lost.map_err(|why| {
+                        Violation::new("L1", format!("message {at}, call {call}: {why}"))
+                    })?;
                     lost.extend(is_lost.then_some(at));
                 }
             }
@@ -185,7 +212,11 @@ impl Shadow {
         now: &[Bit],
     ) -> Result<bool, String> {
         // An empty text that is left out is no loss, and one that is put in says nothing.
-        let now: Vec<Bit> = now.iter().filter(|bit| !bit.is_empty_text()).cloned().collect();
+        let now: Vec<Bit> = now
+            .iter()
+            .filter(|bit| !bit.is_empty_text())
+            .cloned()
+            .collect();
         let mut contents = HashMap::new();
         for hint in now.iter().flat_map(hints_in) {
             if let Some(location) = hint.location {
@@ -193,7 +224,14 @@ impl Shadow {
                 contents.insert(location.as_str().to_owned(), content);
             }
         }
-        let fit = |lossy| Fit { originals, contents: &contents, lossy }.parts(&now, 0, &None);
+        let fit = |lossy| {
+            Fit {
+                originals,
+                contents: &contents,
+                lossy,
+            }
+            .parts(&now, 0, &None)
+        };
         if fit(false) {
             return Ok(false);
         }
@@ -201,7 +239,10 @@ impl Shadow {
             return Ok(true);
         }
         let sizes: Vec<_> = originals.iter().map(|bit| bit.bytes().len()).collect();
-        Err(format!("originals of {sizes:?} bytes are not to be had from {}", shortened(&now)))
+        Err(format!(
+            "originals of {sizes:?} bytes are not to be had from {}",
+            shortened(&now)
+        ))
     }
 
     async fn check_arguments<F: Wire, S: Subject<F>>(
@@ -210,27 +251,52 @@ impl Shadow {
         original: &str,
         now: &str,
     ) -> Result<bool, String> {
-        let parsed: Value =
-            serde_json::from_str(now).map_err(|error| format!("arguments are no JSON ({error}): {now}"))?;
-        let hint = parsed["_cleared"].as_str().and_then(Hint::parse).ok_or_else(|| format!("no hint in {now}"))?;
+        let parsed: Value = serde_json::from_str(now)
+            .map_err(|error| format!("arguments are no JSON ({error}): {now}"))?;
+        let hint = parsed["_cleared"]
+            .as_str()
+            .and_then(Hint::parse)
+            .ok_or_else(|| format!("no hint in {now}"))?;
         let Some(location) = hint.location else {
-            return if subject.may_lose() { Ok(true) } else { Err(format!("arguments lost: {now}")) };
+            return if subject.may_lose() {
+                Ok(true)
+            } else {
+                Err(format!("arguments lost: {now}"))
+            };
         };
         let stored = subject.read(location.as_str()).await;
-        let is_there =
-            stored.is_some_and(|stored| stored == original.as_bytes()) && hint.bytes == original.len() as u64;
-        if is_there { Ok(false) } else { Err(format!("{} bytes of arguments are not at {location}", original.len())) }
+        let is_there = stored.is_some_and(|stored| stored == original.as_bytes())
+            && hint.bytes == original.len() as u64;
+        if is_there {
+            Ok(false)
+        } else {
+            Err(format!(
+                "{} bytes of arguments are not at {location}",
+                original.len()
+            ))
+        }
     }
 
     /// What is stored stays as it is, and is nothing but what was said.
-    pub(crate) async fn check_store<F: Wire, S: Subject<F>>(&mut self, subject: &S) -> Result<(), Violation> {
+    pub(crate) async fn check_store<F: Wire, S: Subject<F>>(
+        &mut self,
+        subject: &S,
+    ) -> Result<(), Violation> {
         let stored = subject.stored().await;
         for (key, content) in &self.stored {
-            require(stored.get(key) == Some(content), "L1", || format!("what is stored at {key} has changed"))?;
+            require(stored.get(key) == Some(content), "L1", || {
+                format!("what is stored at {key} has changed")
+            })?;
         }
-        for (key, content) in stored.iter().filter(|(key, _)| !self.stored.contains_key(*key)) {
+        for (key, content) in stored
+            .iter()
+            .filter(|(key, _)| !self.stored.contains_key(*key))
+        {
             require(self.was_said(content), "L1", || {
-                format!("{key} holds what nobody said: {:.200}", String::from_utf8_lossy(content))
+                format!(
+                    "{key} holds what nobody said: {:.200}",
+                    String::from_utf8_lossy(content)
+                )
             })?;
             super::names::check_key(key, &self.ids)?;
         }
@@ -291,7 +357,9 @@ impl Fit<'_> {
     /// Behind what was joined with an earlier text: the other texts, and the documents that are stored with them.
     fn skip(&self, at: usize, joined: &Joined) -> usize {
         let Some(joined) = joined else { return at };
-        let is_in = |bit: &&Bit| bit.is_text() || bit.is_json() && joined.iter().any(|stored| stored == bit.bytes());
+        let is_in = |bit: &&Bit| {
+            bit.is_text() || bit.is_json() && joined.iter().any(|stored| stored == bit.bytes())
+        };
         at + self.originals[at..].iter().take_while(is_in).count()
     }
 
@@ -300,8 +368,13 @@ impl Fit<'_> {
         if self.may_be_missing(at, joined) && self.parts(now, at + 1, joined) {
             return true;
         }
-        let Some((part, rest)) = now.split_first() else { return at == self.originals.len() };
-        let is_same = self.originals.get(at).is_some_and(|original| original.bytes() == part.bytes());
+        let Some((part, rest)) = now.split_first() else {
+            return at == self.originals.len();
+        };
+        let is_same = self
+            .originals
+            .get(at)
+            .is_some_and(|original| original.bytes() == part.bytes());
         if is_same && self.parts(rest, at + 1, joined) {
             return true;
         }
@@ -315,12 +388,17 @@ impl Fit<'_> {
 
     fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
-        let Some((hint, more)) = hints.split_first() else { return self.parts(rest, at, joined) };
+        let Some((hint, more)) = hints.split_first() else {
+            return self.parts(rest, at, joined);
+        };
         if self.may_be_missing(at, joined) && self.hints(hints, rest, at + 1, joined) {
             return true;
         }
-        let Some(original) = self.originals.get(at) else { return false };
-        let may_join = hint.notes.joined && joined.is_none() && (original.is_text() || original.is_json());
+        let Some(original) = self.originals.get(at) else {
+            return false;
+        };
+        let may_join =
+            hint.notes.joined && joined.is_none() && (original.is_text() || original.is_json());
         let now_joined = if may_join { self.joined_by(hint) } else { None };
         self.stands_for(hint, original) && self.hints(more, rest, at + 1, joined)
             || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
@@ -328,43 +406,59 @@ impl Fit<'_> {
 
     /// An empty text says nothing. A document may be lost with the texts that it was joined with: nobody knows.
     fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
-        let is_lost = |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
-        self.originals.get(at).is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
+        let is_lost =
+            |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
+        self.originals
+            .get(at)
+            .is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
     }
 
     /// What could not be stored leads nowhere: what is left of it is cleared like any other text.
     fn behind(&self, hint: Hint) -> Hint {
-        self.content(&hint).and_then(|content| notice_of_loss(content)).unwrap_or(hint)
+        self.content(&hint)
+            .and_then(|content| notice_of_loss(content))
+            .unwrap_or(hint)
     }
 
     fn content(&self, hint: &Hint) -> Option<&Bytes> {
-        self.contents.get(hint.location.as_ref()?.as_str())?.as_ref()
+        self.contents
+            .get(hint.location.as_ref()?.as_str())?
+            .as_ref()
     }
 
     fn stands_for(&self, hint: &Hint, original: &Bit) -> bool {
         // A hint that was the original may stand with its header first.
         let is_itself = || {
-            let Bit::Text(text) = original else { return false };
+            let Bit::Text(text) = original else {
+                return false;
+            };
             let first = Hint::parse(text).map(|mut first| {
                 first.placement = Placement::First;
                 first
             });
             hint.render() == *text || first.as_ref() == Some(hint)
         };
-        let is_link =
-            || matches!(original, Bit::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
+        let is_link = || matches!(original, Bit::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
         let is_lost = || self.lossy && hint.location.is_none();
         let is_there = || {
-            self.content(hint).is_some_and(|content| content == original.bytes() && hint.bytes == content.len() as u64)
+            self.content(hint).is_some_and(|content| {
+                content == original.bytes() && hint.bytes == content.len() as u64
+            })
         };
         is_itself() || is_link() || is_lost() || is_there() || self.is_one_hop(hint, original)
     }
 
     /// Whether the original is itself a hint at that content, and says nothing that is not there.
     fn is_one_hop(&self, hint: &Hint, original: &Bit) -> bool {
-        let Bit::Text(text) = original else { return false };
-        let (Some(shown), Some(content)) = (Hint::parse(text), self.content(hint)) else { return false };
-        shown.location == hint.location && hint.bytes == content.len() as u64 && is_harmless(&shown, content)
+        let Bit::Text(text) = original else {
+            return false;
+        };
+        let (Some(shown), Some(content)) = (Hint::parse(text), self.content(hint)) else {
+            return false;
+        };
+        shown.location == hint.location
+            && hint.bytes == content.len() as u64
+            && is_harmless(&shown, content)
     }
 
     /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between them.
@@ -372,12 +466,20 @@ impl Fit<'_> {
         if hint.location.is_none() {
             return self.lossy.then(Rc::default);
         }
-        let stored: Vec<Vec<u8>> = split_manifest(self.content(hint)?)?.into_iter().map(<[u8]>::to_vec).collect();
+        let stored: Vec<Vec<u8>> = split_manifest(self.content(hint)?)?
+            .into_iter()
+            .map(<[u8]>::to_vec)
+            .collect();
         let is_in = |bit: &&Bit| {
-            bit.is_text() && !bit.is_empty_text() || bit.is_json() && stored.iter().any(|it| it == bit.bytes())
+            bit.is_text() && !bit.is_empty_text()
+                || bit.is_json() && stored.iter().any(|it| it == bit.bytes())
         };
         let originals = self.originals.iter().filter(is_in).map(Bit::bytes);
-        let is_all = stored.iter().filter(|text| !text.is_empty()).map(Vec::as_slice).eq(originals);
+        let is_all = stored
+            .iter()
+            .filter(|text| !text.is_empty())
+            .map(Vec::as_slice)
+            .eq(originals);
         is_all.then(|| Rc::new(stored))
     }
 }
@@ -391,24 +493,35 @@ const MAX_PROSE: usize = 300;
 /// Whether what a hint shows can all be read from `content`, and what it says is no more than a sentence.
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
-    let text = if shown.notes.joined { text.split_once('\n').map_or("", |(_, texts)| texts) } else { &text };
+    let text = if shown.notes.joined {
+        text.split_once('\n').map_or("", |(_, texts)| texts)
+    } else {
+        &text
+    };
     let preview = shown.preview.as_str();
     let is_shown = match shown.kind {
         Kind::Page { .. } => text.contains(preview),
-        Kind::Matches => preview
-            .lines()
-            .all(|row| row.split_once(':').is_some_and(|(_, line)| text.contains(line.trim_matches('…')))),
+        Kind::Matches => preview.lines().all(|row| {
+            row.split_once(':')
+                .is_some_and(|(_, line)| text.contains(line.trim_matches('…')))
+        }),
         _ => {
             text.contains(preview)
                 || shows_pieces_alone(preview, text)
                 || preview.match_indices("[… ").any(|(at, _)| {
-                    let (head, tail) = (&preview[..at], preview[at..].split_once('\n').map_or("", |(_, tail)| tail));
-                    let starts = text.starts_with(head) || text.starts_with(head.trim_end_matches('\n'));
+                    let (head, tail) = (
+                        &preview[..at],
+                        preview[at..].split_once('\n').map_or("", |(_, tail)| tail),
+                    );
+                    let starts =
+                        text.starts_with(head) || text.starts_with(head.trim_end_matches('\n'));
                     starts && text.ends_with(tail)
                 })
         }
     };
-    let is_said = ["fox", "abcdef", "很长", "seed", "offcut"].iter().any(|word| shown.prose.contains(word));
+    let is_said = ["fox", "abcdef", "很长", "seed", "offcut"]
+        .iter()
+        .any(|word| shown.prose.contains(word));
     is_shown && shown.prose.len() <= MAX_PROSE && !is_said
 }
 
@@ -422,21 +535,31 @@ impl Shadow {
 /// Whether every piece of `preview` stands in `text`, as far as an excerpt of lines and names can be told without making it anew:
 /// each line, its number aside, in the line of that number or in any, and each name in the line that it is said to be of.
 fn shows_pieces_alone(preview: &str, text: &str) -> bool {
-    let Some((shown, _)) = preview.rsplit_once("\n[… ") else { return false };
+    let Some((shown, _)) = preview.rsplit_once("\n[… ") else {
+        return false;
+    };
     let lines: Vec<&str> = text.split('\n').collect();
     let stands = |row: &str| {
         let (place, body) = row.split_once('|').unwrap_or_default();
-        let number = place.split('+').next().and_then(|number| number.parse::<usize>().ok());
+        let number = place
+            .split('+')
+            .next()
+            .and_then(|number| number.parse::<usize>().ok());
         let numbered = number.and_then(|number| lines.get(number.checked_sub(1)?));
         numbered.is_some_and(|line| line.contains(body.trim_matches('…')))
-            || lines.iter().any(|line| line.contains(row.trim_end_matches('…')))
+            || lines
+                .iter()
+                .any(|line| line.contains(row.trim_end_matches('…')))
     };
     let named = |row: &str| {
         let mut line = "";
         row.strip_prefix("names: ").is_some_and(|list| {
             list.split(' ').all(|word| {
                 if let Ok(number) = word.parse::<usize>() {
-                    line = lines.get(number.wrapping_sub(1)).copied().unwrap_or_default();
+                    line = lines
+                        .get(number.wrapping_sub(1))
+                        .copied()
+                        .unwrap_or_default();
                     return true;
                 }
                 line.contains(word)

@@ -78,23 +78,41 @@ pub(crate) struct Real {
 
 impl Real {
     pub(crate) fn new(world: World) -> Self {
-        Self { reduction: world.reduction(), world: Arc::new(world) }
+        Self {
+            reduction: world.reduction(),
+            world: Arc::new(world),
+        }
     }
 }
 
 impl<F: Wire> Subject<F> for Real {
     async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String> {
-        let shown = self.reduction.truncate(call, output).await.map_err(|error| error.to_string())?;
+        let shown = self
+            .reduction
+            .truncate(call, output)
+            .await
+            .map_err(|error| error.to_string())?;
         let (is_error, report) = (shown.is_error, Some(shown.report.clone()));
-        Ok(Shown { parts: shown.into(), is_error, report })
+        Ok(Shown {
+            parts: shown.into(),
+            is_error,
+            report,
+        })
     }
 
     async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String> {
-        self.reduction.clear(&F::default(), messages).await.map(Some).map_err(|error| error.to_string())
+        self.reduction
+            .clear(&F::default(), messages)
+            .await
+            .map(Some)
+            .map_err(|error| error.to_string())
     }
 
     async fn read(&self, location: &str) -> Option<Bytes> {
-        self.reduction.read_original(&Location::new(location)).await?.ok()
+        self.reduction
+            .read_original(&Location::new(location))
+            .await?
+            .ok()
     }
 
     async fn stored(&self) -> BTreeMap<String, Bytes> {
@@ -102,20 +120,32 @@ impl<F: Wire> Subject<F> for Real {
     }
 
     fn writes(&self) -> u64 {
-        self.world.stores.iter().map(|store| store.writes() + store.chunks()).sum()
+        self.world
+            .stores
+            .iter()
+            .map(|store| store.writes() + store.chunks())
+            .sum()
     }
 
     fn count(&self, message: &F::Message) -> u64 {
-        self.reduction.count_tokens(&Messages::new(&F::default(), &mut [message.clone()]), &[])
+        self.reduction
+            .count_tokens(&Messages::new(&F::default(), &mut [message.clone()]), &[])
     }
 
     fn restarted(&self) -> Self {
-        Self { reduction: self.world.reduction(), world: self.world.clone() }
+        Self {
+            reduction: self.world.reduction(),
+            world: self.world.clone(),
+        }
     }
 
     fn fault(&self, nth: u64, is_done: bool) {
         for store in &self.world.stores {
-            let fault = if is_done { Fault::ApplyThenFail } else { Fault::Fail(ErrorKind::Full) };
+            let fault = if is_done {
+                Fault::ApplyThenFail
+            } else {
+                Fault::Fail(ErrorKind::Full)
+            };
             store.fault_on_write(store.writes() + nth, fault);
         }
         self.world.home.fault(nth, is_done);

@@ -47,13 +47,19 @@ impl Text {
         while out.len() < length {
             n += 1;
             match kind {
-                Kind::Lines => out.push_str(&format!("{seed} line {n}: the quick brown fox jumps over it\n")),
+                Kind::Lines => out.push_str(&format!(
+                    "{seed} line {n}: the quick brown fox jumps over it\n"
+                )),
                 Kind::OneLine => out.push_str(&format!("{seed}abcdefghij{n}")),
                 Kind::Chinese => out.push_str(&format!("第{n}行：工具的输出{seed}，内容很长。\n")),
                 Kind::Json => out.push_str(&format!("{{\"n\":{n},\"seed\":[{seed},\"a\\\"b\"]}},")),
                 Kind::Spaces => out.push_str("                                "),
-                Kind::Odd => out.push_str(&format!("\u{0}{n}\r\n\t\u{1f600}e\u{301}\u{fffd}\r{seed}\u{2028}")),
-                Kind::Marks => out.push_str(&format!("[offcut/1 cleared {seed}B 3+{n} \"memory:/x\"]\n[… {n} B …]\n")),
+                Kind::Odd => out.push_str(&format!(
+                    "\u{0}{n}\r\n\t\u{1f600}e\u{301}\u{fffd}\r{seed}\u{2028}"
+                )),
+                Kind::Marks => out.push_str(&format!(
+                    "[offcut/1 cleared {seed}B 3+{n} \"memory:/x\"]\n[… {n} B …]\n"
+                )),
                 Kind::Names => out.push_str(&match n % 5 {
                     0 => format!("{n:>6}→let value_{} = store.read_range({seed});\n", n % 17),
                     1 => format!("{n}|src/part_{}.rs: the rest of it is plain\n", n % 23),
@@ -61,7 +67,9 @@ impl Text {
                     3 => "plain words, ".repeat(25) + "config_file\n",
                     _ => format!("[… {n} B …]\n"),
                 }),
-                Kind::Manifest => out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n")),
+                Kind::Manifest => {
+                    out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n"))
+                }
             }
         }
         out.truncate(out.floor_char_boundary(length));
@@ -93,7 +101,8 @@ pub(crate) fn texts() -> impl Strategy<Value = Text> {
         6 => 3_000_usize..9_000,
         1 => 20_000_usize..100_000,
     ];
-    let any = (kinds(), lengths, 0_u8..3).prop_map(|(kind, length, seed)| Text { kind, length, seed });
+    let any =
+        (kinds(), lengths, 0_u8..3).prop_map(|(kind, length, seed)| Text { kind, length, seed });
     let again = prop_oneof![
         Just(Text::new(Kind::Lines, 1_200, 0)),
         Just(Text::new(Kind::Lines, 1_200, 1)),

@@ -28,13 +28,16 @@ pub(crate) fn is_valid(message: &Value) -> bool {
         _ => false,
     };
     let call_is_valid = |call: &Value| {
-        let function = call["function"]["arguments"].is_string() && call["function"]["name"].is_string();
+        let function =
+            call["function"]["arguments"].is_string() && call["function"]["name"].is_string();
         let custom = call["custom"]["input"].is_string() && call["custom"]["name"].is_string();
         call["id"].is_string() && (function || custom)
     };
-    let calls_are_valid = message
-        .get("tool_calls")
-        .is_none_or(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty() && calls.iter().all(call_is_valid)));
+    let calls_are_valid = message.get("tool_calls").is_none_or(|calls| {
+        calls
+            .as_array()
+            .is_some_and(|calls| !calls.is_empty() && calls.iter().all(call_is_valid))
+    });
     let answers = message["role"] != "tool" || message["tool_call_id"].is_string();
     content_is_valid && calls_are_valid && answers
 }
@@ -45,7 +48,9 @@ pub(crate) fn changed<F: Wire>(
     before: &[F::Message],
     after: &[F::Message],
 ) -> Result<BTreeSet<usize>, Violation> {
-    require(before.len() == after.len(), "L5", || format!("{} messages became {}", before.len(), after.len()))?;
+    require(before.len() == after.len(), "L5", || {
+        format!("{} messages became {}", before.len(), after.len())
+    })?;
     let mut changed = BTreeSet::new();
     for (at, (before, after)) in before.iter().zip(after).enumerate() {
         if before == after {
@@ -53,28 +58,44 @@ pub(crate) fn changed<F: Wire>(
         }
         changed.insert(at);
         let [before, after] = [wire.json(before), wire.json(after)];
-        check_content(wire, &before, &after).map_err(|why| Violation::new("L5", format!("message {at}: {why}")))?;
-        require(!wire.is_valid(&before) || wire.is_valid(&after), "L5", || {
-            format!("message {at} is not valid any more: {after}")
-        })?;
+        check_content(wire, &before, &after)
+            .map_err(|why| Violation::new("L5", format!("message {at}: {why}")))?;
+        require(
+            !wire.is_valid(&before) || wire.is_valid(&after),
+            "L5",
+            || format!("message {at} is not valid any more: {after}"),
+        )?;
         // As text: the order of keys is compared too.
         let [old, new] = [before, after].map(|mut message| {
             wire.blank(&mut message);
             message.to_string()
         });
-        require(old == new, "L5", || format!("message {at}: {old}\nbecame {new}"))?;
+        require(old == new, "L5", || {
+            format!("message {at}: {old}\nbecame {new}")
+        })?;
     }
     Ok(changed)
 }
 
 /// Content of results that was an array of parts stays one, with the mark that its parts had.
 fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), String> {
-    for (old, new) in wire.contents(before).into_iter().zip(wire.contents(after)).filter(|(old, new)| old != new) {
+    for (old, new) in wire
+        .contents(before)
+        .into_iter()
+        .zip(wire.contents(after))
+        .filter(|(old, new)| old != new)
+    {
         let is_same_shape = !old.is_array() || new.is_array();
         let marks = |content: &Value| -> Vec<Value> {
             let is_part = |part: &Value| part["type"].as_str().is_some_and(|kind| !kind.is_empty());
-            let parts = content.as_array().into_iter().flatten().filter(|part| is_part(part));
-            parts.filter_map(|part| part.get("cache_control").cloned()).collect()
+            let parts = content
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|part| is_part(part));
+            parts
+                .filter_map(|part| part.get("cache_control").cloned())
+                .collect()
         };
         let [old_marks, new_marks] = [marks(old), marks(new)];
         match () {
@@ -90,14 +111,27 @@ fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), 
 
 /// Which call each result answers, for results whose id is that of exactly one call.
 pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, usize); 2]> {
-    let views: Vec<_> = messages.iter().map(|message| super::shadow::view(wire, message)).collect();
+    let views: Vec<_> = messages
+        .iter()
+        .map(|message| super::shadow::view(wire, message))
+        .collect();
     let places = |ids: fn(&View) -> &Vec<String>| -> Vec<(&str, (usize, usize))> {
         let all = views.iter().enumerate();
-        all.flat_map(|(at, view)| ids(view).iter().enumerate().map(move |(nth, id)| (id.as_str(), (at, nth)))).collect()
+        all.flat_map(|(at, view)| {
+            ids(view)
+                .iter()
+                .enumerate()
+                .map(move |(nth, id)| (id.as_str(), (at, nth)))
+        })
+        .collect()
     };
     let (calls, results) = (places(|view| &view.calls), places(|view| &view.answers));
     let paired = results.into_iter().filter_map(|(id, result)| {
-        let found: Vec<_> = calls.iter().filter(|(call, _)| *call == id).map(|(_, call)| *call).collect();
+        let found: Vec<_> = calls
+            .iter()
+            .filter(|(call, _)| *call == id)
+            .map(|(_, call)| *call)
+            .collect();
         Some([*<&[_; 1]>::try_from(&found[..]).ok()?.first()?, result])
     });
     paired.collect()
@@ -106,7 +140,11 @@ pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, u
 /// A conversation that providers accept, with results and calls that are long enough to go.
 fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
     conversations().prop_map(|steps| {
-        let mut valid = vec![Step::Say { who: Who::User, text: Text::new(Kind::Lines, 30, 0), style: 0 }];
+        let mut valid = vec![Step::Say {
+            who: Who::User,
+            text: Text::new(Kind::Lines, 30, 0),
+            style: 0,
+        }];
         let mut number = 0;
         for mut step in steps {
             match &mut step {
@@ -119,7 +157,11 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
                         number += 1;
                         call.id = Id(format!("call_{number}"));
                         let words = || Output {
-                            body: Body::Parts(vec![PartSpec::Text(Text::new(Kind::Lines, 900, number))]),
+                            body: Body::Parts(vec![PartSpec::Text(Text::new(
+                                Kind::Lines,
+                                900,
+                                number,
+                            ))]),
                             is_error: false,
                         };
                         let output = call.output.get_or_insert_with(words);
@@ -133,7 +175,9 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
                         }
                         let is_blank = match &output.body {
                             Body::Parts(parts) => parts.is_empty(),
-                            Body::Bytes(text) | Body::Broken(text) => text.render().trim().is_empty(),
+                            Body::Bytes(text) | Body::Broken(text) => {
+                                text.render().trim().is_empty()
+                            }
                             _ => false,
                         };
                         if is_blank {
@@ -153,14 +197,23 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
 fn stays_valid<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
     let drive = super::drive::drive(wire, Real::new(World::new(setup.clone())), steps, None);
     let (run, _) = super::block_on(drive)?;
-    wire.accepts(&run.messages).map_err(|why| Violation::new("L5", why))
+    wire.accepts(&run.messages)
+        .map_err(|why| Violation::new("L5", why))
 }
 
 #[test]
 fn l5_what_providers_accept_they_accept_after_truncation_and_passes() {
     let cases = || (setups(STORE), valid_conversations());
-    hold(10, cases, |(setup, steps)| stays_valid(OpenAiChat, &setup, &steps));
-    hold(10, cases, |(setup, steps)| stays_valid(Responses, &setup, &steps));
-    hold(10, cases, |(setup, steps)| stays_valid(Anthropic, &setup, &steps));
-    hold(10, cases, |(setup, steps)| stays_valid(Gemini, &setup, &steps));
+    hold(10, cases, |(setup, steps)| {
+        stays_valid(OpenAiChat, &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        stays_valid(Responses, &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        stays_valid(Anthropic, &setup, &steps)
+    });
+    hold(10, cases, |(setup, steps)| {
+        stays_valid(Gemini, &setup, &steps)
+    });
 }

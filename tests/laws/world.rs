@@ -14,8 +14,8 @@ use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::testkit::Faulty;
 use offcut::{
-    BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, TokenCounter,
-    ToolCall, ToolPolicy, ToolReduction,
+    BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices,
+    TokenCounter, ToolCall, ToolPolicy, ToolReduction,
 };
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -84,7 +84,9 @@ impl Handlers {
             return builder;
         }
         let name = move |call: &ToolCall| self.wish().map(|_| call.id.clone());
-        builder.gen_trunc_offload_file_path(name).gen_clear_offload_file_path(name)
+        builder
+            .gen_trunc_offload_file_path(name)
+            .gen_clear_offload_file_path(name)
     }
 }
 
@@ -146,7 +148,11 @@ pub(crate) fn memory() -> Box<dyn Home> {
 
 impl Home for TempDir {
     fn open(&self, name: &str) -> Arc<dyn Backend> {
-        Arc::new(Fs::open(self.path().join(name)).unwrap().shown_as(format!("/stores/{name}")))
+        Arc::new(
+            Fs::open(self.path().join(name))
+                .unwrap()
+                .shown_as(format!("/stores/{name}")),
+        )
     }
 
     fn path(&self) -> Option<&Path> {
@@ -172,15 +178,32 @@ pub(crate) fn words(text: &str) -> u64 {
 
 /// Half of the time the default.
 pub(crate) fn preview() -> impl Strategy<Value = Preview> {
-    let others = prop_oneof![Just(Preview::Lines), Just(Preview::Index), Just(Preview::Mixed)];
+    let others = prop_oneof![
+        Just(Preview::Lines),
+        Just(Preview::Index),
+        Just(Preview::Mixed)
+    ];
     prop_oneof![Just(Preview::HeadTail), others]
 }
 
 pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     let counter = prop_oneof![8 => Just(Counter::Estimate), 3 => Just(Counter::Words), 1 => Just(Counter::Tiktoken)];
-    let lengths = (0_usize..3_000, any::<bool>(), 0_usize..=100, prop_oneof![2 => Just(0), 1 => 1_usize..400]);
-    let previews = (preview(), any::<bool>(), option::weighted(0.3, 0_usize..=100));
-    let previews = previews.prop_map(|(preview, grow, above)| Previews { preview, grow, above });
+    let lengths = (
+        0_usize..3_000,
+        any::<bool>(),
+        0_usize..=100,
+        prop_oneof![2 => Just(0), 1 => 1_usize..400],
+    );
+    let previews = (
+        preview(),
+        any::<bool>(),
+        option::weighted(0.3, 0_usize..=100),
+    );
+    let previews = previews.prop_map(|(preview, grow, above)| Previews {
+        preview,
+        grow,
+        above,
+    });
     let clear = (
         prop_oneof![3 => 1_u64..400, 1 => 400_u64..3_000],
         0_usize..4,
@@ -195,55 +218,72 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
             above,
             at_least_tokens,
             prices: Prices { fresh: 1.0, cached },
-            expected_calls: ExpectedCalls { at_least: calls, per_call: 0.5 },
+            expected_calls: ExpectedCalls {
+                at_least: calls,
+                per_call: 0.5,
+            },
         })
     });
-    let mode =
-        prop_oneof![Just(OnOffloadError::KeepOriginal), Just(OnOffloadError::PreviewOnly), Just(OnOffloadError::Fail)];
+    let mode = prop_oneof![
+        Just(OnOffloadError::KeepOriginal),
+        Just(OnOffloadError::PreviewOnly),
+        Just(OnOffloadError::Fail)
+    ];
     let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
     let names = prop_oneof![Just(Names::CallId), Just(Names::Short)];
-    let others = (language, any::<bool>(), mode, any::<bool>(), any::<bool>(), names, cost_aware);
+    let others = (
+        language,
+        any::<bool>(),
+        mode,
+        any::<bool>(),
+        any::<bool>(),
+        names,
+        cost_aware,
+    );
     let grep = option::weighted(0.4, (0_usize..2_000, 0_usize..300));
-    let tools =
-        (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(|(elsewhere, whole, stays, grep_lengths)| Tools {
+    let tools = (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(
+        |(elsewhere, whole, stays, grep_lengths)| Tools {
             fetch_elsewhere: elsewhere,
             shell_whole: whole,
             cat_stays: stays,
             grep_lengths,
-        });
+        },
+    );
     let handlers = prop_oneof![
         5 => Just(Handlers::None), 1 => Just(Handlers::Default), 1 => Just(Handlers::Fail), 1 => Just(Handlers::Panic)
     ];
     let all = (counter, lengths, previews, clear, others, tools, handlers);
-    all.prop_map(move |(counter, lengths, previews, clear, others, tools, handlers)| {
-        let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
-        let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
-        let (language, has_reader, mode, root, session, names, cost_aware) = others;
-        Setup {
-            store,
-            counter,
-            more_limit,
-            limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
-            preview_percent,
-            stub_length,
-            previews,
-            threshold,
-            keep,
-            at_least,
-            target_percent,
-            cost_aware: cost_aware.filter(|_| target_percent.is_none()),
-            names,
-            keep_errors,
-            clear_inputs,
-            language,
-            has_reader,
-            mode,
-            root,
-            session,
-            tools,
-            handlers,
-        }
-    })
+    all.prop_map(
+        move |(counter, lengths, previews, clear, others, tools, handlers)| {
+            let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
+            let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
+            let (language, has_reader, mode, root, session, names, cost_aware) = others;
+            Setup {
+                store,
+                counter,
+                more_limit,
+                limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
+                preview_percent,
+                stub_length,
+                previews,
+                threshold,
+                keep,
+                at_least,
+                target_percent,
+                cost_aware: cost_aware.filter(|_| target_percent.is_none()),
+                names,
+                keep_errors,
+                clear_inputs,
+                language,
+                has_reader,
+                mode,
+                root,
+                session,
+                tools,
+                handlers,
+            }
+        },
+    )
 }
 
 /// The stores that outlive a process, and what a process is started with.
@@ -260,7 +300,12 @@ impl World {
     pub(crate) fn new(setup: Setup) -> Self {
         let home = (setup.store)();
         let stores = ["one", "two"].map(|name| Faulty::new(home.open(name)));
-        Self { setup, stores, home, decisions: Arc::default() }
+        Self {
+            setup,
+            stores,
+            home,
+            decisions: Arc::default(),
+        }
     }
 
     /// A process: a reduction that knows nothing but the stores.
@@ -271,19 +316,39 @@ impl World {
                 Ok(reduction) if self.setup.session => return reduction.session("s1"),
                 Ok(reduction) => return reduction,
                 Err(BuildError::LimitTooSmall { at_least, .. }) => least = at_least,
-                Err(BuildError::PreviewTooLong { longest_hint, limit, .. }) => preview = limit - longest_hint,
+                Err(BuildError::PreviewTooLong {
+                    longest_hint,
+                    limit,
+                    ..
+                }) => preview = limit - longest_hint,
                 Err(other) => panic!("{other}"),
             }
         }
     }
 
     fn try_build(&self, least: usize, room: usize) -> Result<ToolReduction, BuildError> {
-        let Setup { tools, previews, .. } = self.setup;
-        let length = |at_most| if previews.grow { Length::curve(3.0, 0.7, at_most) } else { Length::Bytes(at_most) };
+        let Setup {
+            tools, previews, ..
+        } = self.setup;
+        let length = |at_most| {
+            if previews.grow {
+                Length::curve(3.0, 0.7, at_most)
+            } else {
+                Length::Bytes(at_most)
+            }
+        };
         let limit = least + self.setup.more_limit;
-        let limit = if self.setup.limit_in_tokens { Limit::tokens(limit as u64) } else { Limit::Bytes(limit) };
+        let limit = if self.setup.limit_in_tokens {
+            Limit::tokens(limit as u64)
+        } else {
+            Limit::Bytes(limit)
+        };
         // `room` is for the tightest of the tools.
-        let preview = if room == usize::MAX { room } else { room * self.setup.preview_percent / 100 };
+        let preview = if room == usize::MAX {
+            room
+        } else {
+            room * self.setup.preview_percent / 100
+        };
         let decisions = Arc::clone(&self.decisions);
         let mut builder = ToolReduction::builder()
             .on_report(move |report| {
@@ -298,7 +363,11 @@ impl World {
             .max_tokens_for_clear(self.setup.threshold)
             .clear_retention_suffix_limit(self.setup.keep)
             .clear_at_least_tokens(self.setup.at_least)
-            .clear_target_tokens(self.setup.target_percent.map(|percent| self.setup.threshold * percent / 100))
+            .clear_target_tokens(
+                self.setup
+                    .target_percent
+                    .map(|percent| self.setup.threshold * percent / 100),
+            )
             .cost_aware(self.setup.cost_aware)
             .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
@@ -322,7 +391,9 @@ impl World {
             builder = builder.clear_exclude_tools(["cat"]);
         }
         if let Some((more, stub)) = tools.grep_lengths {
-            let policy = ToolPolicy::new().max_length_for_trunc(least + more).stub_length(length(stub));
+            let policy = ToolPolicy::new()
+                .max_length_for_trunc(least + more)
+                .stub_length(length(stub));
             builder = builder.tool("grep", policy);
         }
         self.setup.handlers.set(builder).build()
@@ -336,7 +407,10 @@ impl World {
             while let Some(entry) = entries.next().await {
                 let entry = entry.unwrap();
                 let page = store.inner().read(&entry.key, 0..u64::MAX).await.unwrap();
-                assert_eq!((page.total, page.bytes.len() as u64), (entry.bytes, entry.bytes));
+                assert_eq!(
+                    (page.total, page.bytes.len() as u64),
+                    (entry.bytes, entry.bytes)
+                );
                 all.insert(format!("{name}/{}", entry.key), page.bytes);
             }
         }
@@ -348,7 +422,13 @@ impl World {
         fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
             for entry in at.read_dir().unwrap() {
                 let path = entry.unwrap().path();
-                found.push(path.strip_prefix(home).unwrap().to_str().unwrap().to_owned());
+                found.push(
+                    path.strip_prefix(home)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
                 if path.is_dir() && !path.is_symlink() {
                     walk(&path, home, found);
                 }

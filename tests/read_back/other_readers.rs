@@ -15,17 +15,34 @@ use super::{next_offset, small, store_result, wrapped};
 /// Ways in which readers that are not ours show a file.
 fn foreign_readings(content: &str) -> Vec<(&'static str, String)> {
     let numbered = |format: fn(usize, &str) -> String| {
-        content.lines().zip(1..).map(|(line, number)| format(number, line)).collect::<Vec<_>>().join("\n")
+        content
+            .lines()
+            .zip(1..)
+            .map(|(line, number)| format(number, line))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     vec![
         ("whole", content.to_owned()),
         ("without the last line feed", content.trim_end().to_owned()),
-        ("cat -n", numbered(|number, line| format!("{number:6}\t{line}"))),
-        ("arrow", numbered(|number, line| format!("{number:>6}→{line}"))),
-        ("grep -n", numbered(|number, line| format!("{number}:{line}"))),
+        (
+            "cat -n",
+            numbered(|number, line| format!("{number:6}\t{line}")),
+        ),
+        (
+            "arrow",
+            numbered(|number, line| format!("{number:>6}→{line}")),
+        ),
+        (
+            "grep -n",
+            numbered(|number, line| format!("{number}:{line}")),
+        ),
         ("bar", numbered(|number, line| format!("{number:5}|{line}"))),
         ("header", format!("<file>\n{}\n</file>", content.trim_end())),
-        ("from line 100 on", content.lines().skip(99).collect::<Vec<_>>().join("\n")),
+        (
+            "from line 100 on",
+            content.lines().skip(99).collect::<Vec<_>>().join("\n"),
+        ),
     ]
 }
 
@@ -42,16 +59,28 @@ async fn r3_what_another_reader_returns_is_cut_to_a_page() {
             let store = memory();
             let reduction = small(&store).build().unwrap();
             let location = store_result(&reduction, "a", original.clone()).await;
-            let cat = ToolCall::new("b", "cat", json!({"file": location, "flags": ["-n"]}).to_string());
+            let cat = ToolCall::new(
+                "b",
+                "cat",
+                json!({"file": location, "flags": ["-n"]}).to_string(),
+            );
             let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
             assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged, "{how}");
-            let length: usize = shown.parts.iter().map(|part| text(std::slice::from_ref(part)).len()).sum();
+            let length: usize = shown
+                .parts
+                .iter()
+                .map(|part| text(std::slice::from_ref(part)).len())
+                .sum();
             assert!(length <= 1_000, "{how}: {length}");
             let page = Hint::parse(text(&shown.parts[shown.parts.len() - 1..])).unwrap();
             assert_eq!(page.location.as_ref().unwrap().as_str(), location, "{how}");
             assert!(next_offset(&page).is_some(), "{how}");
             assert_eq!(store.len(), 1, "{how}: nothing is stored");
-            assert_eq!(wrapped(&reduction, &cat, &output).await, shown.parts, "{how}");
+            assert_eq!(
+                wrapped(&reduction, &cat, &output).await,
+                shown.parts,
+                "{how}"
+            );
         }
     }
 }
@@ -68,7 +97,11 @@ async fn r3_a_name_exempts_nothing() {
         let parts = wrapped(&reduction, &reader, &output).await;
         let hint = Hint::parse(text(&parts)).unwrap();
         assert_eq!(hint.kind, Kind::Truncated);
-        let there = reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap();
+        let there = reduction
+            .read_original(&hint.location.unwrap())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(there, output);
     }
     assert_eq!(store.len(), 3);
@@ -79,7 +112,11 @@ async fn r3_content_and_more_loses_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
-    let output = format!("{}{}", lines(400), "and what only this result says\n".repeat(50));
+    let output = format!(
+        "{}{}",
+        lines(400),
+        "and what only this result says\n".repeat(50)
+    );
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
     let shown = reduction.truncate(&cat, output.clone()).await.unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
@@ -94,8 +131,17 @@ async fn read_every_hint(arguments: fn(&str) -> Value, output: fn(&str) -> Strin
     for step in 0..20 {
         let key = store.resolve(&location).unwrap();
         let content = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
-        let cat = ToolCall::new(format!("call_{step}"), "cat", arguments(&location).to_string());
-        let parts = wrapped(&reduction, &cat, &output(std::str::from_utf8(&content).unwrap())).await;
+        let cat = ToolCall::new(
+            format!("call_{step}"),
+            "cat",
+            arguments(&location).to_string(),
+        );
+        let parts = wrapped(
+            &reduction,
+            &cat,
+            &output(std::str::from_utf8(&content).unwrap()),
+        )
+        .await;
         let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
         location = hint.location.unwrap().to_string();
     }
@@ -104,22 +150,56 @@ async fn read_every_hint(arguments: fn(&str) -> Value, output: fn(&str) -> Strin
 
 #[tokio::test]
 async fn r3_reading_every_hint_with_another_reader_ends() {
-    assert_eq!(read_every_hint(|path| json!({"file": path}), str::to_owned).await.len(), 1);
-    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n:6}\t{line}\n")).collect();
-    assert_eq!(read_every_hint(|path| json!({"file": path}), numbered).await.len(), 1);
+    assert_eq!(
+        read_every_hint(|path| json!({"file": path}), str::to_owned)
+            .await
+            .len(),
+        1
+    );
+    let numbered = |content: &str| {
+        content
+            .lines()
+            .zip(1..)
+            .map(|(line, n)| format!("{n:6}\t{line}\n"))
+            .collect()
+    };
+    assert_eq!(
+        read_every_hint(|path| json!({"file": path}), numbered)
+            .await
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn r3_reading_every_hint_with_a_shell_ends() {
-    let store = read_every_hint(|path| json!({"command": format!("cat {path}")}), str::to_owned).await;
-    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
+    let store = read_every_hint(
+        |path| json!({"command": format!("cat {path}")}),
+        str::to_owned,
+    )
+    .await;
+    assert!(
+        store.len() <= 2,
+        "{} objects are stored after 20 readings of one",
+        store.len()
+    );
 }
 
 #[tokio::test]
 async fn r3_reading_every_hint_with_a_reader_that_writes_numbers_its_own_way_ends() {
-    let numbered = |content: &str| content.lines().zip(1..).map(|(line, n)| format!("{n}: {line}\n")).collect();
+    let numbered = |content: &str| {
+        content
+            .lines()
+            .zip(1..)
+            .map(|(line, n)| format!("{n}: {line}\n"))
+            .collect()
+    };
     let store = read_every_hint(|path| json!({"file": path}), numbered).await;
-    assert!(store.len() <= 2, "{} objects are stored after 20 readings of one", store.len());
+    assert!(
+        store.len() <= 2,
+        "{} objects are stored after 20 readings of one",
+        store.len()
+    );
 }
 
 #[tokio::test]
@@ -133,7 +213,11 @@ async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_a
         let head = ToolCall::new(format!("call_{step}"), "head", arguments.to_string());
         wrapped(&reduction, &head, &line[step * 5_000..][..5_000]).await;
     }
-    assert_eq!(store.len(), 1, "stretches of what is stored were stored again");
+    assert_eq!(
+        store.len(),
+        1,
+        "stretches of what is stored were stored again"
+    );
 }
 
 /// Output of a call that names stored content, of which it shows some lines. All of it is stored, byte for byte.
@@ -141,36 +225,80 @@ async fn is_stored(content: &str, how: &str, output: String) {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", content.to_owned()).await;
-    let shell = ToolCall::new("b", "shell", json!({"command": format!("{how} {location}")}).to_string());
+    let shell = ToolCall::new(
+        "b",
+        "shell",
+        json!({"command": format!("{how} {location}")}).to_string(),
+    );
     let shown = reduction.truncate(&shell, output.clone()).await.unwrap();
-    assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated, "{how}");
-    assert!(stored(&store).await.contains(&("memory://t/trunc/b".to_owned(), output.into_bytes())), "{how}");
+    assert_eq!(
+        shown.report.decisions[0].outcome,
+        Outcome::Truncated,
+        "{how}"
+    );
+    assert!(
+        stored(&store)
+            .await
+            .contains(&("memory://t/trunc/b".to_owned(), output.into_bytes())),
+        "{how}"
+    );
 }
 
 #[tokio::test]
 async fn l1_what_another_tool_picks_from_stored_content_is_kept() {
-    let content: String = (0..2_000).map(|n| format!("{n} GET /page/{} by user{}\n", n * 7, n % 5)).collect();
+    let content: String = (0..2_000)
+        .map(|n| format!("{n} GET /page/{} by user{}\n", n * 7, n % 5))
+        .collect();
     let pick = |keeps: &dyn Fn(usize) -> bool| -> Vec<(usize, &str)> {
-        content.lines().zip(1..).filter(|(_, n)| keeps(*n)).map(|(line, n)| (n, line)).collect()
+        content
+            .lines()
+            .zip(1..)
+            .filter(|(_, n)| keeps(*n))
+            .map(|(line, n)| (n, line))
+            .collect()
     };
-    let plain = |rows: &[(usize, &str)]| rows.iter().map(|(_, line)| format!("{line}\n")).collect::<String>();
-    let numbered = |rows: &[(usize, &str)]| rows.iter().map(|(n, line)| format!("{n}:{line}\n")).collect::<String>();
+    let plain = |rows: &[(usize, &str)]| {
+        rows.iter()
+            .map(|(_, line)| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let numbered = |rows: &[(usize, &str)]| {
+        rows.iter()
+            .map(|(n, line)| format!("{n}:{line}\n"))
+            .collect::<String>()
+    };
     let user1 = pick(&|n| n % 5 == 2);
     is_stored(&content, "grep user1", plain(&user1)).await;
     is_stored(&content, "grep -n user1", numbered(&user1)).await;
     is_stored(&content, "awk", plain(&pick(&|n| n % 400 != 0))).await;
     is_stored(&content, "grep -nv", numbered(&pick(&|n| n % 400 != 0))).await;
     is_stored(&content, "sed 1000d", plain(&pick(&|n| n != 1_000))).await;
-    is_stored(&content, "sed -n '1,300p;302,900p'", plain(&pick(&|n| n < 900 && n != 301))).await;
+    is_stored(
+        &content,
+        "sed -n '1,300p;302,900p'",
+        plain(&pick(&|n| n < 900 && n != 301)),
+    )
+    .await;
     // A reader's words in the middle, and more of them than a few.
     let parts = [pick(&|n| n < 100), pick(&|n| (100..200).contains(&n))].map(|rows| plain(&rows));
     is_stored(&content, "with a break", parts.join("-- more --\n")).await;
-    is_stored(&content, "with a long header", format!("{}\n{}", "x".repeat(300), parts[0])).await;
+    is_stored(
+        &content,
+        "with a long header",
+        format!("{}\n{}", "x".repeat(300), parts[0]),
+    )
+    .await;
     // Numbers that are not the lines' own.
-    let shifted: Vec<_> = pick(&|n| n < 100).into_iter().map(|(n, line)| (n + 1, line)).collect();
+    let shifted: Vec<_> = pick(&|n| n < 100)
+        .into_iter()
+        .map(|(n, line)| (n + 1, line))
+        .collect();
     is_stored(&content, "nl -v2", numbered(&shifted)).await;
     // The same lines, cut.
-    let cut: String = content.lines().map(|line| format!("{}\n", &line[..line.len() - 1])).collect();
+    let cut: String = content
+        .lines()
+        .map(|line| format!("{}\n", &line[..line.len() - 1]))
+        .collect();
     is_stored(&content, "cut -c", cut).await;
 }
 
@@ -186,12 +314,23 @@ async fn l1_line_feeds_are_no_page() {
 async fn r3_content_that_begins_with_line_feeds_is_not_stored_again_and_again() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
-    for (id, title, header) in [("a", "", ""), ("b", "a title\n", ""), ("c", "a title\n", "File: x\n")] {
+    for (id, title, header) in [
+        ("a", "", ""),
+        ("b", "a title\n", ""),
+        ("c", "a title\n", "File: x\n"),
+    ] {
         let content = format!("{title}{}{}", "\n".repeat(5_000), lines(300));
         let location = store_result(&reduction, id, content.clone()).await;
         let cat = ToolCall::new("cat", "cat", json!({"file": location}).to_string());
-        let shown = reduction.truncate(&cat, format!("{header}{content}")).await.unwrap();
-        assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged, "{title}{header}");
+        let shown = reduction
+            .truncate(&cat, format!("{header}{content}"))
+            .await
+            .unwrap();
+        assert_eq!(
+            shown.report.decisions[0].outcome,
+            Outcome::Paged,
+            "{title}{header}"
+        );
     }
 }
 
@@ -199,7 +338,9 @@ async fn r3_content_that_begins_with_line_feeds_is_not_stored_again_and_again() 
 async fn r3_a_stretch_of_content_that_repeats_itself_is_found_or_gets_shorter() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
-    let content: String = (0..40).map(|n| format!("{}run {n}\n", "ok\n".repeat(500))).collect();
+    let content: String = (0..40)
+        .map(|n| format!("{}run {n}\n", "ok\n".repeat(500)))
+        .collect();
     let mut location = store_result(&reduction, "a", content.clone()).await;
     let mut text_of = content;
     for step in 0..50 {
@@ -208,14 +349,22 @@ async fn r3_a_stretch_of_content_that_repeats_itself_is_found_or_gets_shorter() 
         if output.len() <= 1_000 {
             return;
         }
-        let tail = ToolCall::new(format!("b{step}"), "tail", json!({"file": location}).to_string());
+        let tail = ToolCall::new(
+            format!("b{step}"),
+            "tail",
+            json!({"file": location}).to_string(),
+        );
         let shown = reduction.truncate(&tail, output.clone()).await.unwrap();
         let decision = &shown.report.decisions[0];
         if decision.outcome == Outcome::Truncated {
             (location, text_of) = (decision.locations[0].to_string(), output);
         }
         // Read as it is, it is a page from then on.
-        let cat = ToolCall::new(format!("c{step}"), "cat", json!({"file": location}).to_string());
+        let cat = ToolCall::new(
+            format!("c{step}"),
+            "cat",
+            json!({"file": location}).to_string(),
+        );
         let shown = reduction.truncate(&cat, text_of.clone()).await.unwrap();
         assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged);
     }
@@ -228,7 +377,10 @@ async fn r3_bytes_that_are_no_utf8_are_not_stored_again() {
     let content: Vec<u8> = (0..9_000_u32).map(|n| (n * 7 % 251) as u8).collect();
     let location = store_result(&reduction, "a", offcut::ToolOutput::bytes(content.clone())).await;
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
-    let shown = reduction.truncate(&cat, offcut::ToolOutput::bytes(content)).await.unwrap();
+    let shown = reduction
+        .truncate(&cat, offcut::ToolOutput::bytes(content))
+        .await
+        .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged);
     assert_eq!(store.len(), 1);
 }
@@ -239,14 +391,38 @@ async fn r3_what_a_reader_says_beside_is_kept() {
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
-    let some: String = lines(400).lines().skip(99).take(200).map(|line| format!("{line}\n")).collect();
-    for (header, footer) in [("File: x\n", ""), ("", "(2 more lines)\n"), ("<file>\n", "lines 100-299 of 400")] {
-        let shown = reduction.truncate(&cat, format!("{header}{some}{footer}")).await.unwrap();
-        assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged, "{header}{footer}");
-        let [beside, page] = &shown.parts[..] else { panic!("{:?}", shown.parts) };
-        assert_eq!(text(std::slice::from_ref(beside)), format!("{header}{footer}"));
+    let some: String = lines(400)
+        .lines()
+        .skip(99)
+        .take(200)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (header, footer) in [
+        ("File: x\n", ""),
+        ("", "(2 more lines)\n"),
+        ("<file>\n", "lines 100-299 of 400"),
+    ] {
+        let shown = reduction
+            .truncate(&cat, format!("{header}{some}{footer}"))
+            .await
+            .unwrap();
+        assert_eq!(
+            shown.report.decisions[0].outcome,
+            Outcome::Paged,
+            "{header}{footer}"
+        );
+        let [beside, page] = &shown.parts[..] else {
+            panic!("{:?}", shown.parts)
+        };
+        assert_eq!(
+            text(std::slice::from_ref(beside)),
+            format!("{header}{footer}")
+        );
         let page = Hint::parse(text(std::slice::from_ref(page))).unwrap();
-        assert!(some.starts_with(&page.preview) && matches!(page.kind, Kind::Page { from } if from.line == 100));
+        assert!(
+            some.starts_with(&page.preview)
+                && matches!(page.kind, Kind::Page { from } if from.line == 100)
+        );
     }
 }
 

@@ -19,33 +19,77 @@ fn is_fixed(format: WireFormat, message: &JsonText) -> Vec<bool> {
 fn l5_a_message_in_which_a_key_that_counts_stands_twice_is_left_alone() {
     use WireFormat::{Anthropic, Gemini, OpenAiChat, Responses};
     for (format, text, fixed) in [
-        (OpenAiChat, r#"{"role":"tool","content":"a","content":"b","tool_call_id":"1"}"#, vec![true]),
-        (OpenAiChat, r#"{"role":"tool","role":"user","content":"a"}"#, vec![]),
-        (OpenAiChat, r#"{"role":"user","role":"tool","content":"a"}"#, vec![true]),
-        (OpenAiChat, r#"{"role":"tool","content":"a","x":1,"x":{"content":1,"content":2}}"#, vec![false]),
-        (OpenAiChat, r#"{"role":"tool","content":[{"type":"text","text":"a","te\u0078t":"b"}]}"#, vec![true]),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":"a","content":"b","tool_call_id":"1"}"#,
+            vec![true],
+        ),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","role":"user","content":"a"}"#,
+            vec![],
+        ),
+        (
+            OpenAiChat,
+            r#"{"role":"user","role":"tool","content":"a"}"#,
+            vec![true],
+        ),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":"a","x":1,"x":{"content":1,"content":2}}"#,
+            vec![false],
+        ),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":[{"type":"text","text":"a","te\u0078t":"b"}]}"#,
+            vec![true],
+        ),
         (
             OpenAiChat,
             r#"{"role":"assistant","tool_calls":[{"function":{"arguments":"1","arguments":"2"}},{}]}"#,
             vec![true; 2],
         ),
-        (Responses, r#"{"type":"function_call_output","call_id":"1","call_id":"2","output":"a"}"#, vec![true]),
+        (
+            Responses,
+            r#"{"type":"function_call_output","call_id":"1","call_id":"2","output":"a"}"#,
+            vec![true],
+        ),
         (
             Anthropic,
             r#"{"role":"user","content":[{"type":"tool_result","content":"a"},{"type":"tool_result","type":"text"}]}"#,
             vec![true],
         ),
-        (Anthropic, r#"{"role":"assistant","content":[{"type":"tool_use","input":{"a":1,"a":2}}]}"#, vec![false]),
+        (
+            Anthropic,
+            r#"{"role":"assistant","content":[{"type":"tool_use","input":{"a":1,"a":2}}]}"#,
+            vec![false],
+        ),
         // What a text part carries beside its text moves with it, and so does a cache mark.
-        (OpenAiChat, r#"{"role":"tool","content":[{"type":"text","text":"a","x":1,"x":2}]}"#, vec![true]),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":[{"type":"text","text":"a","x":1,"x":2}]}"#,
+            vec![true],
+        ),
         (
             OpenAiChat,
             r#"{"role":"tool","content":[{"type":"new","cache_control":1,"cache_c\u006fntrol":2}]}"#,
             vec![true],
         ),
-        (OpenAiChat, r#"{"role":"tool","content":[{"type":"new","x":1,"x":2}]}"#, vec![false]),
-        (Gemini, r#"{"parts":[{"functionResponse":{"response":{"output":"a","output":"b"}}}]}"#, vec![true]),
-        (Gemini, r#"{"parts":[{"functionResponse":{"response":{"rows":[{"output":1,"output":2}]}}}]}"#, vec![false]),
+        (
+            OpenAiChat,
+            r#"{"role":"tool","content":[{"type":"new","x":1,"x":2}]}"#,
+            vec![false],
+        ),
+        (
+            Gemini,
+            r#"{"parts":[{"functionResponse":{"response":{"output":"a","output":"b"}}}]}"#,
+            vec![true],
+        ),
+        (
+            Gemini,
+            r#"{"parts":[{"functionResponse":{"response":{"rows":[{"output":1,"output":2}]}}}]}"#,
+            vec![false],
+        ),
     ] {
         let message = JsonText::parse(text).unwrap();
         assert_eq!(is_fixed(format, &message), fixed, "{text}");
@@ -54,7 +98,11 @@ fn l5_a_message_in_which_a_key_that_counts_stands_twice_is_left_alone() {
             Spelled(format).replace_result(&mut changed, nth, vec!["x".into()]);
             Spelled(format).replace_arguments(&mut changed, nth, "{}".into());
         }
-        assert_eq!(changed == message, fixed.iter().all(|fixed| *fixed), "{text}");
+        assert_eq!(
+            changed == message,
+            fixed.iter().all(|fixed| *fixed),
+            "{text}"
+        );
     }
 }
 
@@ -68,17 +116,25 @@ fn l5_a_result_that_is_not_valid_unicode_is_left_alone_and_its_neighbours_are_no
         {"type":"tool_result","tool_use_id":"e","content":[{"type":"text","text":"x","\ud83d":1}]},
         {"type":"text","text":"\ud83d"}]}"#;
     let message = JsonText::parse(text).unwrap();
-    assert_eq!(is_fixed(WireFormat::Anthropic, &message), [true, false, true, false, true]);
+    assert_eq!(
+        is_fixed(WireFormat::Anthropic, &message),
+        [true, false, true, false, true]
+    );
     let chat = r#"{"role":"assistant","content":"\ud83d","tool_calls":[
         {"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b","function":{"name":"f","arguments":"\ud83d"}}]}"#;
-    assert_eq!(is_fixed(WireFormat::OpenAiChat, &JsonText::parse(chat).unwrap()), [false, true]);
+    assert_eq!(
+        is_fixed(WireFormat::OpenAiChat, &JsonText::parse(chat).unwrap()),
+        [false, true]
+    );
 }
 
 /// Three rounds; what stands in each result beside its content.
 fn rounds(fields: [&str; 3]) -> Vec<JsonText> {
     let long = "words and more words ".repeat(400);
     let round = |(nth, field): (usize, &str)| {
-        let call = format!(r#"{{"id":"c{nth}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+        let call = format!(
+            r#"{{"id":"c{nth}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#
+        );
         [
             format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#),
             format!(r#"{{"role":"tool","tool_call_id":"c{nth}","content":"{long}"{field}}}"#),
@@ -89,7 +145,9 @@ fn rounds(fields: [&str; 3]) -> Vec<JsonText> {
 }
 
 fn reduction() -> ToolReduction {
-    let reduction = ToolReduction::recommended(Memory::new()).max_tokens_for_clear(500).clear_retention_suffix_limit(1);
+    let reduction = ToolReduction::recommended(Memory::new())
+        .max_tokens_for_clear(500)
+        .clear_retention_suffix_limit(1);
     reduction.build().unwrap()
 }
 
@@ -107,21 +165,44 @@ async fn l12_a_pass_says_what_it_left_alone() {
     let mut messages = rounds([r#","content":"2""#, r#","n":1.00"#, ""]);
     let (format, before) = (Spelled(WireFormat::OpenAiChat), messages.clone());
     let mut conversation = Messages::new(&format, &mut messages);
-    let report = reduction().clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
-    let expected = [Outcome::Kept(Reason::Ambiguous), Outcome::Cleared, Outcome::Kept(Reason::Unanswered)];
+    let report = reduction()
+        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .await
+        .unwrap();
+    let expected = [
+        Outcome::Kept(Reason::Ambiguous),
+        Outcome::Cleared,
+        Outcome::Kept(Reason::Unanswered),
+    ];
     assert_eq!(outcomes(&report), expected);
     assert_eq!(messages[..3], before[..3]);
-    assert!(messages[3].as_str().contains("[offcut/1 cleared") && messages[3].as_str().ends_with(r#","n":1.00}"#));
+    assert!(
+        messages[3].as_str().contains("[offcut/1 cleared")
+            && messages[3].as_str().ends_with(r#","n":1.00}"#)
+    );
 }
 
 #[tokio::test]
 async fn c10_a_rewriter_is_refused_where_a_message_must_stay_as_it_is() {
     let mut messages = rounds([r#","content":"2""#, "", ""]);
     let (format, before) = (Spelled(WireFormat::OpenAiChat), messages.clone());
-    let short = |_: &[JsonText]| Ok(Some(vec![JsonText::parse(r#"{"role":"assistant","content":"short"}"#).unwrap()]));
+    let short = |_: &[JsonText]| {
+        Ok(Some(vec![
+            JsonText::parse(r#"{"role":"assistant","content":"short"}"#).unwrap(),
+        ]))
+    };
     let mut conversation = Rewriting::new(&format, &mut messages, short);
-    let report = reduction().clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
-    assert!(outcomes(&report).contains(&Outcome::Rewritten), "{report:?}");
+    let report = reduction()
+        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .await
+        .unwrap();
+    assert!(
+        outcomes(&report).contains(&Outcome::Rewritten),
+        "{report:?}"
+    );
     assert_eq!(messages[..2], before[..2]);
-    assert_eq!(messages[2].as_str(), r#"{"role":"assistant","content":"short"}"#);
+    assert_eq!(
+        messages[2].as_str(),
+        r#"{"role":"assistant","content":"short"}"#
+    );
 }

@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 
 use offcut::format::OpenAiChat;
 use offcut::state::{
-    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyedList, Merge, MergeAll,
-    MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, Unknown, remove_tool_messages, try_by,
+    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyedList, Merge,
+    MergeAll, MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, Unknown,
+    remove_tool_messages, try_by,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -32,8 +33,15 @@ fn records(items: &[Item]) -> Value {
 fn naive_keyed(list: &[Item], update: &[Item], on_match: OnMatch, twins: Twins) -> Vec<Item> {
     let mut out = list.to_vec();
     for item in update {
-        let among = if twins == Twins::Collapse { out.len() } else { list.len() };
-        match (out[..among].iter().rposition(|(key, _)| *key == item.0), on_match) {
+        let among = if twins == Twins::Collapse {
+            out.len()
+        } else {
+            list.len()
+        };
+        match (
+            out[..among].iter().rposition(|(key, _)| *key == item.0),
+            on_match,
+        ) {
             (None, _) => out.push(*item),
             (Some(at), OnMatch::Replace) => out[at] = *item,
             (Some(_), _) => {}
@@ -44,8 +52,14 @@ fn naive_keyed(list: &[Item], update: &[Item], on_match: OnMatch, twins: Twins) 
 
 /// LangGraph's semantics, message by message.
 fn naive_messages(list: &[Item], update: &[MessageUpdate<Item>]) -> Option<Vec<Item>> {
-    let after = update.iter().rposition(|op| *op == MessageUpdate::RemoveAll);
-    let mut out = if after.is_some() { Vec::new() } else { list.to_vec() };
+    let after = update
+        .iter()
+        .rposition(|op| *op == MessageUpdate::RemoveAll);
+    let mut out = if after.is_some() {
+        Vec::new()
+    } else {
+        list.to_vec()
+    };
     let mut removed = Vec::new();
     for op in &update[after.map_or(0, |at| at + 1)..] {
         let key = match op {
@@ -76,13 +90,18 @@ fn naive_messages(list: &[Item], update: &[MessageUpdate<Item>]) -> Option<Vec<I
 fn operations() -> impl Strategy<Value = Vec<MessageUpdate<Item>>> {
     let put = (0..6_u8, any::<u16>()).prop_map(MessageUpdate::Put);
     let remove = (0..6_u8).prop_map(|id| MessageUpdate::remove(id.to_string()));
-    vec(prop_oneof![6 => put, 3 => remove, 1 => Just(MessageUpdate::RemoveAll)], 0..10)
+    vec(
+        prop_oneof![6 => put, 3 => remove, 1 => Just(MessageUpdate::RemoveAll)],
+        0..10,
+    )
 }
 
 fn operation_json(op: &MessageUpdate<Item>) -> Value {
     match op {
         MessageUpdate::Put(item) => record(item),
-        MessageUpdate::Remove(offcut::state::ItemKey::Str(id)) => json!({"role": "remove", "id": id}),
+        MessageUpdate::Remove(offcut::state::ItemKey::Str(id)) => {
+            json!({"role": "remove", "id": id})
+        }
         _ => json!({"role": "remove", "id": "__remove_all__"}),
     }
 }
@@ -141,13 +160,21 @@ fn messages(words: &[Word]) -> (Vec<Value>, Vec<Shape>) {
             Word::Calls(count) => {
                 let ids: Vec<_> = (calls..calls + count).collect();
                 calls += count;
-                let json: Vec<_> =
-                    ids.iter().map(|id| json!({"id": id.to_string(), "function": {"name": "f"}})).collect();
-                (json!({"role": "assistant", "tool_calls": json}), Shape::Calls(ids))
+                let json: Vec<_> = ids
+                    .iter()
+                    .map(|id| json!({"id": id.to_string(), "function": {"name": "f"}}))
+                    .collect();
+                (
+                    json!({"role": "assistant", "tool_calls": json}),
+                    Shape::Calls(ids),
+                )
             }
             Word::Result(back) => {
                 let id = calls.checked_sub(back + 1).unwrap_or(1_000 + n);
-                (json!({"role": "tool", "tool_call_id": id.to_string(), "content": n}), Shape::Result(id))
+                (
+                    json!({"role": "tool", "tool_call_id": id.to_string(), "content": n}),
+                    Shape::Result(id),
+                )
             }
         })
         .unzip()
@@ -168,7 +195,10 @@ fn are_rounds(shapes: &[Shape]) -> bool {
     for (at, shape) in shapes.iter().enumerate() {
         match shape {
             Shape::Calls(ids) => {
-                if !matches!(at.checked_sub(1).map(|before| &shapes[before]), Some(Shape::Calls(_))) {
+                if !matches!(
+                    at.checked_sub(1).map(|before| &shapes[before]),
+                    Some(Shape::Calls(_))
+                ) {
                     if !has_result {
                         return false;
                     }
@@ -193,7 +223,13 @@ fn are_rounds(shapes: &[Shape]) -> bool {
 /// The finished sequences, found by trying every stretch before every answer, the longest first.
 fn naive_finished(shapes: &[Shape]) -> Vec<usize> {
     let answers = (0..shapes.len()).filter(|at| shapes[*at] == Shape::Answer);
-    answers.flat_map(|end| (0..end).find(|start| are_rounds(&shapes[*start..end])).unwrap_or(end)..end).collect()
+    answers
+        .flat_map(|end| {
+            (0..end)
+                .find(|start| are_rounds(&shapes[*start..end]))
+                .unwrap_or(end)..end
+        })
+        .collect()
 }
 
 proptest! {

@@ -11,7 +11,11 @@ use crate::{fails, reduce};
 
 /// A conversation in short: `u` a person, `a` an answer, `c1+2` calls 1 and 2, `r1` the result of call 1, `s` instructions.
 fn script(script: &str) -> Vec<Value> {
-    script.split_whitespace().enumerate().map(|(n, word)| message(n, word)).collect()
+    script
+        .split_whitespace()
+        .enumerate()
+        .map(|(n, word)| message(n, word))
+        .collect()
 }
 
 fn message(n: usize, word: &str) -> Value {
@@ -22,7 +26,9 @@ fn message(n: usize, word: &str) -> Value {
         "a" => json!({"role": "assistant", "content": format!("{n}")}),
         "r" => json!({"role": "tool", "tool_call_id": ids, "content": format!("{n}")}),
         _ => {
-            let calls = ids.split('+').map(|id| json!({"id": id, "function": {"name": "f", "arguments": "{}"}}));
+            let calls = ids
+                .split('+')
+                .map(|id| json!({"id": id, "function": {"name": "f", "arguments": "{}"}}));
             json!({"role": "assistant", "content": "let me see", "tool_calls": calls.collect::<Vec<_>>()})
         }
     }
@@ -36,9 +42,16 @@ fn left(conversation: &str) -> String {
     let gone = remove_tool_messages(&OpenAiChat, &mut messages);
     assert_eq!(all.len(), messages.len() + gone);
     let mut rest = messages.iter().peekable();
-    let kept: Vec<_> =
-        all.iter().zip(words).filter(|(message, _)| rest.next_if_eq(message).is_some()).map(|(_, word)| word).collect();
-    assert!(rest.next().is_none(), "what is left was there, in its order");
+    let kept: Vec<_> = all
+        .iter()
+        .zip(words)
+        .filter(|(message, _)| rest.next_if_eq(message).is_some())
+        .map(|(_, word)| word)
+        .collect();
+    assert!(
+        rest.next().is_none(),
+        "what is left was there, in its order"
+    );
     kept.join(" ")
 }
 
@@ -57,7 +70,11 @@ fn several_calls_in_a_turn() {
     assert_eq!(left("u c1+2 r2 r1 a"), "u a");
     assert_eq!(left("u c1+2 r2 a"), "u a", "at least one result");
     assert_eq!(left("u c1+2 a"), "u c1+2 a", "zero results");
-    assert_eq!(left("u c1 c2 r1 r2 a"), "u a", "calls of one turn in two messages are one round");
+    assert_eq!(
+        left("u c1 c2 r1 r2 a"),
+        "u a",
+        "calls of one turn in two messages are one round"
+    );
 }
 
 /// A chain goes whole, or not at all.
@@ -95,8 +112,16 @@ fn what_is_between_keeps_a_sequence() {
     ] {
         assert_eq!(left(kept), kept);
     }
-    assert_eq!(left("u c1 r9 a c2 r2 a"), "u c1 r9 a a", "only the disturbed one");
-    assert_eq!(left("u a c1 r1 a"), "u a a", "what is said before the calls stays");
+    assert_eq!(
+        left("u c1 r9 a c2 r2 a"),
+        "u c1 r9 a a",
+        "only the disturbed one"
+    );
+    assert_eq!(
+        left("u a c1 r1 a"),
+        "u a a",
+        "what is said before the calls stays"
+    );
 }
 
 /// Several providers count from `call_0` in every turn.
@@ -112,19 +137,34 @@ fn a_message_that_holds_more_than_results_stays() {
     struct Mixed;
     impl offcut::format::Format for Mixed {
         type Message = &'static str;
-        fn visit<'m>(&self, message: &'m &'static str, see: &mut dyn FnMut(offcut::format::Piece<'m>)) {
+        fn visit<'m>(
+            &self,
+            message: &'m &'static str,
+            see: &mut dyn FnMut(offcut::format::Piece<'m>),
+        ) {
             use offcut::format::{Arguments, Call, PartRef, Piece, ResultHead, Role};
             let id = "x";
             match *message {
                 "call" => {
                     see(Piece::Role(Role::Assistant));
                     let arguments = Arguments::Text("{}");
-                    see(Piece::Call(Call { id, name: "f", arguments, is_signed: false, is_fixed: false }));
+                    see(Piece::Call(Call {
+                        id,
+                        name: "f",
+                        arguments,
+                        is_signed: false,
+                        is_fixed: false,
+                    }));
                 }
                 "answer" => see(Piece::Role(Role::Assistant)),
                 held => {
                     see(Piece::Role(Role::Tool));
-                    see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
+                    see(Piece::Result(ResultHead {
+                        id,
+                        name: None,
+                        is_error: false,
+                        is_fixed: false,
+                    }));
                     see(Piece::Content(PartRef::Text("result")));
                     if held == "result and words" {
                         see(Piece::Role(Role::User));
@@ -149,11 +189,21 @@ fn as_a_reducer() {
     let all = script("u c1 r1 c2 r2 a u");
     for at in 0..all.len() {
         let (existing, update) = (json!(all[..at]), json!(all[at..]));
-        assert_eq!(reduce(&reducer, existing, update), json!([all[0], all[5], all[6]]), "split at {at}");
+        assert_eq!(
+            reduce(&reducer, existing, update),
+            json!([all[0], all[5], all[6]]),
+            "split at {at}"
+        );
     }
-    assert_eq!(reduce(&reducer, json!(all), json!([])), json!(all), "an empty update changes nothing");
+    assert_eq!(
+        reduce(&reducer, json!(all), json!([])),
+        json!(all),
+        "an empty update changes nothing"
+    );
     assert_eq!(reduce(&reducer, json!([]), all[0].clone()), json!([all[0]]));
-    assert!(fails(&reducer, json!([]), json!([{"role": "remove", "id": "x"}])).contains("is a removal"));
+    assert!(
+        fails(&reducer, json!([]), json!([{"role": "remove", "id": "x"}])).contains("is a removal")
+    );
     assert!(fails(&reducer, json!([]), json!([1])).contains("this takes messages"));
     assert!(fails(&reducer, json!(1), json!([])).contains("this takes a list"));
 
@@ -163,7 +213,12 @@ fn as_a_reducer() {
         Message::tool(&call, vec!["r".into()], false),
         Message::assistant("done"),
     ];
-    assert_eq!(RemoveToolMessages::new(Plain).reduce(Vec::new(), typed).unwrap(), [Message::assistant("done")]);
+    assert_eq!(
+        RemoveToolMessages::new(Plain)
+            .reduce(Vec::new(), typed)
+            .unwrap(),
+        [Message::assistant("done")]
+    );
 }
 
 /// What the bound leaves of a conversation, however it was split into list and update.
@@ -191,7 +246,11 @@ fn s7_the_pair_safe_bound_cuts_no_round() {
     assert_eq!(bounded("u c1 r1 a", 3), "c1 r1 a");
     assert_eq!(bounded("u c1 r1 a", 2), "a", "not `r1 a`: its call is gone");
     assert_eq!(bounded("u c1+2 r1 r2 a u", 3), "a u");
-    assert_eq!(bounded("u c1+2 r1 u r2 a", 4), "a", "a person may speak between");
+    assert_eq!(
+        bounded("u c1+2 r1 u r2 a", 4),
+        "a",
+        "a person may speak between"
+    );
     assert_eq!(bounded("u c1 r1 c2 r2", 3), "c2 r2");
     assert_eq!(bounded("u c1 c2 r1 r2 a", 4), "a");
     assert_eq!(bounded("u c1 r1 c1 r1 a", 3), "c1 r1 a", "repeated ids");

@@ -48,8 +48,14 @@ async fn abandon(future: impl Future, polls: usize) -> bool {
 }
 
 fn reduction(store: impl Backend) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
-    builder.max_length_for_trunc(LIMIT).preview_length(PREVIEW).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store)
+        .token_counter(offcut::TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(LIMIT)
+        .preview_length(PREVIEW)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -59,11 +65,18 @@ async fn t13_dropped_at_every_await_nothing_half_written_is_visible() {
         loop {
             let store = memory();
             let (output, source) = slow(chunks(lines(400), 97));
-            let is_done = abandon(way.go(&reduction(store.clone()), &call("a", "f"), output), polls).await;
+            let is_done = abandon(
+                way.go(&reduction(store.clone()), &call("a", "f"), output),
+                polls,
+            )
+            .await;
             assert!(source.upgrade().is_none(), "{way:?} {polls}");
             let stored = stored(&store).await;
             if is_done {
-                assert_eq!(stored, [("memory://t/trunc/a".into(), lines(400).into_bytes())]);
+                assert_eq!(
+                    stored,
+                    [("memory://t/trunc/a".into(), lines(400).into_bytes())]
+                );
                 break;
             }
             assert!(stored.is_empty(), "{way:?} {polls}");
@@ -76,11 +89,18 @@ async fn t13_dropped_at_every_await_nothing_half_written_is_visible() {
 /// The files below `root`, with their content. A store that has taken nothing is not there.
 fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(root).into_iter().flatten().map(Result::unwrap) {
+    for entry in std::fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .map(Result::unwrap)
+    {
         if entry.file_type().unwrap().is_dir() {
             files.extend(self::files(&entry.path()));
         } else {
-            files.push((entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
+            files.push((
+                entry.file_name().into_string().unwrap(),
+                std::fs::read(entry.path()).unwrap(),
+            ));
         }
     }
     files
@@ -88,7 +108,10 @@ fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
 
 /// A runtime that waits for its blocking threads when it is dropped.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 #[test]
@@ -111,7 +134,10 @@ fn t13_dropped_at_every_await_no_file_is_left() {
                     files.len() <= 1 && files.iter().all(|(_, bytes)| *bytes == content.as_bytes()),
                     "{way:?} {polls}"
                 );
-                assert!(files.iter().all(|(name, _)| !name.starts_with('.')), "{way:?} {polls}");
+                assert!(
+                    files.iter().all(|(name, _)| !name.starts_with('.')),
+                    "{way:?} {polls}"
+                );
                 if is_done {
                     assert_eq!(files.len(), 1);
                     break;
@@ -134,7 +160,9 @@ fn t13_dropped_while_the_store_hangs() {
                 store.fault_on_chunk(chunk, fault);
                 let (output, source) = slow(chunks(&content, 97));
                 let run = reduction(store.clone());
-                block_on(drop_once(way.go(&run, &call("a", "f"), output), || store.chunks() == chunk));
+                block_on(drop_once(way.go(&run, &call("a", "f"), output), || {
+                    store.chunks() == chunk
+                }));
                 assert!(source.upgrade().is_none());
                 assert_eq!(files(home.path()), [], "{way:?} {fault:?} {chunk}");
             }
@@ -143,11 +171,13 @@ fn t13_dropped_while_the_store_hangs() {
             store.fault_on_every_write(fault);
             let (output, source) = slow(chunks(&content, 97));
             let run = reduction(store.clone());
-            block_on(drop_once(way.go(&run, &call("a", "f"), output), || store.writes() == 1));
+            block_on(drop_once(way.go(&run, &call("a", "f"), output), || {
+                store.writes() == 1
+            }));
             assert!(source.upgrade().is_none());
             let files = files(home.path());
-            let may_be_named =
-                fault == Fault::ApplyThenHang && files == [("a".to_owned(), content.clone().into_bytes())];
+            let may_be_named = fault == Fault::ApplyThenHang
+                && files == [("a".to_owned(), content.clone().into_bytes())];
             assert!(files.is_empty() || may_be_named, "{way:?} {fault:?}");
         }
     }
@@ -177,7 +207,8 @@ async fn a_slow_store_slows_the_source() {
             let store = Faulty::new(Memory::new());
             store.fault_on_chunk(chunk, fault);
             let feed = Feed::of(all.clone());
-            let mut shown = reduction(store).truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
+            let mut shown = reduction(store)
+                .truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
             for _ in 0..50 {
                 _ = shown.next().now_or_never();
             }
@@ -193,5 +224,9 @@ async fn a_slow_receiver_slows_the_source() {
     let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
     assert_eq!(feed.taken(), 0);
     shown.next().now_or_never().unwrap();
-    assert_eq!(feed.taken(), 1, "what can be shown is shown before more is asked for");
+    assert_eq!(
+        feed.taken(),
+        1,
+        "what can be shown is shown before more is asked for"
+    );
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, Page, Put, Writer,
+};
 use offcut::testkit::Faulty;
 
 #[derive(Clone, Debug)]
@@ -19,15 +21,25 @@ pub(crate) struct Rigged {
 
 impl Rigged {
     pub(crate) fn new() -> Self {
-        Self { store: Faulty::new(Memory::named("t").unwrap()), is_shut: false, spool: None }
+        Self {
+            store: Faulty::new(Memory::named("t").unwrap()),
+            is_shut: false,
+            spool: None,
+        }
     }
 
     pub(crate) fn shut() -> Self {
-        Self { is_shut: true, ..Self::new() }
+        Self {
+            is_shut: true,
+            ..Self::new()
+        }
     }
 
     pub(crate) fn with_spool() -> Self {
-        Self { spool: Some(Memory::named("spool").unwrap()), ..Self::new() }
+        Self {
+            spool: Some(Memory::named("spool").unwrap()),
+            ..Self::new()
+        }
     }
 }
 
@@ -46,7 +58,9 @@ impl Backend for Rigged {
     }
 
     fn spool(&self) -> Option<Arc<dyn Backend>> {
-        self.spool.clone().map(|spool| Arc::new(spool) as Arc<dyn Backend>)
+        self.spool
+            .clone()
+            .map(|spool| Arc::new(spool) as Arc<dyn Backend>)
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
@@ -55,9 +69,16 @@ impl Backend for Rigged {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         if self.is_shut {
-            return Err(BackendError::new(ErrorKind::Unavailable, "the store is shut"));
+            return Err(BackendError::new(
+                ErrorKind::Unavailable,
+                "the store is shut",
+            ));
         }
-        Ok(Box::new(Spooling { inner: self.store.writer().await?, spool: self.spool.clone(), spooled: Vec::new() }))
+        Ok(Box::new(Spooling {
+            inner: self.store.writer().await?,
+            spool: self.spool.clone(),
+            spooled: Vec::new(),
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {

@@ -16,18 +16,33 @@ use super::rigged::Rigged;
 use super::{LIMIT, PREVIEW, Way, chunks, output};
 
 fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store.clone()).token_counter(offcut::TokenCounter::Estimate);
-    let builder = builder.max_length_for_trunc(LIMIT).preview_length(PREVIEW).on_offload_error(then);
-    builder.max_tokens_for_clear(1).clear_retention_suffix_limit(0).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store.clone())
+        .token_counter(offcut::TokenCounter::Estimate);
+    let builder = builder
+        .max_length_for_trunc(LIMIT)
+        .preview_length(PREVIEW)
+        .on_offload_error(then);
+    builder
+        .max_tokens_for_clear(1)
+        .clear_retention_suffix_limit(0)
+        .build()
+        .unwrap()
 }
 
 fn broken() -> Rigged {
     let store = Rigged::with_spool();
-    store.store.fault_on_every_write(Fault::Fail(ErrorKind::Denied));
+    store
+        .store
+        .fault_on_every_write(Fault::Fail(ErrorKind::Denied));
     store
 }
 
-const MODES: [OnOffloadError; 3] = [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly, OnOffloadError::Fail];
+const MODES: [OnOffloadError; 3] = [
+    OnOffloadError::KeepOriginal,
+    OnOffloadError::PreviewOnly,
+    OnOffloadError::Fail,
+];
 
 #[tokio::test]
 async fn t12_the_spool_keeps_what_the_store_could_not_take() {
@@ -37,15 +52,26 @@ async fn t12_the_spool_keeps_what_the_store_could_not_take() {
             for id in ["a", "", "../a"] {
                 let store = broken();
                 let reduction = reduction(&store, then);
-                let shown = way.go(&reduction, &call(id, "f"), output(chunks(&content, 97))).await;
+                let shown = way
+                    .go(&reduction, &call(id, "f"), output(chunks(&content, 97)))
+                    .await;
                 let hint = Hint::parse(text(&shown.parts)).unwrap();
-                assert!(hint.notes.local && hint.prose.contains("The store failed"), "{way:?} {then:?}");
+                assert!(
+                    hint.notes.local && hint.prose.contains("The store failed"),
+                    "{way:?} {then:?}"
+                );
                 let location = hint.location.unwrap();
-                assert!(location.as_str().starts_with("memory://spool/trunc/"), "{location}");
+                assert!(
+                    location.as_str().starts_with("memory://spool/trunc/"),
+                    "{location}"
+                );
                 assert_eq!(shown.outcome(), Outcome::Truncated);
                 let decision = &shown.report.unwrap().decisions[0];
                 assert!(decision.error.is_some() && decision.locations == [location.clone()]);
-                assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), content);
+                assert_eq!(
+                    reduction.read_original(&location).await.unwrap().unwrap(),
+                    content
+                );
                 assert_eq!(reads_back(&reduction, &location).await, content);
                 assert!(stored(&store.store).await.is_empty());
             }
@@ -58,10 +84,24 @@ async fn reads_back(reduction: &ToolReduction, location: &Location) -> String {
     let (mut all, mut offsets) = (String::new(), VecDeque::from([json!(1)]));
     while let Some(offset) = offsets.pop_front() {
         let arguments = json!({ "path": location.as_str(), "offset": offset }).to_string();
-        let output = reduction.read_file_tool().call(&ToolCall::new("r", "read_file", arguments)).await.unwrap();
-        let ToolOutput { body: Body::Parts(parts), .. } = output else { panic!("a page is whole") };
+        let output = reduction
+            .read_file_tool()
+            .call(&ToolCall::new("r", "read_file", arguments))
+            .await
+            .unwrap();
+        let ToolOutput {
+            body: Body::Parts(parts),
+            ..
+        } = output
+        else {
+            panic!("a page is whole")
+        };
         let page = Hint::parse(text(&parts)).unwrap();
-        offsets.extend(page.prose.split_once("offset ").map(|(_, next)| json!(next.trim_end_matches('.'))));
+        offsets.extend(
+            page.prose
+                .split_once("offset ")
+                .map(|(_, next)| json!(next.trim_end_matches('.'))),
+        );
         all.push_str(&page.preview);
     }
     all
@@ -72,9 +112,14 @@ async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
     let store = broken();
     let reduction = reduction(&store, OnOffloadError::KeepOriginal);
     for n in [400, 401, 400] {
-        let shown = Way::Shown.go(&reduction, &call("a", "f"), output(chunks(lines(n), 97))).await;
+        let shown = Way::Shown
+            .go(&reduction, &call("a", "f"), output(chunks(lines(n), 97)))
+            .await;
         let location = Hint::parse(text(&shown.parts)).unwrap().location.unwrap();
-        assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), lines(n));
+        assert_eq!(
+            reduction.read_original(&location).await.unwrap().unwrap(),
+            lines(n)
+        );
     }
     assert_eq!(stored(store.spool.as_ref().unwrap()).await.len(), 2);
 }
@@ -84,7 +129,9 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
     for way in Way::BOTH {
         let store = broken();
         let reduction = reduction(&store, OnOffloadError::KeepOriginal);
-        let shown = way.go(&reduction, &call("a", "f"), output(chunks(lines(400), 97))).await;
+        let shown = way
+            .go(&reduction, &call("a", "f"), output(chunks(lines(400), 97)))
+            .await;
         let long = Hint::parse(text(&shown.parts)).unwrap();
         store.store.heal();
         let mut messages = vec![
@@ -96,16 +143,29 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
         let report = reduction.clear(&Plain, &mut messages).await.unwrap();
         assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "{way:?}");
         let short = Hint::parse(text(content(&messages[2]))).unwrap();
-        assert_eq!((short.kind, &short.location, short.notes), (Kind::Cleared, &long.location, long.notes), "{way:?}");
+        assert_eq!(
+            (short.kind, &short.location, short.notes),
+            (Kind::Cleared, &long.location, long.notes),
+            "{way:?}"
+        );
         assert!(short.render().len() < long.render().len());
         assert!(stored(&store.store).await.is_empty(), "no second copy");
 
         let after = messages.clone();
         let again = self::reduction(&store, OnOffloadError::KeepOriginal);
-        assert!(!again.clear(&Plain, &mut messages).await.unwrap().is_change());
+        assert!(
+            !again
+                .clear(&Plain, &mut messages)
+                .await
+                .unwrap()
+                .is_change()
+        );
         assert_eq!(messages, after, "L4");
         let location = short.location.unwrap();
-        assert_eq!(again.read_original(&location).await.unwrap().unwrap(), lines(400));
+        assert_eq!(
+            again.read_original(&location).await.unwrap().unwrap(),
+            lines(400)
+        );
     }
 }
 
@@ -116,15 +176,24 @@ async fn t12_several_texts_are_kept_each_by_itself() {
         let store = broken();
         let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let mut came = chunks(lines(400), 97);
-        came.push(offcut::Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() }));
+        came.push(offcut::Chunk::Part(Part::Link {
+            mime: None,
+            url: "https://example.org".into(),
+        }));
         came.extend(chunks(lines(300), 50));
         let shown = way.go(&reduction, &call("a", "f"), output(came)).await;
         for (part, content) in [(&shown.parts[0], lines(400)), (&shown.parts[2], lines(300))] {
-            let Part::Text(text) = part else { panic!("no text") };
+            let Part::Text(text) = part else {
+                panic!("no text")
+            };
             let hint = Hint::parse(text).unwrap();
             assert!(hint.notes.local, "{way:?}");
             let location = hint.location.unwrap();
-            assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), content, "{location}");
+            assert_eq!(
+                reduction.read_original(&location).await.unwrap().unwrap(),
+                content,
+                "{location}"
+            );
         }
     }
 }

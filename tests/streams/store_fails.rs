@@ -15,8 +15,15 @@ use super::rigged::Rigged;
 use super::{LIMIT, PREVIEW, Shown, Way, chunks, output};
 
 fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store.clone()).token_counter(offcut::TokenCounter::Estimate);
-    builder.max_length_for_trunc(LIMIT).preview_length(PREVIEW).on_offload_error(then).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store.clone())
+        .token_counter(offcut::TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(LIMIT)
+        .preview_length(PREVIEW)
+        .on_offload_error(then)
+        .build()
+        .unwrap()
 }
 
 /// Where the store fails.
@@ -32,7 +39,11 @@ const FAULTS: [Fault; 2] = [Fault::Fail(ErrorKind::Full), Fault::ApplyThenFail];
 
 /// Every place where the store can fail, with a store that does.
 fn places(chunks: u64) -> Vec<(At, Fault, Rigged)> {
-    let mut places = vec![(At::Opening, Fault::Fail(ErrorKind::Unavailable), Rigged::shut())];
+    let mut places = vec![(
+        At::Opening,
+        Fault::Fail(ErrorKind::Unavailable),
+        Rigged::shut(),
+    )];
     for fault in FAULTS {
         for n in 1..=chunks {
             let rigged = Rigged::new();
@@ -59,14 +70,24 @@ async fn t12_by_default_all_is_kept_that_can_be_had_back() {
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
             let reduction = reduction(&store, OnOffloadError::KeepOriginal);
-            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
-            let Shown { parts, error, report } = &shown;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
+                .await;
+            let Shown {
+                parts,
+                error,
+                report,
+            } = &shown;
             assert!(
                 error.is_none() && report.as_ref().unwrap().decisions[0].error.is_some(),
                 "{way:?} {at:?} {fault:?}"
             );
             assert_eq!(text(parts), content, "{way:?} {at:?} {fault:?}");
-            assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed), "{way:?} {at:?} {fault:?}");
+            assert_eq!(
+                shown.outcome(),
+                Outcome::Kept(Reason::StoreFailed),
+                "{way:?} {at:?} {fault:?}"
+            );
         }
     }
 }
@@ -76,11 +97,17 @@ async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
-            store.store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+            store
+                .store
+                .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
             let reduction = reduction(&store, OnOffloadError::KeepOriginal);
-            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
+                .await;
             match at {
-                At::Opening | At::Chunk(1) => assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}"),
+                At::Opening | At::Chunk(1) => {
+                    assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}")
+                }
                 At::Chunk(_) | At::Finish => is_lost(&shown, &content, way),
             }
         }
@@ -93,7 +120,9 @@ async fn t12_preview_only_says_that_it_is_lost() {
     for way in Way::BOTH {
         for (_, _, store) in places(spilled(&content, SIZE)) {
             let reduction = reduction(&store, OnOffloadError::PreviewOnly);
-            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
+                .await;
             is_lost(&shown, &content, way);
         }
     }
@@ -104,9 +133,15 @@ fn is_lost(shown: &Shown, content: &str, way: Way) {
     assert!(shown.error.is_none());
     assert_eq!(shown.outcome(), Outcome::Lost);
     let hint = Hint::parse(text(&shown.parts)).unwrap();
-    assert_eq!((hint.location, hint.bytes, hint.placement), (None, content.len() as u64, way.placement()));
+    assert_eq!(
+        (hint.location, hint.bytes, hint.placement),
+        (None, content.len() as u64, way.placement())
+    );
     assert_eq!(hint.preview, Preview::HeadTail.show(content, PREVIEW));
-    assert_eq!(hint.prose, "It could not be stored; what is not shown is lost.");
+    assert_eq!(
+        hint.prose,
+        "It could not be stored; what is not shown is lost."
+    );
 }
 
 #[tokio::test]
@@ -115,15 +150,31 @@ async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
             let reduction = reduction(&store, OnOffloadError::Fail);
-            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
+                .await;
             let error = shown.error.unwrap();
             let cause = error.source().unwrap().downcast_ref::<Error>().unwrap();
-            assert!(matches!(cause, Error::Offload { call_id, .. } if call_id == "a"), "{way:?} {at:?} {fault:?}");
+            assert!(
+                matches!(cause, Error::Offload { call_id, .. } if call_id == "a"),
+                "{way:?} {at:?} {fault:?}"
+            );
             // What was shown before is how it begins.
-            let shown = if shown.parts.is_empty() { "" } else { text(&shown.parts) };
-            assert!(content.starts_with(shown) && shown.len() <= PREVIEW / 2, "{way:?} {at:?} {fault:?}");
+            let shown = if shown.parts.is_empty() {
+                ""
+            } else {
+                text(&shown.parts)
+            };
+            assert!(
+                content.starts_with(shown) && shown.len() <= PREVIEW / 2,
+                "{way:?} {at:?} {fault:?}"
+            );
             let is_done = matches!((at, fault), (At::Finish, Fault::ApplyThenFail));
-            assert_eq!(stored(&store).await.len(), usize::from(is_done), "{way:?} {at:?} {fault:?}");
+            assert_eq!(
+                stored(&store).await.len(),
+                usize::from(is_done),
+                "{way:?} {at:?} {fault:?}"
+            );
         }
     }
 }
@@ -135,16 +186,31 @@ async fn t12_a_writer_that_can_not_be_read() {
     for way in Way::BOTH {
         let store = Rigged::new();
         for read in 1..8 {
-            store.store.fault_on_read(read, Fault::Fail(ErrorKind::Unavailable));
+            store
+                .store
+                .fault_on_read(read, Fault::Fail(ErrorKind::Unavailable));
         }
         let keeping = reduction(&store, OnOffloadError::KeepOriginal);
-        let shown = way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await;
-        assert_eq!(shown.outcome(), Outcome::Truncated, "the eighth read gives it back");
+        let shown = way
+            .go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
+            .await;
+        assert_eq!(
+            shown.outcome(),
+            Outcome::Truncated,
+            "the eighth read gives it back"
+        );
 
         let store = Rigged::new();
-        store.store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        store
+            .store
+            .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
         let keeping = reduction(&store, OnOffloadError::KeepOriginal);
-        is_lost(&way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await, &content, way);
+        is_lost(
+            &way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
+                .await,
+            &content,
+            way,
+        );
     }
 }
 
@@ -155,18 +221,29 @@ async fn l1_what_only_the_writer_has_is_asked_for_again() {
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
             for read in 1..8 {
-                store.store.fault_on_read(read, Fault::Fail(ErrorKind::Denied));
+                store
+                    .store
+                    .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
             }
             let reduction = reduction(&store, OnOffloadError::KeepOriginal);
-            let shown = way.go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
+                .await;
             assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}");
-            assert_eq!(shown.outcome(), Outcome::Kept(Reason::StoreFailed), "{way:?} {at:?} {fault:?}");
+            assert_eq!(
+                shown.outcome(),
+                Outcome::Kept(Reason::StoreFailed),
+                "{way:?} {at:?} {fault:?}"
+            );
         }
     }
 }
 
 fn link() -> Chunk {
-    Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() })
+    Chunk::Part(Part::Link {
+        mime: None,
+        url: "https://example.org".into(),
+    })
 }
 
 #[tokio::test]
@@ -177,23 +254,47 @@ async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
         store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
         // Eight for the first text, which can't be had back. What fails next is the second text's first chunk.
         for read in 1..=8 {
-            store.store.fault_on_read(read, Fault::Fail(ErrorKind::Denied));
+            store
+                .store
+                .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
         }
-        store.store.fault_on_chunk(spilled(&first, SIZE) + 1, Fault::Fail(ErrorKind::Full));
+        store
+            .store
+            .fault_on_chunk(spilled(&first, SIZE) + 1, Fault::Fail(ErrorKind::Full));
         store.store.fault_on_chunk(3, Fault::Fail(ErrorKind::Full));
-        let all = chunks(&first, SIZE).into_iter().chain([link()]).chain(chunks(&second, SIZE));
-        let shown =
-            way.go(&reduction(&store, OnOffloadError::KeepOriginal), &call("a", "f"), output(all.collect())).await;
+        let all = chunks(&first, SIZE)
+            .into_iter()
+            .chain([link()])
+            .chain(chunks(&second, SIZE));
+        let shown = way
+            .go(
+                &reduction(&store, OnOffloadError::KeepOriginal),
+                &call("a", "f"),
+                output(all.collect()),
+            )
+            .await;
         let [Part::Text(lost), Part::Link { .. }, Part::Text(kept)] = &shown.parts[..] else {
             panic!("{way:?}: {:?}", shown.parts)
         };
         let hint = Hint::parse(lost).unwrap_or_else(|| panic!("{way:?}: no hint: {lost}"));
-        assert_eq!((hint.location, hint.bytes), (None, first.len() as u64), "{way:?}");
+        assert_eq!(
+            (hint.location, hint.bytes),
+            (None, first.len() as u64),
+            "{way:?}"
+        );
         assert_eq!(*kept, second, "{way:?}");
         let decision = &shown.report.as_ref().unwrap().decisions[0];
         assert_eq!(decision.outcome, Outcome::Lost, "{way:?}");
-        assert_eq!(decision.bytes.before, (first.len() + second.len()) as u64, "{way:?}");
-        assert_eq!(decision.bytes.after, (lost.len() + kept.len()) as u64, "{way:?}");
+        assert_eq!(
+            decision.bytes.before,
+            (first.len() + second.len()) as u64,
+            "{way:?}"
+        );
+        assert_eq!(
+            decision.bytes.after,
+            (lost.len() + kept.len()) as u64,
+            "{way:?}"
+        );
     }
 }
 
@@ -202,11 +303,24 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
     let (short, long) = ("short ".repeat(160), "x".repeat(17 << 20));
     let store = Rigged::new();
     // The short one is put, the long one is named.
-    store.store.fault_on_write(1, Fault::Fail(ErrorKind::Unavailable));
-    let came = vec![Chunk::Part(Part::Text(short.clone())), Chunk::Bytes(long.into())];
-    let shown = Way::Read.go(&reduction(&store, OnOffloadError::KeepOriginal), &call("a", "f"), output(came)).await;
+    store
+        .store
+        .fault_on_write(1, Fault::Fail(ErrorKind::Unavailable));
+    let came = vec![
+        Chunk::Part(Part::Text(short.clone())),
+        Chunk::Bytes(long.into()),
+    ];
+    let shown = Way::Read
+        .go(
+            &reduction(&store, OnOffloadError::KeepOriginal),
+            &call("a", "f"),
+            output(came),
+        )
+        .await;
     assert_eq!(shown.parts[0], Part::Text(short));
-    let Part::Text(hint) = &shown.parts[1] else { panic!("no text") };
+    let Part::Text(hint) = &shown.parts[1] else {
+        panic!("no text")
+    };
     assert!(Hint::parse(hint).unwrap().location.is_some());
     assert_eq!(stored(&store).await.len(), 1);
 }
@@ -224,10 +338,18 @@ async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
             }
         }
         let outcome = shown.report().unwrap().decisions[0].outcome;
-        assert_eq!(outcome, Outcome::Kept(Reason::StoreFailed), "{at:?} {fault:?}");
+        assert_eq!(
+            outcome,
+            Outcome::Kept(Reason::StoreFailed),
+            "{at:?} {fault:?}"
+        );
         // The head was shown with replacement characters before anybody knew.
         let head = String::from_utf8_lossy(&content[..PREVIEW]).len();
-        assert!(came.len() >= content.len() && came.len() <= content.len() + head, "{at:?} {fault:?}: {}", came.len());
+        assert!(
+            came.len() >= content.len() && came.len() <= content.len() + head,
+            "{at:?} {fault:?}: {}",
+            came.len()
+        );
         assert!(came.ends_with(&content[PREVIEW..]), "{at:?} {fault:?}");
     }
 }
@@ -238,27 +360,48 @@ async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
     for (preview, texts) in [(PREVIEW, 5), (PREVIEW, 40), (800, 40), (800, 400)] {
         let mut came = vec![Chunk::Bytes(lines(400).into())];
         for n in 1..texts {
-            came.extend([link(), Chunk::Bytes(format!("text {n} {}", "x".repeat(60)).into())]);
+            came.extend([
+                link(),
+                Chunk::Bytes(format!("text {n} {}", "x".repeat(60)).into()),
+            ]);
         }
         for way in Way::BOTH {
             let store = Rigged::new();
-            store.store.fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
-            store.store.fault_on_every_read(Fault::Fail(ErrorKind::Full));
-            let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
-            let reduction = builder.max_length_for_trunc(LIMIT + preview).preview_length(preview).build().unwrap();
-            let shown = way.go(&reduction, &call("a", "f"), output(came.clone())).await;
+            store
+                .store
+                .fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
+            store
+                .store
+                .fault_on_every_read(Fault::Fail(ErrorKind::Full));
+            let builder = ToolReduction::builder()
+                .backend(store)
+                .token_counter(offcut::TokenCounter::Estimate);
+            let reduction = builder
+                .max_length_for_trunc(LIMIT + preview)
+                .preview_length(preview)
+                .build()
+                .unwrap();
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(came.clone()))
+                .await;
             assert_eq!(shown.outcome(), Outcome::Lost);
             let hints: Vec<Hint> = shown
                 .parts
                 .iter()
                 .filter_map(|part| match part {
-                    Part::Text(text) => Some(Hint::parse(text).unwrap_or_else(|| panic!("no hint: {text}"))),
+                    Part::Text(text) => {
+                        Some(Hint::parse(text).unwrap_or_else(|| panic!("no hint: {text}")))
+                    }
                     _ => None,
                 })
                 .collect();
             assert_eq!(hints.len() as u64, texts, "{way:?}");
             assert!(hints.iter().all(|hint| hint.location.is_none()));
-            assert!(hints[0].preview.starts_with("line 1\nline 2\n"), "{:?}", hints[0].preview);
+            assert!(
+                hints[0].preview.starts_with("line 1\nline 2\n"),
+                "{:?}",
+                hints[0].preview
+            );
             let shown: usize = hints.iter().map(|hint| hint.preview.len()).sum();
             assert!(shown <= preview, "{shown} of {preview}");
         }
@@ -276,11 +419,23 @@ async fn t10_a_head_that_was_shown_stays_shown_beside_many_documents() {
             let mut shown = Vec::new();
             for way in Way::BOTH {
                 let store = Rigged::new();
-                let builder = ToolReduction::builder().backend(store).token_counter(offcut::TokenCounter::Estimate);
-                let reduction = builder.max_length_for_trunc(2_000).preview_length(preview).build().unwrap();
-                let parts = way.go(&reduction, &call("a", "f"), output(came.clone())).await.parts;
-                let Part::Text(first) = &parts[0] else { panic!("no text") };
-                let mut hint = Hint::parse(first).unwrap_or_else(|| panic!("{documents} {preview} no hint: {first}"));
+                let builder = ToolReduction::builder()
+                    .backend(store)
+                    .token_counter(offcut::TokenCounter::Estimate);
+                let reduction = builder
+                    .max_length_for_trunc(2_000)
+                    .preview_length(preview)
+                    .build()
+                    .unwrap();
+                let parts = way
+                    .go(&reduction, &call("a", "f"), output(came.clone()))
+                    .await
+                    .parts;
+                let Part::Text(first) = &parts[0] else {
+                    panic!("no text")
+                };
+                let mut hint = Hint::parse(first)
+                    .unwrap_or_else(|| panic!("{documents} {preview} no hint: {first}"));
                 hint.placement = Placement::First;
                 shown.push(hint);
             }
@@ -293,12 +448,23 @@ async fn t10_a_head_that_was_shown_stays_shown_beside_many_documents() {
 async fn t12_a_store_and_a_source_that_both_fail() {
     let content = lines(400);
     for way in Way::BOTH {
-        for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly, OnOffloadError::Fail] {
+        for then in [
+            OnOffloadError::KeepOriginal,
+            OnOffloadError::PreviewOnly,
+            OnOffloadError::Fail,
+        ] {
             let store = Rigged::new();
-            store.store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
-            let failing = chunks(&content, SIZE).into_iter().map(Ok).chain([Err(ToolError::new("the pipe broke"))]);
+            store
+                .store
+                .fault_on_every_write(Fault::Fail(ErrorKind::Full));
+            let failing = chunks(&content, SIZE)
+                .into_iter()
+                .map(Ok)
+                .chain([Err(ToolError::new("the pipe broke"))]);
             let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
-            let shown = way.go(&reduction(&store, then), &call("a", "f"), failing).await;
+            let shown = way
+                .go(&reduction(&store, then), &call("a", "f"), failing)
+                .await;
             let error = shown.error.unwrap();
             if then == OnOffloadError::Fail {
                 assert!(error.source().unwrap().is::<Error>(), "{way:?}");
@@ -315,16 +481,35 @@ async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
     for way in Way::BOTH {
         let store = Rigged::new();
         store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
-        let link = || Chunk::Part(Part::Link { mime: None, url: "https://example.org".into() });
-        let all = chunks(&first, SIZE).into_iter().chain([link()]).chain(chunks(&second, SIZE));
+        let link = || {
+            Chunk::Part(Part::Link {
+                mime: None,
+                url: "https://example.org".into(),
+            })
+        };
+        let all = chunks(&first, SIZE)
+            .into_iter()
+            .chain([link()])
+            .chain(chunks(&second, SIZE));
         let reduction = reduction(&store, OnOffloadError::PreviewOnly);
-        let shown = way.go(&reduction, &call("a", "f"), output(all.collect())).await;
+        let shown = way
+            .go(&reduction, &call("a", "f"), output(all.collect()))
+            .await;
         let hints: Vec<Hint> = shown
             .parts
             .iter()
-            .filter_map(|part| if let Part::Text(text) = part { Hint::parse(text) } else { None })
+            .filter_map(|part| {
+                if let Part::Text(text) = part {
+                    Hint::parse(text)
+                } else {
+                    None
+                }
+            })
             .collect();
-        assert!(hints[0].location.is_none(), "{way:?}: what was lost is said to be");
+        assert!(
+            hints[0].location.is_none(),
+            "{way:?}: what was lost is said to be"
+        );
         let location = hints[1].location.as_ref().expect("a location");
         let original = reduction.read_original(location).await.unwrap().unwrap();
         assert_eq!(original, second, "{way:?}");
@@ -334,17 +519,35 @@ async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
 #[tokio::test]
 async fn l1_a_character_that_comes_in_two_pieces_behind_many_texts_is_kept() {
     let texts = (0..300).map(|n| Chunk::Part(Part::Text(format!("part {n} "))));
-    let made: Vec<Chunk> = texts.chain("€€".as_bytes().chunks(2).map(|b| Chunk::Bytes(b.to_vec().into()))).collect();
+    let made: Vec<Chunk> = texts
+        .chain(
+            "€€"
+                .as_bytes()
+                .chunks(2)
+                .map(|b| Chunk::Bytes(b.to_vec().into())),
+        )
+        .collect();
     for way in Way::BOTH {
         for (at, fault, store) in places(200) {
             let reduction = reduction(&store, OnOffloadError::KeepOriginal);
-            let shown = way.go(&reduction, &call("a", "f"), output(made.clone())).await;
+            let shown = way
+                .go(&reduction, &call("a", "f"), output(made.clone()))
+                .await;
             if shown.outcome() != Outcome::Kept(Reason::StoreFailed) {
                 continue;
             }
-            let texts = shown.parts.iter().map(|part| if let Part::Text(text) = part { text.as_str() } else { "" });
+            let texts = shown.parts.iter().map(|part| {
+                if let Part::Text(text) = part {
+                    text.as_str()
+                } else {
+                    ""
+                }
+            });
             let all = texts.collect::<String>();
-            assert!(all.contains("part 299") && all.ends_with("€€"), "{way:?} {at:?} {fault:?}: {all:?}");
+            assert!(
+                all.contains("part 299") && all.ends_with("€€"),
+                "{way:?} {at:?} {fault:?}: {all:?}"
+            );
         }
     }
 }

@@ -20,7 +20,9 @@ pub(crate) struct Clock(Arc<Mutex<SystemTime>>);
 impl Clock {
     pub(crate) fn new() -> Self {
         // A day ahead: a test takes its time.
-        Self(Arc::new(Mutex::new(SystemTime::now() + Duration::from_secs(86_400))))
+        Self(Arc::new(Mutex::new(
+            SystemTime::now() + Duration::from_secs(86_400),
+        )))
     }
 
     pub(crate) fn now(&self) -> SystemTime {
@@ -57,7 +59,12 @@ pub(crate) struct Clocked<B> {
 
 impl<B: Backend> Clocked<B> {
     pub(crate) fn new(inner: B, clock: &Clock) -> Self {
-        Self { inner, clock: clock.clone(), calls: Arc::default(), times: Arc::default() }
+        Self {
+            inner,
+            clock: clock.clone(),
+            calls: Arc::default(),
+            times: Arc::default(),
+        }
     }
 
     /// The same store and clock, with calls of its own.
@@ -65,7 +72,10 @@ impl<B: Backend> Clocked<B> {
     where
         B: Clone,
     {
-        Self { calls: Arc::new(Mutex::new(calls)), ..self.clone() }
+        Self {
+            calls: Arc::new(Mutex::new(calls)),
+            ..self.clone()
+        }
     }
 
     pub(crate) async fn bytes(&self) -> u64 {
@@ -73,13 +83,19 @@ impl<B: Backend> Clocked<B> {
         entries.into_iter().map(|entry| entry.unwrap().bytes).sum()
     }
 
-    async fn call<T>(&self, call: impl Future<Output = Result<T, BackendError>>) -> Result<T, BackendError> {
+    async fn call<T>(
+        &self,
+        call: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, BackendError> {
         let gives_way = {
             let mut calls = self.calls.lock().unwrap();
             calls.made += 1;
             if let Some(left) = &mut calls.left {
                 let Some(fewer) = left.checked_sub(1) else {
-                    return Err(BackendError::new(ErrorKind::Unavailable, "the store was told to fail here"));
+                    return Err(BackendError::new(
+                        ErrorKind::Unavailable,
+                        "the store was told to fail here",
+                    ));
                 };
                 *left = fewer;
             }
@@ -107,14 +123,21 @@ impl<B: Backend> Clocked<B> {
             calls.full || calls.without_lease && is_lease
         };
         self.call(async {
-            if is_full { Err(BackendError::new(ErrorKind::Full, "no space is left")) } else { call.await }
+            if is_full {
+                Err(BackendError::new(ErrorKind::Full, "no space is left"))
+            } else {
+                call.await
+            }
         })
         .await
     }
 
     fn stamp(&self, key: &Key, put: &Result<Put, BackendError>) {
         if matches!(put, Ok(Put::Stored)) {
-            self.times.lock().unwrap().insert(key.clone(), self.clock.now());
+            self.times
+                .lock()
+                .unwrap()
+                .insert(key.clone(), self.clock.now());
         }
     }
 }
@@ -157,7 +180,10 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let writer = self.store(None, self.inner.writer()).await?;
-        Ok(Box::new(ClockedWriter { store: self.clone(), inner: writer }))
+        Ok(Box::new(ClockedWriter {
+            store: self.clone(),
+            inner: writer,
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {

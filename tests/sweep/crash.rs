@@ -13,7 +13,10 @@ use super::{DAY, contents, key, quick, read};
 /// One key in each state that a sweep can meet it in, all of them old: live and not.
 async fn every_state<B: Backend + Clone>(store: &Clocked<B>) -> Vec<(String, &'static str)> {
     let put = async |path: String, content: &'static str| {
-        assert_eq!(store.put(&key(&path), content.into()).await.unwrap(), Put::Stored);
+        assert_eq!(
+            store.put(&key(&path), content.into()).await.unwrap(),
+            Put::Stored
+        );
     };
     let mut means = Vec::new();
     for owner in ["live", "dead"] {
@@ -47,12 +50,21 @@ fn policy() -> SweepPolicy {
 
 /// That all that is live reads as it must, and so does what nobody names but is at most moved by one sweep; and that the rest is
 /// whole, if it is there at all.
-async fn check<B: Backend + Clone>(store: &Clocked<B>, means: &[(String, &'static str)], after: &str) {
+async fn check<B: Backend + Clone>(
+    store: &Clocked<B>,
+    means: &[(String, &'static str)],
+    after: &str,
+) {
     check_of("", store, means, after).await;
 }
 
 /// The same for those whose path begins with `prefix`. Reading brings back, so what is to go must not be read.
-async fn check_of<B: Backend + Clone>(prefix: &str, store: &Clocked<B>, means: &[(String, &'static str)], after: &str) {
+async fn check_of<B: Backend + Clone>(
+    prefix: &str,
+    store: &Clocked<B>,
+    means: &[(String, &'static str)],
+    after: &str,
+) {
     for (path, content) in means.iter().filter(|(path, _)| path.starts_with(prefix)) {
         match read(store, path).await {
             Ok(is) => {
@@ -69,15 +81,25 @@ async fn check_of<B: Backend + Clone>(prefix: &str, store: &Clocked<B>, means: &
 }
 
 /// Once all is done: what is live is there, and nothing else.
-async fn finish<B: Backend + Clone>(store: &Clocked<B>, means: &[(String, &'static str)], after: &str) {
+async fn finish<B: Backend + Clone>(
+    store: &Clocked<B>,
+    means: &[(String, &'static str)],
+    after: &str,
+) {
     for _ in 0..6 {
         store.clock.turn(2 * DAY);
-        let report = quick(store.clone()).sweep(&live(means), &policy(), store.clock.now()).await.unwrap();
+        let report = quick(store.clone())
+            .sweep(&live(means), &policy(), store.clock.now())
+            .await
+            .unwrap();
         assert_eq!(report.failed, [], "after {after}");
         check_of("live", store, means, after).await;
     }
     let all: Vec<String> = contents(&store.inner).await.into_keys().collect();
-    let named = means.iter().map(|(path, _)| path.clone()).filter(|path| path.starts_with("live"));
+    let named = means
+        .iter()
+        .map(|(path, _)| path.clone())
+        .filter(|path| path.starts_with("live"));
     let mut should: Vec<_> = named.collect();
     should.sort();
     assert_eq!(all, should, "after {after}");
@@ -88,8 +110,13 @@ async fn fail_everywhere<B: Backend + Clone>(make: impl Fn() -> B) {
     for calls in 0.. {
         let store = Clocked::new(make(), &Clock::new());
         let means = every_state(&store).await;
-        let failing = store.with_calls(Calls { left: Some(calls), ..Calls::default() });
-        let swept = quick(failing).sweep(&live(&means), &policy(), store.clock.now()).await;
+        let failing = store.with_calls(Calls {
+            left: Some(calls),
+            ..Calls::default()
+        });
+        let swept = quick(failing)
+            .sweep(&live(&means), &policy(), store.clock.now())
+            .await;
         let after = format!("{calls} calls");
         check(&store, &means, &after).await;
         finish(&store, &means, &after).await;
@@ -111,7 +138,9 @@ async fn a_sweep_that_fails_anywhere_harms_nothing_on_files() {
     let made = std::cell::Cell::new(0);
     fail_everywhere(|| {
         made.set(made.get() + 1);
-        Fs::open(home.path().join(made.get().to_string())).unwrap().durable(made.get() % 2 == 0)
+        Fs::open(home.path().join(made.get().to_string()))
+            .unwrap()
+            .durable(made.get() % 2 == 0)
     })
     .await;
 }
@@ -122,8 +151,15 @@ async fn a_sweep_that_is_dropped_anywhere_harms_nothing() {
     for polls in 0.. {
         let store = Clocked::new(Memory::new(), &Clock::new());
         let means = every_state(&store).await;
-        let slow = store.with_calls(Calls { give_way: true, ..Calls::default() });
-        let is_done = drop_after(polls, async { quick(slow).sweep(&live(&means), &policy(), store.clock.now()).await });
+        let slow = store.with_calls(Calls {
+            give_way: true,
+            ..Calls::default()
+        });
+        let is_done = drop_after(polls, async {
+            quick(slow)
+                .sweep(&live(&means), &policy(), store.clock.now())
+                .await
+        });
         let after = format!("{polls} polls");
         check(&store, &means, &after).await;
         finish(&store, &means, &after).await;
@@ -136,20 +172,45 @@ async fn a_sweep_that_is_dropped_anywhere_harms_nothing() {
 
 fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> bool {
     let mut future = pin!(future);
-    (0..polls).any(|_| matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_)))
+    (0..polls).any(|_| {
+        matches!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(_)
+        )
+    })
 }
 
 #[tokio::test]
 async fn what_a_sweep_can_not_list_it_does_not_touch() {
     // A store of which one entry can't be listed may hold what is live there.
     let store = Clocked::new(Memory::new(), &Clock::new());
-    store.put(&Key::new("clear/call_1").unwrap(), "names memory:/trunc/call_2".into()).await.unwrap();
-    store.put(&Key::new("trunc/call_2").unwrap(), "text".into()).await.unwrap();
+    store
+        .put(
+            &Key::new("clear/call_1").unwrap(),
+            "names memory:/trunc/call_2".into(),
+        )
+        .await
+        .unwrap();
+    store
+        .put(&Key::new("trunc/call_2").unwrap(), "text".into())
+        .await
+        .unwrap();
     store.clock.turn(2 * DAY);
     // Probe, lease, and then the reading of what is live and may name more.
-    let failing = store.with_calls(Calls { left: Some(2), ..Calls::default() });
-    let error =
-        quick(failing).sweep(&Live::new().text("clear/call_1"), &policy(), SystemTime::now()).await.unwrap_err();
+    let failing = store.with_calls(Calls {
+        left: Some(2),
+        ..Calls::default()
+    });
+    let error = quick(failing)
+        .sweep(
+            &Live::new().text("clear/call_1"),
+            &policy(),
+            SystemTime::now(),
+        )
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("nothing was swept"), "{error}");
     assert!(read(&store, "trunc/call_2").await.is_ok());
 }

@@ -20,32 +20,80 @@ fn policy() -> SweepPolicy {
 async fn store_of(paths: &[&str]) -> Clocked<Memory> {
     let store = Clocked::new(Memory::named("t").unwrap(), &Clock::new());
     for path in paths {
-        assert_eq!(store.put(&key(path), "content".into()).await.unwrap(), Put::Stored);
+        assert_eq!(
+            store.put(&key(path), "content".into()).await.unwrap(),
+            Put::Stored
+        );
     }
     store
 }
 
 #[tokio::test]
 async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
-    let store =
-        store_of(&["trunc/old", "swept/trunc/gone", "swept/trunc/live", "trunc/back", "swept/trunc/back"]).await;
+    let store = store_of(&[
+        "trunc/old",
+        "swept/trunc/gone",
+        "swept/trunc/live",
+        "trunc/back",
+        "swept/trunc/back",
+    ])
+    .await;
     store.clock.turn(2 * DAY);
-    store.put(&key("swept/trunc/young"), "content".into()).await.unwrap();
-    let full = store.with_calls(Calls { full: true, ..Calls::default() });
+    store
+        .put(&key("swept/trunc/young"), "content".into())
+        .await
+        .unwrap();
+    let full = store.with_calls(Calls {
+        full: true,
+        ..Calls::default()
+    });
     let live = Live::new().text("trunc/live");
-    let report = quick(full).sweep(&live, &policy(), store.clock.now()).await.unwrap();
-    assert_eq!((report.removed.count, report.moved.count, report.brought_back.count), (1, 0, 0));
+    let report = quick(full)
+        .sweep(&live, &policy(), store.clock.now())
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            report.removed.count,
+            report.moved.count,
+            report.brought_back.count
+        ),
+        (1, 0, 0)
+    );
     assert!(report.without_lease);
     insta::assert_snapshot!(report.failed[0].location, @"memory://t/swept/lease-1");
     insta::assert_snapshot!(report.failed[0].error, @"the lease of this sweep can't be written, so nothing was moved or brought back, and only what had waited for its grace was removed: no space is left");
     assert_eq!(report.failed.len(), 1);
     let left: Vec<_> = contents(&store.inner).await.into_keys().collect();
-    assert_eq!(left, ["swept/trunc/back", "swept/trunc/live", "swept/trunc/young", "trunc/back", "trunc/old"]);
+    assert_eq!(
+        left,
+        [
+            "swept/trunc/back",
+            "swept/trunc/live",
+            "swept/trunc/young",
+            "trunc/back",
+            "trunc/old"
+        ]
+    );
     // W5: all that is there is in one sum or another.
-    assert_eq!(report.live.count + report.kept.count + report.young.count + report.waiting.count, 5, "{report:?}");
+    assert_eq!(
+        report.live.count + report.kept.count + report.young.count + report.waiting.count,
+        5,
+        "{report:?}"
+    );
     // Space was found: the next sweep goes on.
-    let report = quick(store.clone()).sweep(&live, &policy(), store.clock.now()).await.unwrap();
-    assert_eq!((report.failed.len(), report.moved.count, report.without_lease), (0, 1, false));
+    let report = quick(store.clone())
+        .sweep(&live, &policy(), store.clock.now())
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            report.failed.len(),
+            report.moved.count,
+            report.without_lease
+        ),
+        (0, 1, false)
+    );
 }
 
 #[tokio::test]
@@ -54,12 +102,31 @@ async fn w4_one_store_without_a_lease_does_not_stop_the_others() {
     let other = Clocked::new(Memory::named("other").unwrap(), &full.clock);
     other.put(&key("trunc/a"), "content".into()).await.unwrap();
     full.clock.turn(2 * DAY);
-    let full = full.with_calls(Calls { full: true, ..Calls::default() });
-    let builder =
-        offcut::ToolReduction::builder().backend(full.clone()).max_length_for_trunc(1_500).preview_length(200);
-    let reduction = builder.tool("grep", offcut::ToolPolicy::new().backend(other.clone())).build().unwrap();
-    let report = reduction.sweep(&Live::new(), &policy(), full.clock.now()).await.unwrap();
-    assert_eq!((report.removed.count, report.moved.count, report.failed.len()), (1, 1, 1), "{report:?}");
+    let full = full.with_calls(Calls {
+        full: true,
+        ..Calls::default()
+    });
+    let builder = offcut::ToolReduction::builder()
+        .backend(full.clone())
+        .max_length_for_trunc(1_500)
+        .preview_length(200);
+    let reduction = builder
+        .tool("grep", offcut::ToolPolicy::new().backend(other.clone()))
+        .build()
+        .unwrap();
+    let report = reduction
+        .sweep(&Live::new(), &policy(), full.clock.now())
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            report.removed.count,
+            report.moved.count,
+            report.failed.len()
+        ),
+        (1, 1, 1),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]
@@ -68,23 +135,43 @@ async fn w5_the_report_says_when_space_will_be_free() {
     store.clock.turn(2 * DAY);
     let begun = store.clock.now();
     let sweep = async |live: &str, policy: SweepPolicy| {
-        quick(store.clone()).sweep(&Live::new().text(live), &policy, store.clock.now()).await.unwrap()
+        quick(store.clone())
+            .sweep(&Live::new().text(live), &policy, store.clock.now())
+            .await
+            .unwrap()
     };
     let would = sweep("trunc/b", SweepPolicy::new().unreferenced()).await;
-    assert_eq!((would.moved_free_at, would.waiting_free_at), (Some(begun + DAY), None));
+    assert_eq!(
+        (would.moved_free_at, would.waiting_free_at),
+        (Some(begun + DAY), None)
+    );
     let report = sweep("trunc/b", policy()).await;
-    assert_eq!((report.moved.count, report.moved_free_at, report.waiting_free_at), (1, Some(begun + DAY), None));
+    assert_eq!(
+        (
+            report.moved.count,
+            report.moved_free_at,
+            report.waiting_free_at
+        ),
+        (1, Some(begun + DAY), None)
+    );
     store.clock.turn(2 * HOUR);
     let report = sweep("", policy()).await;
     assert_eq!(report.moved_free_at, Some(begun + DAY + 2 * HOUR));
     assert_eq!(report.waiting_free_at, Some(begun + DAY), "the first of it");
     let json = serde_json::to_value(&report).unwrap();
-    let seconds = (begun + DAY).duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let seconds = (begun + DAY)
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
     assert_eq!(json["waiting_free_at"], seconds);
     store.clock.turn(22 * HOUR);
     let report = sweep("", policy()).await;
     assert_eq!(
-        (report.removed.count, report.moved_free_at, report.waiting_free_at),
+        (
+            report.removed.count,
+            report.moved_free_at,
+            report.waiting_free_at
+        ),
         (1, None, Some(begun + DAY + 2 * HOUR))
     );
 }
@@ -116,7 +203,15 @@ impl Backend for Endless {
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        self.0.list().map(|entry| entry.map(|entry| Entry { bytes: u64::MAX, ..entry })).boxed()
+        self.0
+            .list()
+            .map(|entry| {
+                entry.map(|entry| Entry {
+                    bytes: u64::MAX,
+                    ..entry
+                })
+            })
+            .boxed()
     }
 
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
@@ -127,16 +222,33 @@ impl Backend for Endless {
 #[tokio::test]
 async fn w5_lengths_beyond_all_sums_are_counted_as_the_most_there_is() {
     let store = Endless(Memory::new());
-    for path in ["trunc/a", "trunc/b", "trunc/c", "swept/trunc/c", "trunc/live", "clear/live", "swept/clear/d"] {
+    for path in [
+        "trunc/a",
+        "trunc/b",
+        "trunc/c",
+        "swept/trunc/c",
+        "trunc/live",
+        "clear/live",
+        "swept/clear/d",
+    ] {
         store.put(&key(path), path.to_owned().into()).await.unwrap();
     }
     let live = Live::new().text("trunc/live clear/live");
-    for policy in
-        [SweepPolicy::new().quota_bytes(u64::MAX), SweepPolicy::new().quota_bytes(0), SweepPolicy::new().unreferenced()]
-    {
+    for policy in [
+        SweepPolicy::new().quota_bytes(u64::MAX),
+        SweepPolicy::new().quota_bytes(0),
+        SweepPolicy::new().unreferenced(),
+    ] {
         for policy in [policy.clone(), policy.apply()] {
-            let report = quick(store.clone()).sweep(&live, &policy, SystemTime::now() + 2 * DAY).await.unwrap();
-            assert_eq!((report.live.count, report.live.bytes), (2, u64::MAX), "{report:?}");
+            let report = quick(store.clone())
+                .sweep(&live, &policy, SystemTime::now() + 2 * DAY)
+                .await
+                .unwrap();
+            assert_eq!(
+                (report.live.count, report.live.bytes),
+                (2, u64::MAX),
+                "{report:?}"
+            );
         }
     }
 }
@@ -148,6 +260,13 @@ async fn w5_a_quota_holds_however_much_there_is() {
         store.put(&key(path), path.to_owned().into()).await.unwrap();
     }
     let policy = SweepPolicy::new().quota_bytes(u64::MAX);
-    let report = quick(store).sweep(&Live::new(), &policy, SystemTime::now() + 2 * DAY).await.unwrap();
-    assert_eq!((report.moved.count, report.kept.count), (2, 1), "one of them is as much as the quota");
+    let report = quick(store)
+        .sweep(&Live::new(), &policy, SystemTime::now() + 2 * DAY)
+        .await
+        .unwrap();
+    assert_eq!(
+        (report.moved.count, report.kept.count),
+        (2, 1),
+        "one of them is as much as the quota"
+    );
 }

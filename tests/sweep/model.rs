@@ -45,9 +45,17 @@ fn content(number: usize) -> String {
 /// What a piece of work came to.
 enum Came {
     /// An agent stored a result, and is about to write its hint.
-    Stored { session: &'static str, location: Location, content: usize },
+    Stored {
+        session: &'static str,
+        location: Location,
+        content: usize,
+    },
     /// An agent read what a transcript names.
-    Read { location: Location, should: usize, is: Result<bytes::Bytes, String> },
+    Read {
+        location: Location,
+        should: usize,
+        is: Result<bytes::Bytes, String>,
+    },
     /// A sweep came to its end, or was refused.
     Swept(Result<(), SweepError>),
     /// A sweep that could not write its lease came to its end.
@@ -72,13 +80,28 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let store = Clocked::new(Memory::named("t").unwrap(), &Clock::new());
-        let store = store.with_calls(Calls { give_way: true, ..Calls::default() });
+        let store = store.with_calls(Calls {
+            give_way: true,
+            ..Calls::default()
+        });
         let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        Self { store, dice, named: BTreeMap::new(), unwritten: Vec::new(), work: Vec::new(), sweep: None, done: [0; 5] }
+        Self {
+            store,
+            dice,
+            named: BTreeMap::new(),
+            unwritten: Vec::new(),
+            work: Vec::new(),
+            sweep: None,
+            done: [0; 5],
+        }
     }
 
     fn begin_storing(&mut self) {
-        let (session, id, number) = (self.dice.of(&SESSIONS), self.dice.of(&IDS), self.dice.below(CONTENTS));
+        let (session, id, number) = (
+            self.dice.of(&SESSIONS),
+            self.dice.of(&IDS),
+            self.dice.below(CONTENTS),
+        );
         let (store, streams) = (self.store.clone(), self.dice.below(2) == 0);
         self.work.push(Box::pin(async move {
             let text = content(number);
@@ -91,16 +114,31 @@ impl World {
                         .collect::<Vec<_>>(),
                 )),
             };
-            let shown = quick(store).session(session).truncate(&call(id, "grep"), output).await.unwrap();
+            let shown = quick(store)
+                .session(session)
+                .truncate(&call(id, "grep"), output)
+                .await
+                .unwrap();
             let decision = &shown.report.decisions[0];
-            let location = decision.locations.first().unwrap_or_else(|| panic!("{decision:?}")).clone();
-            Came::Stored { session, location, content: number }
+            let location = decision
+                .locations
+                .first()
+                .unwrap_or_else(|| panic!("{decision:?}"))
+                .clone();
+            Came::Stored {
+                session,
+                location,
+                content: number,
+            }
         }));
     }
 
     fn begin_reading(&mut self) {
-        let named: Vec<_> =
-            self.named.iter().map(|((location, session), content)| (location.clone(), *session, *content)).collect();
+        let named: Vec<_> = self
+            .named
+            .iter()
+            .map(|((location, session), content)| (location.clone(), *session, *content))
+            .collect();
         if named.is_empty() {
             return;
         }
@@ -108,14 +146,25 @@ impl World {
         let store = self.store.clone();
         self.work.push(Box::pin(async move {
             let reduction = quick(store).session(session);
-            let is = reduction.read_original(&location).await.unwrap().map_err(|error| error.to_string());
-            Came::Read { location, should, is }
+            let is = reduction
+                .read_original(&location)
+                .await
+                .unwrap()
+                .map_err(|error| error.to_string());
+            Came::Read {
+                location,
+                should,
+                is,
+            }
         }));
     }
 
     fn begin_sweeping(&mut self) {
         let now = self.store.clock.now();
-        let live = self.named.keys().fold(Live::new(), |live, (location, _)| live.location(location));
+        let live = self
+            .named
+            .keys()
+            .fold(Live::new(), |live, (location, _)| live.location(location));
         let store = self.store.clone();
         let policy = match self.dice.below(3) {
             0 => SweepPolicy::new().max_age(2 * DAY),
@@ -132,34 +181,59 @@ impl World {
     /// A sweep that can't write its lease, and could store all else, if it wanted to: others may be under way, with a lease or without.
     fn begin_removing(&mut self) {
         let now = self.store.clock.now();
-        let live = self.named.keys().fold(Live::new(), |live, (location, _)| live.location(location));
-        let store = self.store.with_calls(Calls { give_way: true, without_lease: true, ..Calls::default() });
+        let live = self
+            .named
+            .keys()
+            .fold(Live::new(), |live, (location, _)| live.location(location));
+        let store = self.store.with_calls(Calls {
+            give_way: true,
+            without_lease: true,
+            ..Calls::default()
+        });
         self.work.push(Box::pin(async move {
             let policy = SweepPolicy::new().unreferenced().apply();
             let report = quick(store).sweep(&live, &policy, now).await.unwrap();
-            assert!(report.without_lease && report.failed.len() == 1, "{report:?}");
+            assert!(
+                report.without_lease && report.failed.len() == 1,
+                "{report:?}"
+            );
             Came::Removed(report)
         }));
     }
 
     /// Goes on with some of the work for one step.
     fn step(&mut self, at: usize) {
-        let came = match self.work[at].as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let came = match self.work[at]
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             Poll::Pending => return,
             Poll::Ready(came) => came,
         };
         self.forget_work(at);
         match came {
-            Came::Stored { session, location, content } => {
+            Came::Stored {
+                session,
+                location,
+                content,
+            } => {
                 self.done[0] += 1;
                 self.unwritten.push((location, session, content));
             }
-            Came::Read { location, should, is } => {
+            Came::Read {
+                location,
+                should,
+                is,
+            } => {
                 self.done[1] += 1;
                 // The transcript may have gone while it was read.
                 if self.named.keys().any(|(named, _)| *named == location) {
                     let is = is.unwrap_or_else(|error| panic!("{location} is dangling: {error}"));
-                    assert!(is == content(should), "{location} is other bytes: {}", String::from_utf8_lossy(&is[..20]));
+                    assert!(
+                        is == content(should),
+                        "{location} is other bytes: {}",
+                        String::from_utf8_lossy(&is[..20])
+                    );
                 }
             }
             Came::Removed(report) => self.done[4] += usize::try_from(report.removed.count).unwrap(),
@@ -181,7 +255,10 @@ impl World {
     fn write_hints(&mut self) {
         for (location, session, content) in self.unwritten.drain(..) {
             let before = self.named.insert((location.clone(), session), content);
-            assert!(before.is_none_or(|before| before == content), "{location} was given to two contents");
+            assert!(
+                before.is_none_or(|before| before == content),
+                "{location} was given to two contents"
+            );
         }
     }
 
@@ -211,7 +288,12 @@ impl World {
                 // Somebody who knows that it is dead says so.
                 for number in 1..9 {
                     let lease = key(&format!("swept/lease-{number}"));
-                    self.store.inner.remove(&lease).now_or_never().unwrap().unwrap();
+                    self.store
+                        .inner
+                        .remove(&lease)
+                        .now_or_never()
+                        .unwrap()
+                        .unwrap();
                 }
             }
         }
@@ -239,12 +321,17 @@ impl World {
     /// Everything that is named reads as what was stored.
     fn check(&mut self) {
         self.rest();
-        let named: Vec<_> =
-            self.named.iter().map(|((location, session), content)| (location.clone(), *session, *content)).collect();
+        let named: Vec<_> = self
+            .named
+            .iter()
+            .map(|((location, session), content)| (location.clone(), *session, *content))
+            .collect();
         for (location, session, should) in named {
             let reduction = quick(self.store.inner.clone()).session(session);
             let read = reduction.read_original(&location).now_or_never().unwrap();
-            let is = read.unwrap().unwrap_or_else(|error| panic!("{location} is dangling: {error}"));
+            let is = read
+                .unwrap()
+                .unwrap_or_else(|error| panic!("{location} is dangling: {error}"));
             assert!(is == content(should), "{location} is other bytes");
         }
     }
@@ -252,8 +339,13 @@ impl World {
 
 #[test]
 fn nothing_that_is_named_is_ever_lost() {
-    let cases: u64 = std::env::var("OFFCUT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let cases: u64 = std::env::var("OFFCUT_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(60);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let _inside = runtime.enter();
     let mut done = [0; 5];
     for seed in 1..=cases {
@@ -276,5 +368,8 @@ fn nothing_that_is_named_is_ever_lost() {
         }
     }
     eprintln!("stored, read, swept, crashed, removed without a lease: {done:?}");
-    assert!(done.iter().all(|count| *count as u64 > cases), "too little happened: {done:?}");
+    assert!(
+        done.iter().all(|count| *count as u64 > cases),
+        "too little happened: {done:?}"
+    );
 }

@@ -39,13 +39,21 @@ impl Session {
             let content = line.repeat(40 + 90 * ((number + day + turn) % 3));
             let output = match (number + turn) % 2 {
                 0 => ToolOutput::from(content.clone()),
-                _ => ToolOutput::stream(futures_util::stream::iter([Ok(Chunk::Bytes(content.clone().into()))])),
+                _ => ToolOutput::stream(futures_util::stream::iter([Ok(Chunk::Bytes(
+                    content.clone().into(),
+                ))])),
             };
             let shown = self.reduction.truncate(&call, output).await.unwrap();
-            self.took(&shown.report.decisions, Some(content.as_bytes())).await;
+            self.took(&shown.report.decisions, Some(content.as_bytes()))
+                .await;
             self.messages.push(Message::calls(vec![call.clone()]));
-            self.messages.push(Message::tool(&call, shown.parts, shown.is_error));
-            let report = self.reduction.clear(&Plain, &mut self.messages).await.unwrap();
+            self.messages
+                .push(Message::tool(&call, shown.parts, shown.is_error));
+            let report = self
+                .reduction
+                .clear(&Plain, &mut self.messages)
+                .await
+                .unwrap();
             self.took(&report.decisions, None).await;
         }
     }
@@ -53,9 +61,20 @@ impl Session {
     /// Learns what new hints stand for. What a known one stands for must not change.
     async fn took(&mut self, decisions: &[Decision], content: Option<&[u8]>) {
         for location in decisions.iter().flat_map(|decision| &decision.locations) {
-            let is = self.reduction.read_original(location).await.unwrap().unwrap();
+            let is = self
+                .reduction
+                .read_original(location)
+                .await
+                .unwrap()
+                .unwrap();
             assert!(content.is_none_or(|content| content == is), "{location}");
-            assert_eq!(self.originals.entry(location.clone()).or_insert_with(|| is.clone()), &is, "{location}");
+            assert_eq!(
+                self.originals
+                    .entry(location.clone())
+                    .or_insert_with(|| is.clone()),
+                &is,
+                "{location}"
+            );
         }
     }
 
@@ -87,7 +106,9 @@ pub(crate) struct Month {
 /// A month with so many sessions, under a quota that is a small part of what they store.
 pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) -> Month {
     let store = Clocked::new(inner, &Clock::new());
-    let policy = SweepPolicy::new().quota_bytes(QUOTA * sessions as u64 / 200).apply();
+    let policy = SweepPolicy::new()
+        .quota_bytes(QUOTA * sessions as u64 / 200)
+        .apply();
     let mut month = Month::default();
     let mut all: Vec<_> = (0..sessions)
         .map(|number| Session {
@@ -100,7 +121,11 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         })
         .collect();
     for day in 0..DAYS {
-        for (number, session) in all.iter_mut().enumerate().filter(|(_, session)| session.works(day)) {
+        for (number, session) in all
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, session)| session.works(day))
+        {
             session.work(number, day).await;
         }
         store.clock.turn(8 * HOUR);
@@ -109,13 +134,26 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         let live = all
             .iter_mut()
             .filter(|session| session.is_kept(day) && !session.is_mislaid(day))
-            .fold(Live::new(), |live, session| live.messages(&Messages::new(&Plain, &mut session.messages)));
+            .fold(Live::new(), |live, session| {
+                live.messages(&Messages::new(&Plain, &mut session.messages))
+            });
         store.clock.turn(HOUR);
-        for (number, session) in all.iter_mut().enumerate().filter(|(_, session)| session.works(day)) {
+        for (number, session) in all
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, session)| session.works(day))
+        {
             session.work(number, day).await;
         }
-        let policy = if day.is_multiple_of(THOROUGH) { policy.clone().unreferenced() } else { policy.clone() };
-        let report = quick(store.clone()).sweep(&live, &policy, now).await.unwrap();
+        let policy = if day.is_multiple_of(THOROUGH) {
+            policy.clone().unreferenced()
+        } else {
+            policy.clone()
+        };
+        let report = quick(store.clone())
+            .sweep(&live, &policy, now)
+            .await
+            .unwrap();
         assert_eq!((report.failed.len(), report.stopped), (0, false));
         holds(&store, &report, policy.quota_bytes.unwrap()).await;
         month.moved += report.moved.count;
@@ -123,7 +161,10 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         month.brought_back += report.brought_back.count;
         month.most_bytes = month.most_bytes.max(store.bytes().await);
         // Reading would bring back what was mislaid. The next sweep has to.
-        for session in all.iter().filter(|session| session.is_kept(day) && !session.is_mislaid(day)) {
+        for session in all
+            .iter()
+            .filter(|session| session.is_kept(day) && !session.is_mislaid(day))
+        {
             month.checked += dangling(session).await;
         }
         store.clock.turn(DAY - 9 * HOUR);
@@ -134,9 +175,23 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
 
 /// What is stored after a sweep: what is live, what waits out its grace, and of the rest no more than the quota, or what is young.
 async fn holds<B: Backend + Clone>(store: &Clocked<B>, report: &SweepReport, quota: u64) {
-    let SweepReport { live, young, kept, moved, waiting, .. } = report;
-    assert!(young.bytes + kept.bytes <= quota.max(young.bytes), "{report:?}");
-    assert_eq!(store.bytes().await, live.bytes + young.bytes + kept.bytes + moved.bytes + waiting.bytes, "{report:?}");
+    let SweepReport {
+        live,
+        young,
+        kept,
+        moved,
+        waiting,
+        ..
+    } = report;
+    assert!(
+        young.bytes + kept.bytes <= quota.max(young.bytes),
+        "{report:?}"
+    );
+    assert_eq!(
+        store.bytes().await,
+        live.bytes + young.bytes + kept.bytes + moved.bytes + waiting.bytes,
+        "{report:?}"
+    );
 }
 
 /// Reads everything that the transcript of `session` names.
@@ -149,11 +204,18 @@ async fn dangling(session: &Session) -> usize {
             }
         });
     }
-    let named = session.originals.iter().filter(|(location, _)| text.contains(&format!("\"{location}\"")));
+    let named = session
+        .originals
+        .iter()
+        .filter(|(location, _)| text.contains(&format!("\"{location}\"")));
     let mut count = 0;
     for (location, original) in named {
         let is = session.reduction.read_original(location).await.unwrap();
-        assert_eq!(is.unwrap_or_else(|error| panic!("{location} is dangling: {error}")), original, "{location}");
+        assert_eq!(
+            is.unwrap_or_else(|error| panic!("{location} is dangling: {error}")),
+            original,
+            "{location}"
+        );
         count += 1;
     }
     count

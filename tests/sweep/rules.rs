@@ -22,13 +22,19 @@ fn store() -> Clocked<Memory> {
 
 /// Truncates a result of `lines` lines, and says where it is.
 async fn offload(reduction: &ToolReduction, id: &str, count: usize) -> Location {
-    let shown = reduction.truncate(&call(id, "grep"), lines(count)).await.unwrap();
+    let shown = reduction
+        .truncate(&call(id, "grep"), lines(count))
+        .await
+        .unwrap();
     shown.report.decisions[0].locations[0].clone()
 }
 
 pub(crate) async fn sweep(store: &Clocked<Memory>, live: &Live) -> SweepReport {
     let policy = SweepPolicy::new().unreferenced().apply();
-    let report = quick(store.clone()).sweep(live, &policy, store.clock.now()).await.unwrap();
+    let report = quick(store.clone())
+        .sweep(live, &policy, store.clock.now())
+        .await
+        .unwrap();
     assert_eq!(report.failed, []);
     report
 }
@@ -39,7 +45,10 @@ async fn keys(store: &Clocked<Memory>) -> BTreeSet<String> {
 
 async fn reads(reduction: &ToolReduction, location: &str) -> Result<String, String> {
     let arguments = serde_json::json!({"path": location}).to_string();
-    let read = reduction.read_file_tool().call(&ToolCall::new("r", "read_file", arguments)).await;
+    let read = reduction
+        .read_file_tool()
+        .call(&ToolCall::new("r", "read_file", arguments))
+        .await;
     let (parts, _) = read.map_err(|error| error.to_string())?.into_parts().await;
     Ok(super::common::text(&parts).to_owned())
 }
@@ -52,16 +61,31 @@ async fn what_nobody_names_goes_in_two_steps() {
     offload(&session, "call_2", 500).await;
     let live = Live::new().text(kept.as_str());
     store.clock.turn(23 * HOUR);
-    assert_eq!(sweep(&store, &live).await.young.count, 1, "within the grace");
+    assert_eq!(
+        sweep(&store, &live).await.young.count,
+        1,
+        "within the grace"
+    );
     store.clock.turn(HOUR);
     let report = sweep(&store, &live).await;
-    assert_eq!((report.live.count, report.moved.count, report.removed.count), (1, 1, 0));
-    assert_eq!(keys(&store).await, ["s1/swept/trunc/call_2", "s1/trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        (report.live.count, report.moved.count, report.removed.count),
+        (1, 1, 0)
+    );
+    assert_eq!(
+        keys(&store).await,
+        ["s1/swept/trunc/call_2", "s1/trunc/call_1"]
+            .map(String::from)
+            .into()
+    );
     store.clock.turn(23 * HOUR);
     assert_eq!(sweep(&store, &live).await.waiting.count, 1);
     store.clock.turn(HOUR);
     assert_eq!(sweep(&store, &live).await.removed.count, 1);
-    assert_eq!(keys(&store).await, ["s1/trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        keys(&store).await,
+        ["s1/trunc/call_1"].map(String::from).into()
+    );
 }
 
 #[tokio::test]
@@ -73,16 +97,37 @@ async fn reading_brings_back_what_was_swept() {
     sweep(&store, &Live::new()).await;
 
     let forged = location.as_str().replace("/trunc/", "/swept/trunc/");
-    assert!(reads(&session, &forged).await.unwrap_err().contains("not a location of this conversation"), "{forged}");
+    assert!(
+        reads(&session, &forged)
+            .await
+            .unwrap_err()
+            .contains("not a location of this conversation"),
+        "{forged}"
+    );
     let other = quick(store.clone()).session("swept");
-    assert!(reads(&other, &forged).await.is_err(), "no session is called so");
+    assert!(
+        reads(&other, &forged).await.is_err(),
+        "no session is called so"
+    );
 
-    assert!(reads(&session, location.as_str()).await.unwrap().contains("line 1\nline 2\n"));
+    assert!(
+        reads(&session, location.as_str())
+            .await
+            .unwrap()
+            .contains("line 1\nline 2\n")
+    );
     assert!(keys(&store).await.contains("s1/trunc/call_1"), "it is back");
     store.clock.turn(2 * DAY);
     let live = Live::new().text(location.as_str());
-    assert_eq!(sweep(&store, &live).await.removed.count, 1, "the place that it was brought back from");
-    assert_eq!(keys(&store).await, ["s1/trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        sweep(&store, &live).await.removed.count,
+        1,
+        "the place that it was brought back from"
+    );
+    assert_eq!(
+        keys(&store).await,
+        ["s1/trunc/call_1"].map(String::from).into()
+    );
     assert_eq!(read(&store, "s1/trunc/call_1").await.unwrap(), lines(500));
 }
 
@@ -94,7 +139,12 @@ async fn what_is_named_again_comes_back_by_itself() {
     sweep(&store, &Live::new()).await;
     let live = Live::new().text(location.as_str());
     assert_eq!(sweep(&store, &live).await.brought_back.count, 1);
-    assert_eq!(keys(&store).await, ["swept/trunc/call_1", "trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        keys(&store).await,
+        ["swept/trunc/call_1", "trunc/call_1"]
+            .map(String::from)
+            .into()
+    );
     store.clock.turn(DAY);
     assert_eq!(sweep(&store, &live).await.removed.count, 1);
 }
@@ -111,17 +161,31 @@ async fn a_swept_name_is_taken_for_other_content() {
         for count in [600, 700] {
             let output = match streams {
                 false => ToolOutput::from(lines(count)),
-                true => ToolOutput::stream(futures_util::stream::iter([Ok(Chunk::Bytes(lines(count).into()))])),
+                true => ToolOutput::stream(futures_util::stream::iter([Ok(Chunk::Bytes(
+                    lines(count).into(),
+                ))])),
             };
-            let shown = session.truncate(&call("call_1", "grep"), output).await.unwrap();
+            let shown = session
+                .truncate(&call("call_1", "grep"), output)
+                .await
+                .unwrap();
             let second = &shown.report.decisions[0].locations[0];
-            assert!(second.as_str().starts_with(&format!("{first}-")), "{second}");
+            assert!(
+                second.as_str().starts_with(&format!("{first}-")),
+                "{second}"
+            );
             let read = session.read_original(second).await.unwrap().unwrap();
             assert_eq!(read, lines(count));
         }
-        assert_eq!(session.read_original(&first).await.unwrap().unwrap(), lines(500));
+        assert_eq!(
+            session.read_original(&first).await.unwrap().unwrap(),
+            lines(500)
+        );
         let same = offload(&session, "call_1", 500).await;
-        assert_eq!(session.read_original(&same).await.unwrap().unwrap(), lines(500));
+        assert_eq!(
+            session.read_original(&same).await.unwrap().unwrap(),
+            lines(500)
+        );
     }
 }
 
@@ -135,30 +199,60 @@ async fn a_dry_run_says_what_would_be_and_changes_nothing() {
     }
     let policy = SweepPolicy::new().quota_bytes(10_000);
     let before = keys(&store).await;
-    let would = reduction.sweep(&Live::new(), &policy, store.clock.now()).await.unwrap();
+    let would = reduction
+        .sweep(&Live::new(), &policy, store.clock.now())
+        .await
+        .unwrap();
     assert_eq!((would.dry_run, keys(&store).await), (true, before));
-    let report = reduction.sweep(&Live::new(), &policy.apply(), store.clock.now()).await.unwrap();
+    let report = reduction
+        .sweep(&Live::new(), &policy.apply(), store.clock.now())
+        .await
+        .unwrap();
     let mut done = report.clone();
     done.dry_run = true;
     assert_eq!(done, would);
     assert_eq!((would.moved.count, would.kept.count), (1, 2));
-    assert_eq!(keys(&store).await, ["swept/trunc/call_1", "trunc/call_2", "trunc/call_3"].map(String::from).into());
+    assert_eq!(
+        keys(&store).await,
+        ["swept/trunc/call_1", "trunc/call_2", "trunc/call_3"]
+            .map(String::from)
+            .into()
+    );
 }
 
 #[tokio::test]
 async fn what_live_content_names_is_live() {
     let store = store();
     let put = async |path: &str, content: &str| {
-        store.put(&key(path), content.to_owned().into()).await.unwrap();
+        store
+            .put(&key(path), content.to_owned().into())
+            .await
+            .unwrap();
     };
-    put("s1/clear/call_1-round", r#"[{"content":"[offcut/1 … \"memory://t/s1/clear/call_2-args\"]"}]"#).await;
-    put("s1/clear/call_2-args", r#"{"path":"memory://t/s1/trunc/call_3"}"#).await;
-    put("s1/trunc/call_3", "text that names memory://t/s1/trunc/call_4").await;
+    put(
+        "s1/clear/call_1-round",
+        r#"[{"content":"[offcut/1 … \"memory://t/s1/clear/call_2-args\"]"}]"#,
+    )
+    .await;
+    put(
+        "s1/clear/call_2-args",
+        r#"{"path":"memory://t/s1/trunc/call_3"}"#,
+    )
+    .await;
+    put(
+        "s1/trunc/call_3",
+        "text that names memory://t/s1/trunc/call_4",
+    )
+    .await;
     put("s1/trunc/call_4", "text").await;
     put("s1/clear/call_5-args", "memory://t/s1/trunc/call_6").await;
     put("s1/trunc/call_6", "named by what nobody names").await;
     store.clock.turn(2 * DAY);
-    let report = sweep(&store, &Live::new().text("see memory://t/s1/clear/call_1-round")).await;
+    let report = sweep(
+        &store,
+        &Live::new().text("see memory://t/s1/clear/call_1-round"),
+    )
+    .await;
     assert_eq!((report.live.count, report.moved.count), (3, 3));
 }
 
@@ -166,17 +260,34 @@ async fn what_live_content_names_is_live() {
 async fn what_live_content_elsewhere_names_is_live_too() {
     let store = store();
     // A sub-agent's results, named in arguments of another session that were cleared since.
-    store.put(&key("main/clear/call_9-args"), r#"{"path":"memory://t/sub/trunc/call_1"}"#.into()).await.unwrap();
-    store.put(&key("main/clear/notes.pdf"), "memory://t/sub/trunc/call_2".into()).await.unwrap();
+    store
+        .put(
+            &key("main/clear/call_9-args"),
+            r#"{"path":"memory://t/sub/trunc/call_1"}"#.into(),
+        )
+        .await
+        .unwrap();
+    store
+        .put(
+            &key("main/clear/notes.pdf"),
+            "memory://t/sub/trunc/call_2".into(),
+        )
+        .await
+        .unwrap();
     for path in ["sub/trunc/call_1", "sub/trunc/call_2", "sub/trunc/call_3"] {
         store.put(&key(path), "text".into()).await.unwrap();
     }
     store.clock.turn(2 * DAY);
-    let live = Live::new().text("memory://t/main/clear/call_9-args memory://t/main/clear/notes.pdf");
+    let live =
+        Live::new().text("memory://t/main/clear/call_9-args memory://t/main/clear/notes.pdf");
     let policy = SweepPolicy::new().unreferenced().apply();
     let sub = quick(store.clone()).session("sub");
     let report = sub.sweep(&live, &policy, store.clock.now()).await.unwrap();
-    assert_eq!((report.live.count, report.moved.count), (2, 1), "and nothing of `main` is counted");
+    assert_eq!(
+        (report.live.count, report.moved.count),
+        (2, 1),
+        "and nothing of `main` is counted"
+    );
 }
 
 #[tokio::test]
@@ -200,15 +311,35 @@ async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
     use offcut::backend::Fs;
     let home = tempfile::tempdir().unwrap();
     let open = || Fs::open(home.path()).unwrap();
-    let builder = ToolReduction::builder().backend(open()).max_length_for_trunc(1_500).preview_length(200);
-    let reduction = builder.tool("grep", ToolPolicy::new().backend(open().shown_as(".offcut"))).build().unwrap();
+    let builder = ToolReduction::builder()
+        .backend(open())
+        .max_length_for_trunc(1_500)
+        .preview_length(200);
+    let reduction = builder
+        .tool(
+            "grep",
+            ToolPolicy::new().backend(open().shown_as(".offcut")),
+        )
+        .build()
+        .unwrap();
     let location = offload(&reduction, "call_1", 500).await;
     assert_eq!(location.as_str(), ".offcut/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
     let later = SystemTime::now() + 2 * DAY;
-    let report = reduction.sweep(&Live::new().location(&location), &policy, later).await.unwrap();
+    let report = reduction
+        .sweep(&Live::new().location(&location), &policy, later)
+        .await
+        .unwrap();
     assert_eq!((report.live.count, report.moved.count), (1, 0));
-    assert_eq!(reduction.sweep(&Live::new(), &policy, later).await.unwrap().moved.count, 1);
+    assert_eq!(
+        reduction
+            .sweep(&Live::new(), &policy, later)
+            .await
+            .unwrap()
+            .moved
+            .count,
+        1
+    );
 }
 
 #[cfg(feature = "fs")]
@@ -222,7 +353,10 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
     // As the agent names it, whose directory is mounted elsewhere.
     let live = Live::new().text("/store/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
-    let error = outer.sweep(&live, &policy, SystemTime::now() + 2 * DAY).await.unwrap_err();
+    let error = outer
+        .sweep(&live, &policy, SystemTime::now() + 2 * DAY)
+        .await
+        .unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
     assert!(why.contains("a store of its own"), "{why}");
     assert!(inner.read_original(&location).await.unwrap().is_ok());
@@ -231,7 +365,14 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
 #[tokio::test]
 async fn what_is_no_stored_content_is_left_alone() {
     let store = store();
-    let others = ["notes", "a/b/c", "s1/other/call_1", "swept/notes", "trunc", "s1/trunc/call_1/deeper"];
+    let others = [
+        "notes",
+        "a/b/c",
+        "s1/other/call_1",
+        "swept/notes",
+        "trunc",
+        "s1/trunc/call_1/deeper",
+    ];
     for path in others {
         store.put(&key(path), "mine".into()).await.unwrap();
     }
@@ -249,8 +390,20 @@ async fn a_session_or_a_root_is_swept_by_itself() {
     store.clock.turn(2 * DAY);
     let policy = SweepPolicy::new().unreferenced().apply();
     let only = quick(store.clone()).session("s1");
-    assert_eq!(only.sweep(&Live::new(), &policy, store.clock.now()).await.unwrap().moved.count, 1);
-    assert_eq!(keys(&store).await, ["s1/swept/trunc/call_1", "s2/trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        only.sweep(&Live::new(), &policy, store.clock.now())
+            .await
+            .unwrap()
+            .moved
+            .count,
+        1
+    );
+    assert_eq!(
+        keys(&store).await,
+        ["s1/swept/trunc/call_1", "s2/trunc/call_1"]
+            .map(String::from)
+            .into()
+    );
     // From above it is the same place.
     store.clock.turn(2 * DAY);
     let report = sweep(&store, &Live::new().session("s2")).await;
@@ -261,55 +414,118 @@ async fn a_session_or_a_root_is_swept_by_itself() {
 async fn one_sweep_at_a_time() {
     let store = store();
     offload(&quick(store.clone()), "call_1", 500).await;
-    store.put(&key("swept/lease-1"), r#"{"by":"process 7\nerror: x","since":4000000000}"#.into()).await.unwrap();
+    store
+        .put(
+            &key("swept/lease-1"),
+            r#"{"by":"process 7\nerror: x","since":4000000000}"#.into(),
+        )
+        .await
+        .unwrap();
     store.clock.turn(2 * DAY);
     let (reduction, policy) = (quick(store.clone()), SweepPolicy::new().unreferenced());
-    let error = reduction.sweep(&Live::new(), &policy.clone().apply(), store.clock.now()).await.unwrap_err();
-    assert!(matches!(&error, SweepError::Held { by, .. } if by == "process 7\nerror: x"), "{error}");
-    assert!(!error.to_string().contains('\n'), "who wrote it adds no line to ours: {error}");
+    let error = reduction
+        .sweep(&Live::new(), &policy.clone().apply(), store.clock.now())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, SweepError::Held { by, .. } if by == "process 7\nerror: x"),
+        "{error}"
+    );
+    assert!(
+        !error.to_string().contains('\n'),
+        "who wrote it adds no line to ours: {error}"
+    );
     assert_eq!(keys(&store).await.len(), 2, "nothing was done");
-    let would = reduction.sweep(&Live::new(), &policy, store.clock.now()).await.unwrap();
+    let would = reduction
+        .sweep(&Live::new(), &policy, store.clock.now())
+        .await
+        .unwrap();
     assert_eq!(would.moved.count, 1, "a dry run needs no lease");
 }
 
 #[tokio::test]
 async fn all_stores_of_a_configuration_are_swept() {
-    let (all, grep) = (store(), Clocked::new(Memory::named("grep").unwrap(), &Clock::new()));
-    let builder = || ToolReduction::builder().backend(all.clone()).max_length_for_trunc(1_500).preview_length(200);
-    let reduction = builder().tool("grep", ToolPolicy::new().backend(grep.clone())).build().unwrap();
+    let (all, grep) = (
+        store(),
+        Clocked::new(Memory::named("grep").unwrap(), &Clock::new()),
+    );
+    let builder = || {
+        ToolReduction::builder()
+            .backend(all.clone())
+            .max_length_for_trunc(1_500)
+            .preview_length(200)
+    };
+    let reduction = builder()
+        .tool("grep", ToolPolicy::new().backend(grep.clone()))
+        .build()
+        .unwrap();
     offload(&reduction, "call_1", 500).await;
-    reduction.truncate(&call("call_2", "cat"), lines(500)).await.unwrap();
+    reduction
+        .truncate(&call("call_2", "cat"), lines(500))
+        .await
+        .unwrap();
     // What is live in one store is named in the other.
-    all.put(&key("clear/call_3-args"), "memory://grep/trunc/call_1".into()).await.unwrap();
+    all.put(
+        &key("clear/call_3-args"),
+        "memory://grep/trunc/call_1".into(),
+    )
+    .await
+    .unwrap();
     all.clock.turn(2 * DAY);
     grep.clock.turn(2 * DAY);
     let policy = SweepPolicy::new().unreferenced().apply();
     let live = Live::new().text("memory://t/clear/call_3-args");
-    let report = reduction.sweep(&live, &policy, all.clock.now()).await.unwrap();
+    let report = reduction
+        .sweep(&live, &policy, all.clock.now())
+        .await
+        .unwrap();
     assert_eq!((report.live.count, report.moved.count), (2, 1));
-    let report = reduction.sweep(&Live::new(), &policy, all.clock.now()).await.unwrap();
+    let report = reduction
+        .sweep(&Live::new(), &policy, all.clock.now())
+        .await
+        .unwrap();
     assert_eq!(report.moved.count, 2);
-    assert_eq!(keys(&grep).await, ["swept/trunc/call_1"].map(String::from).into());
+    assert_eq!(
+        keys(&grep).await,
+        ["swept/trunc/call_1"].map(String::from).into()
+    );
 }
 
 #[tokio::test]
 async fn what_is_wrong_is_said_before_anything_is_done() {
     let store = store();
     let sweep = async |reduction: ToolReduction, policy: SweepPolicy| {
-        reduction.sweep(&Live::new(), &policy, SystemTime::now()).await.unwrap_err().to_string()
+        reduction
+            .sweep(&Live::new(), &policy, SystemTime::now())
+            .await
+            .unwrap_err()
+            .to_string()
     };
     let apply = || SweepPolicy::new().unreferenced().apply();
     let short = sweep(quick(store.clone()), apply().grace(Duration::from_secs(60))).await;
     insta::assert_snapshot!(short, @"a grace of 60 s is too short to be safe: use at least 3600 s");
-    let none = ToolReduction::builder().skip_truncation(true).build().unwrap();
+    let none = ToolReduction::builder()
+        .skip_truncation(true)
+        .build()
+        .unwrap();
     insta::assert_snapshot!(sweep(none, apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
     insta::assert_snapshot!(sweep(quick(Plain::Never), apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
     let unable = quick(Plain::Unable);
-    let error = unable.sweep(&Live::new(), &apply(), SystemTime::now()).await.unwrap_err();
-    assert!(matches!(&error, SweepError::Store(source) if source.to_string().contains("Backend::remove")), "{error}");
+    let error = unable
+        .sweep(&Live::new(), &apply(), SystemTime::now())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, SweepError::Store(source) if source.to_string().contains("Backend::remove")),
+        "{error}"
+    );
     insta::assert_snapshot!(sweep(quick(Plain::Nameless), apply()).await, @"a/place can't be swept: its locations do not end in the keys that they name, so transcripts don't say what is live; let `Backend::can_be_swept` be false");
     for root in ["swept", "agents/swept", "agents/Swept"] {
-        let error = ToolReduction::builder().backend(store.clone()).root_dir(root).build().unwrap_err();
+        let error = ToolReduction::builder()
+            .backend(store.clone())
+            .root_dir(root)
+            .build()
+            .unwrap_err();
         assert!(error.to_string().contains("`swept`"), "{error}");
     }
 }
@@ -319,8 +535,13 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
 async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
     let apply = SweepPolicy::new().unreferenced().apply();
     let reduction = quick(Plain::Unable).session(&"s".repeat(64));
-    let error = reduction.sweep(&Live::new(), &apply, SystemTime::now()).await.unwrap_err();
-    let SweepError::Store(source) = &error else { panic!("{error}") };
+    let error = reduction
+        .sweep(&Live::new(), &apply, SystemTime::now())
+        .await
+        .unwrap_err();
+    let SweepError::Store(source) = &error else {
+        panic!("{error}")
+    };
     assert_eq!(
         source.to_string(),
         "`swept/lease-0` can't be removed: this store has no `Backend::remove`, so it can't be swept"
@@ -341,7 +562,11 @@ enum Plain {
 #[async_trait]
 impl Backend for Plain {
     fn locate(&self, key: &Key) -> Location {
-        Location::new(if *self == Self::Nameless { "a/place".to_owned() } else { format!("plain:/{key}") })
+        Location::new(if *self == Self::Nameless {
+            "a/place".to_owned()
+        } else {
+            format!("plain:/{key}")
+        })
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {

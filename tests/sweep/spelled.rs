@@ -21,7 +21,11 @@ async fn kept(text: &str) -> u64 {
 
 /// The key with its slashes, dash and underscore spelled so.
 fn with(slash: &str, dash: &str, underscore: &str) -> String {
-    format!("/store/{KEY}").replace('/', "\0").replace('-', dash).replace('_', underscore).replace('\0', slash)
+    format!("/store/{KEY}")
+        .replace('/', "\0")
+        .replace('-', dash)
+        .replace('_', underscore)
+        .replace('\0', slash)
 }
 
 /// All of it, each character by `spell`.
@@ -35,12 +39,20 @@ fn json(text: &str) -> String {
 
 fn percent(text: &str) -> String {
     text.chars()
-        .map(|char| if char.is_ascii_alphanumeric() { char.to_string() } else { format!("%{:02X}", u32::from(char)) })
+        .map(|char| {
+            if char.is_ascii_alphanumeric() {
+                char.to_string()
+            } else {
+                format!("%{:02X}", u32::from(char))
+            }
+        })
         .collect()
 }
 
 fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
+    text.replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
 }
 
 #[tokio::test]
@@ -64,7 +76,11 @@ async fn w1_what_is_spelled_as_documented_stays() {
         with("&#47;", "&#45;", "&#95;"),
         with("&#047;", "&#00045;", "&#0095;"),
         with("&#x2f;", "&#x2D;", "&#X5f;"),
-        with("&#x002f;", "&#x0000000000000000000000000000002d;", "&#x05F;"),
+        with(
+            "&#x002f;",
+            "&#x0000000000000000000000000000002d;",
+            "&#x05F;",
+        ),
         with("&amp;sol;", "&amp;#45;", "&amp;amp;lowbar;"),
         all(|char| format!("&#{};", u32::from(char))),
         // Markdown.
@@ -80,12 +96,34 @@ async fn w1_what_is_spelled_as_documented_stays() {
         [json, json, html],
     ] {
         spelled.push(layers.iter().fold(path.clone(), |text, layer| layer(&text)));
-        spelled.push(layers.iter().fold(with("&#47;", "-", "&lowbar;"), |text, layer| layer(&text)));
-        spelled.push(layers.iter().fold(with(r"\/", r"\u002d", r"\u005f"), |text, layer| layer(&text)));
+        spelled.push(
+            layers
+                .iter()
+                .fold(with("&#47;", "-", "&lowbar;"), |text, layer| layer(&text)),
+        );
+        spelled.push(
+            layers
+                .iter()
+                .fold(with(r"\/", r"\u002d", r"\u005f"), |text, layer| {
+                    layer(&text)
+                }),
+        );
     }
     for text in &spelled {
-        for around in ["{}", "see {}.", r#"{"path":"{}"}"#, "a\\n{}\\n", "?path={}&more=1", "%20{}%20"] {
-            assert_eq!(kept(&around.replace("{}", text)).await, 1, "{}", around.replace("{}", text));
+        for around in [
+            "{}",
+            "see {}.",
+            r#"{"path":"{}"}"#,
+            "a\\n{}\\n",
+            "?path={}&more=1",
+            "%20{}%20",
+        ] {
+            assert_eq!(
+                kept(&around.replace("{}", text)).await,
+                1,
+                "{}",
+                around.replace("{}", text)
+            );
         }
     }
 }
@@ -108,9 +146,13 @@ async fn w1_what_may_be_meant_as_it_stands_stays_too() {
     ] {
         assert_eq!(kept(text).await, 1, "{text}");
     }
-    for text in
-        ["s-1/trunc/call_12", "s-1/trunc/call%5F2", "xs-1/trunc/call_1", "s-1/trunc/call", "s-1%20/trunc/call_1"]
-    {
+    for text in [
+        "s-1/trunc/call_12",
+        "s-1/trunc/call%5F2",
+        "xs-1/trunc/call_1",
+        "s-1/trunc/call",
+        "s-1%20/trunc/call_1",
+    ] {
         assert_eq!(kept(text).await, 0, "{text}");
     }
 }
@@ -135,9 +177,16 @@ async fn w1_what_is_not_promised_is_as_documented() {
 async fn w1_long_spellings_are_found_in_long_lines() {
     let spelled = with(r"\\\\\/", "%25252D", "&amp;amp;#0000000095;");
     for filler in ["-", "a/", "%25", "\\", "&amp;", "trunc/"] {
-        let text =
-            format!("{}/{spelled} {}", filler.repeat(200_000 / filler.len()), filler.repeat(200_000 / filler.len()));
+        let text = format!(
+            "{}/{spelled} {}",
+            filler.repeat(200_000 / filler.len()),
+            filler.repeat(200_000 / filler.len())
+        );
         assert_eq!(kept(&text).await, 1, "after {filler}");
     }
-    assert_eq!(kept(&format!("/s-1/trunc/call_1{}", "-".repeat(60_000))).await, 1, "a line below it");
+    assert_eq!(
+        kept(&format!("/s-1/trunc/call_1{}", "-".repeat(60_000))).await,
+        1,
+        "a line below it"
+    );
 }

@@ -15,24 +15,38 @@ pub(crate) enum Turn {
 /// What a transcript says. Each call gets an id that every provider takes and that no other call has.
 pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
     let mut turns = Vec::new();
-    let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) = (Vec::new(), HashMap::new());
+    let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) =
+        (Vec::new(), HashMap::new());
     for message in messages {
         let text = message["content"].as_str().unwrap_or_default().to_owned();
         match message["role"].as_str() {
             Some("tool") => {
-                let at = open.iter().position(|(id, _)| message["tool_call_id"] == **id).expect("a call");
+                let at = open
+                    .iter()
+                    .position(|(id, _)| message["tool_call_id"] == **id)
+                    .expect("a call");
                 turns.push(Turn::Answer(open.remove(at).1, text));
             }
             Some("assistant") => {
                 let renamed = OpenAiChat::tool_calls(message).into_iter().map(|call| {
-                    let safe = call.id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "_");
+                    let safe = call.id.replace(
+                        |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-',
+                        "_",
+                    );
                     let times = used.entry(safe.clone()).or_default();
                     *times += 1;
-                    let id = if *times > 1 { format!("{safe}-{times}") } else { safe };
+                    let id = if *times > 1 {
+                        format!("{safe}-{times}")
+                    } else {
+                        safe
+                    };
                     (call.id.clone(), ToolCall { id, ..call })
                 });
                 open = renamed.collect();
-                turns.push(Turn::Ask(text, open.iter().map(|(_, call)| call.clone()).collect()));
+                turns.push(Turn::Ask(
+                    text,
+                    open.iter().map(|(_, call)| call.clone()).collect(),
+                ));
             }
             role => turns.push(Turn::Say(role.unwrap_or_default().to_owned(), text)),
         }
@@ -51,7 +65,11 @@ pub(crate) struct Converter {
 impl Converter {
     pub(crate) fn new(format: WireFormat) -> Self {
         // Some transcripts begin with what the model says, which some providers refuse.
-        let mut converter = Self { format, messages: Vec::new(), has_results: false };
+        let mut converter = Self {
+            format,
+            messages: Vec::new(),
+            has_results: false,
+        };
         converter.say("user", "Begin.");
         converter
     }
@@ -73,7 +91,9 @@ impl Converter {
 
     pub(crate) fn ask(&mut self, text: &str, calls: &[ToolCall]) {
         let object = |call: &ToolCall| {
-            let parsed = serde_json::from_str::<Value>(&call.arguments).ok().filter(Value::is_object);
+            let parsed = serde_json::from_str::<Value>(&call.arguments)
+                .ok()
+                .filter(Value::is_object);
             parsed.unwrap_or_else(|| json!({"said": call.arguments}))
         };
         let said = Some(text).filter(|text| !text.trim().is_empty());
@@ -85,7 +105,12 @@ impl Converter {
                 if let Some(text) = said {
                     self.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": []}]}));
                 }
-                for ToolCall { id, name, arguments } in calls {
+                for ToolCall {
+                    id,
+                    name,
+                    arguments,
+                } in calls
+                {
                     self.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments, "status": "completed"}));
                 }
             }
@@ -115,13 +140,21 @@ impl Converter {
     }
 
     pub(crate) fn answer(&mut self, call: &ToolCall, parts: Vec<Part>) {
-        let near = if self.has_results { self.messages.last_mut() } else { None };
+        let near = if self.has_results {
+            self.messages.last_mut()
+        } else {
+            None
+        };
         let (field, result, make): (_, _, fn([Value; 1]) -> Value) = match self.format {
             WireFormat::Responses => return self.push(Responses::tool_output(call, parts)),
-            WireFormat::Anthropic => {
-                ("content", Anthropic::tool_result(call, parts, false), |one| Anthropic::tool_message(one))
-            }
-            WireFormat::Gemini => ("parts", Gemini::tool_response(call, parts, false), |one| Gemini::tool_message(one)),
+            WireFormat::Anthropic => (
+                "content",
+                Anthropic::tool_result(call, parts, false),
+                |one| Anthropic::tool_message(one),
+            ),
+            WireFormat::Gemini => ("parts", Gemini::tool_response(call, parts, false), |one| {
+                Gemini::tool_message(one)
+            }),
             _ => return self.push(OpenAiChat::tool_message(call, parts)),
         };
         match near {

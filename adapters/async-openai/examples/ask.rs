@@ -46,7 +46,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let reduction = ToolReduction::recommended(Memory::new())
         .on_report(|report| {
             for decision in &report.decisions {
-                println!("[{}: {:?}, {:?} bytes]", decision.tool, decision.outcome, decision.bytes);
+                println!(
+                    "[{}: {:?}, {:?} bytes]",
+                    decision.tool, decision.outcome, decision.bytes
+                );
             }
         })
         .build()?;

@@ -1,16 +1,21 @@
 //! The typed messages of chat completions.
 
 use async_openai::types::chat::{
-    ChatCompletionMessageToolCalls as ToolCalls, ChatCompletionRequestAssistantMessage as AssistantMessage,
+    ChatCompletionMessageToolCalls as ToolCalls,
+    ChatCompletionRequestAssistantMessage as AssistantMessage,
     ChatCompletionRequestAssistantMessageContent as AssistantContent,
     ChatCompletionRequestAssistantMessageContentPart as AssistantPart,
     ChatCompletionRequestDeveloperMessageContent as DeveloperContent,
-    ChatCompletionRequestDeveloperMessageContentPart as DeveloperPart, ChatCompletionRequestMessage as Message,
+    ChatCompletionRequestDeveloperMessageContentPart as DeveloperPart,
+    ChatCompletionRequestMessage as Message,
     ChatCompletionRequestMessageContentPartText as TextPart,
     ChatCompletionRequestSystemMessageContent as SystemContent,
-    ChatCompletionRequestSystemMessageContentPart as SystemPart, ChatCompletionRequestToolMessage as ToolMessage,
-    ChatCompletionRequestToolMessageContent as ToolContent, ChatCompletionRequestToolMessageContentPart as ToolPart,
-    ChatCompletionRequestUserMessageContent as UserContent, ChatCompletionRequestUserMessageContentPart as UserPart,
+    ChatCompletionRequestSystemMessageContentPart as SystemPart,
+    ChatCompletionRequestToolMessage as ToolMessage,
+    ChatCompletionRequestToolMessageContent as ToolContent,
+    ChatCompletionRequestToolMessageContentPart as ToolPart,
+    ChatCompletionRequestUserMessageContent as UserContent,
+    ChatCompletionRequestUserMessageContentPart as UserPart,
 };
 use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
 use offcut::{Part, ToolCall};
@@ -28,14 +33,25 @@ impl TypedChat {
     /// The message that answers `call` with `content`.
     #[must_use]
     pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Message {
-        Message::Tool(ToolMessage { content: tool_content(content.into()), tool_call_id: call.id.clone() })
+        Message::Tool(ToolMessage {
+            content: tool_content(content.into()),
+            tool_call_id: call.id.clone(),
+        })
     }
 
     /// The calls of an answer or of an assistant message, as `tool_calls` has them.
     #[must_use]
     pub fn tool_calls(calls: &[ToolCalls]) -> Vec<ToolCall> {
         let text = |call: &ToolCalls| {
-            let Call { id, name, arguments: Arguments::Text(arguments), .. } = read_call(call) else { return None };
+            let Call {
+                id,
+                name,
+                arguments: Arguments::Text(arguments),
+                ..
+            } = read_call(call)
+            else {
+                return None;
+            };
             Some(ToolCall::new(id, name, arguments))
         };
         calls.iter().filter_map(text).collect()
@@ -46,13 +62,17 @@ impl Format for TypedChat {
     type Message = Message;
 
     fn visit<'m>(&self, message: &'m Message, see: &mut dyn FnMut(Piece<'m>)) {
-        let say = |see: &mut dyn FnMut(Piece<'m>), text: &'m str| see(Piece::Content(PartRef::Text(text)));
+        let say = |see: &mut dyn FnMut(Piece<'m>), text: &'m str| {
+            see(Piece::Content(PartRef::Text(text)))
+        };
         match message {
             Message::System(message) => {
                 see(Piece::Role(Role::System));
                 match &message.content {
                     SystemContent::Text(text) => say(see, text),
-                    SystemContent::Array(parts) => parts.iter().for_each(|SystemPart::Text(part)| say(see, &part.text)),
+                    SystemContent::Array(parts) => parts
+                        .iter()
+                        .for_each(|SystemPart::Text(part)| say(see, &part.text)),
                 }
             }
             Message::Developer(message) => {
@@ -60,7 +80,9 @@ impl Format for TypedChat {
                 match &message.content {
                     DeveloperContent::Text(text) => say(see, text),
                     DeveloperContent::Array(parts) => {
-                        parts.iter().for_each(|DeveloperPart::Text(part)| say(see, &part.text));
+                        parts
+                            .iter()
+                            .for_each(|DeveloperPart::Text(part)| say(see, &part.text));
                     }
                 }
             }
@@ -70,7 +92,9 @@ impl Format for TypedChat {
                     UserContent::Text(text) => say(see, text),
                     UserContent::Array(parts) => parts.iter().for_each(|part| match part {
                         UserPart::Text(part) => say(see, &part.text),
-                        UserPart::ImageUrl(part) => see(Piece::Content(url::read(&part.image_url.url))),
+                        UserPart::ImageUrl(part) => {
+                            see(Piece::Content(url::read(&part.image_url.url)))
+                        }
                         UserPart::InputAudio(_) | UserPart::File(_) => {}
                     }),
                 }
@@ -86,12 +110,19 @@ impl Format for TypedChat {
                 }));
                 match &message.content {
                     ToolContent::Text(text) => say(see, text),
-                    ToolContent::Array(parts) => parts.iter().for_each(|ToolPart::Text(part)| say(see, &part.text)),
+                    ToolContent::Array(parts) => parts
+                        .iter()
+                        .for_each(|ToolPart::Text(part)| say(see, &part.text)),
                 }
             }
             Message::Function(message) => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead { id: "", name: Some(&message.name), is_error: false, is_fixed: false }));
+                see(Piece::Result(ResultHead {
+                    id: "",
+                    name: Some(&message.name),
+                    is_error: false,
+                    is_fixed: false,
+                }));
                 if let Some(text) = &message.content {
                     say(see, text);
                 }
@@ -103,8 +134,10 @@ impl Format for TypedChat {
         match message {
             Message::Tool(message) if slot == 0 => match &mut message.content {
                 ToolContent::Array(old) if !parts.is_empty() => {
-                    let mark =
-                        old.iter_mut().rev().find_map(|ToolPart::Text(part)| part.prompt_cache_breakpoint.take());
+                    let mark = old
+                        .iter_mut()
+                        .rev()
+                        .find_map(|ToolPart::Text(part)| part.prompt_cache_breakpoint.take());
                     *old = parts.into_iter().map(text_part).collect();
                     if let Some(ToolPart::Text(last)) = old.last_mut() {
                         last.prompt_cache_breakpoint = mark;
@@ -113,16 +146,31 @@ impl Format for TypedChat {
                 content => *content = tool_content(parts),
             },
             Message::Function(message) if slot == 0 => {
-                message.content = Some(parts.into_iter().map(url::as_text).collect::<Vec<_>>().join("\n"));
+                message.content = Some(
+                    parts
+                        .into_iter()
+                        .map(url::as_text)
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                );
             }
             _ => {}
         }
     }
 
-    #[expect(deprecated, reason = "`function_call` stands in conversations that are old")]
+    #[expect(
+        deprecated,
+        reason = "`function_call` stands in conversations that are old"
+    )]
     fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
-        let Message::Assistant(message) = message else { return };
-        match message.tool_calls.as_mut().filter(|calls| !calls.is_empty()) {
+        let Message::Assistant(message) = message else {
+            return;
+        };
+        match message
+            .tool_calls
+            .as_mut()
+            .filter(|calls| !calls.is_empty())
+        {
             Some(calls) => match calls.get_mut(call) {
                 Some(ToolCalls::Function(call)) => call.function.arguments = arguments,
                 Some(ToolCalls::Custom(call)) => call.custom_tool.input = arguments,
@@ -137,14 +185,25 @@ impl Format for TypedChat {
     }
 }
 
-#[expect(deprecated, reason = "`function_call` stands in conversations that are old")]
+#[expect(
+    deprecated,
+    reason = "`function_call` stands in conversations that are old"
+)]
 fn visit_assistant<'m>(message: &'m AssistantMessage, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Assistant));
     let calls = message.tool_calls.as_deref().unwrap_or_default();
-    calls.iter().for_each(|call| see(Piece::Call(read_call(call))));
+    calls
+        .iter()
+        .for_each(|call| see(Piece::Call(read_call(call))));
     if let (Some(function), true) = (&message.function_call, calls.is_empty()) {
         let arguments = Arguments::Text(&function.arguments);
-        see(Piece::Call(Call { id: "", name: &function.name, arguments, is_signed: false, is_fixed: false }));
+        see(Piece::Call(Call {
+            id: "",
+            name: &function.name,
+            arguments,
+            is_signed: false,
+            is_fixed: false,
+        }));
     }
     let mut say = |text: &'m str| see(Piece::Content(PartRef::Text(text)));
     message.refusal.as_deref().into_iter().for_each(&mut say);
@@ -163,7 +222,13 @@ fn read_call(call: &ToolCalls) -> Call<'_> {
         ToolCalls::Function(call) => (&call.id, &call.function.name, &call.function.arguments),
         ToolCalls::Custom(call) => (&call.id, &call.custom_tool.name, &call.custom_tool.input),
     };
-    Call { id, name, arguments: Arguments::Text(arguments), is_signed: false, is_fixed: false }
+    Call {
+        id,
+        name,
+        arguments: Arguments::Text(arguments),
+        is_signed: false,
+        is_fixed: false,
+    }
 }
 
 /// One text is a string, which every provider accepts.
@@ -176,5 +241,8 @@ fn tool_content(parts: Vec<Part>) -> ToolContent {
 }
 
 fn text_part(part: Part) -> ToolPart {
-    ToolPart::Text(TextPart { text: url::as_text(part), prompt_cache_breakpoint: None })
+    ToolPart::Text(TextPart {
+        text: url::as_text(part),
+        prompt_cache_breakpoint: None,
+    })
 }

@@ -51,7 +51,10 @@ impl<S> Layer<S> for ClearLayer {
     type Service = Clearing<S>;
 
     fn layer(&self, inner: S) -> Clearing<S> {
-        Clearing { reduction: self.reduction.clone(), inner }
+        Clearing {
+            reduction: self.reduction.clone(),
+            inner,
+        }
     }
 }
 
@@ -64,7 +67,10 @@ pub struct Clearing<S> {
 
 impl<S> Service<HttpRequestFactory> for Clearing<S>
 where
-    S: Service<HttpRequestFactory, Response = Response, Error = OpenAIError> + Clone + Send + 'static,
+    S: Service<HttpRequestFactory, Response = Response, Error = OpenAIError>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
 {
     type Response = Response;
@@ -88,7 +94,10 @@ where
 }
 
 /// The request with its conversation cleared; anything else as it is.
-async fn clear(reduction: &ToolReduction, request: HttpRequestFactory) -> Result<HttpRequestFactory, OpenAIError> {
+async fn clear(
+    reduction: &ToolReduction,
+    request: HttpRequestFactory,
+) -> Result<HttpRequestFactory, OpenAIError> {
     let built = request.build().await?;
     let format = match built.url().path() {
         path if path.ends_with("/chat/completions") => WireFormat::OpenAiChat,
@@ -96,13 +105,27 @@ async fn clear(reduction: &ToolReduction, request: HttpRequestFactory) -> Result
         _ => return Ok(request),
     };
     let body = built.body().and_then(reqwest::Body::as_bytes);
-    let Some(mut body) = body.and_then(|body| serde_json::from_slice::<Value>(body).ok()) else { return Ok(request) };
-    let tools = body.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(mut body) = body.and_then(|body| serde_json::from_slice::<Value>(body).ok()) else {
+        return Ok(request);
+    };
+    let tools = body
+        .get("tools")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     // An `input` may be one text.
-    let Some(messages) = WireFormat::messages(&mut body) else { return Ok(request) };
+    let Some(messages) = WireFormat::messages(&mut body) else {
+        return Ok(request);
+    };
     let mut conversation = Messages::new(&format, messages);
-    let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
-    reduction.clear_turn(&mut turn).await.map_err(|error| OpenAIError::Boxed(error.into()))?;
+    let mut turn = BeforeModel {
+        tools: &tools,
+        ..BeforeModel::new(&mut conversation)
+    };
+    reduction
+        .clear_turn(&mut turn)
+        .await
+        .map_err(|error| OpenAIError::Boxed(error.into()))?;
     let body = body.to_string();
     Ok(HttpRequestFactory::new(move || {
         let (request, body) = (request.clone(), body.clone());

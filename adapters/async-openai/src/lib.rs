@@ -5,7 +5,10 @@
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
 )]
-#![cfg_attr(feature = "tower", doc = "- [`ClearLayer`]: clears old results in whatever a client sends.")]
+#![cfg_attr(
+    feature = "tower",
+    doc = "- [`ClearLayer`]: clears old results in whatever a client sends."
+)]
 //!
 //! Messages as [`serde_json::Value`] need nothing from here: [`offcut::format::OpenAiChat`] and
 //! [`offcut::format::Responses`] are their formats.

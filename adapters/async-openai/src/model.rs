@@ -67,7 +67,9 @@ impl OpenAiChatModel {
     ///
     /// [`NoModel`] without `OPENAI_MODEL`; or TLS can't be set up.
     pub fn from_env() -> Result<Self, NoModel> {
-        let model = std::env::var("OPENAI_MODEL").ok().filter(|model| !model.is_empty());
+        let model = std::env::var("OPENAI_MODEL")
+            .ok()
+            .filter(|model| !model.is_empty());
         Self::named(model.ok_or(NoModel::Unnamed)?)
     }
 
@@ -77,7 +79,10 @@ impl OpenAiChatModel {
     ///
     /// [`NoModel`] if TLS can't be set up.
     pub fn named(name: impl Into<String>) -> Result<Self, NoModel> {
-        Ok(Self::new(Client::build(client::client()?, OpenAIConfig::default()), name))
+        Ok(Self::new(
+            Client::build(client::client()?, OpenAIConfig::default()),
+            name,
+        ))
     }
 }
 
@@ -85,7 +90,11 @@ impl<C: Config> OpenAiChatModel<C> {
     /// The model `name`, asked through `client`. Retries, time-outs and proxies are the client's.
     pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
         let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
-        Self { client, generation, on_text: None }
+        Self {
+            client,
+            generation,
+            on_text: None,
+        }
     }
 
     /// Asks something of every generation, as the endpoint names it: `temperature`, `max_completion_tokens`.
@@ -103,14 +112,31 @@ impl<C: Config> OpenAiChatModel<C> {
     }
 
     async fn whole(&self, body: Map<String, Value>) -> Result<Answer, ModelError> {
-        let answer = self.client.chat().create_byot::<_, Value>(body).await.map_err(error::from_client)?;
+        let answer = self
+            .client
+            .chat()
+            .create_byot::<_, Value>(body)
+            .await
+            .map_err(error::from_client)?;
         Answer::whole(&answer)
     }
 
-    async fn streamed(&self, mut body: Map<String, Value>, on_text: &OnText) -> Result<Answer, ModelError> {
+    async fn streamed(
+        &self,
+        mut body: Map<String, Value>,
+        on_text: &OnText,
+    ) -> Result<Answer, ModelError> {
         body.insert("stream".into(), true.into());
-        body.insert("stream_options".into(), serde_json::json!({"include_usage": true}));
-        let mut chunks = self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(error::from_client)?;
+        body.insert(
+            "stream_options".into(),
+            serde_json::json!({"include_usage": true}),
+        );
+        let mut chunks = self
+            .client
+            .chat()
+            .create_stream_byot::<_, Value>(body)
+            .await
+            .map_err(error::from_client)?;
         let mut answer = Answer::default();
         // A panic in it does not end the answer.
         let on_text = |text: &str| {
@@ -127,8 +153,17 @@ impl<C: Config> OpenAiChatModel<C> {
 impl<C: Config> ChatModel for OpenAiChatModel<C> {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let mut body = self.generation.clone();
-        body.extend(request.generation_config.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
-        body.insert("messages".into(), request::messages(request.messages).into());
+        body.extend(
+            request
+                .generation_config
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        body.insert(
+            "messages".into(),
+            request::messages(request.messages).into(),
+        );
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.into());
         }
@@ -143,6 +178,8 @@ impl<C: Config> ChatModel for OpenAiChatModel<C> {
 impl<C: Config> fmt::Debug for OpenAiChatModel<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the client: its configuration holds the key.
-        f.debug_struct("OpenAiChatModel").field("generation", &self.generation).finish_non_exhaustive()
+        f.debug_struct("OpenAiChatModel")
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,10 @@
 //! The typed items of the Responses API.
 
 use async_openai::types::responses::{
-    CustomToolCallOutputOutput as CustomOutput, EasyInputContent, FunctionCallOutput, FunctionCallOutputItemParam,
-    InputContent, InputImageContent, InputItem, InputRole, InputTextContent, Item, MessageItem, OutputMessageContent,
-    ReasoningItemContent, Role as MessageRole, SummaryPart,
+    CustomToolCallOutputOutput as CustomOutput, EasyInputContent, FunctionCallOutput,
+    FunctionCallOutputItemParam, InputContent, InputImageContent, InputItem, InputRole,
+    InputTextContent, Item, MessageItem, OutputMessageContent, ReasoningItemContent,
+    Role as MessageRole, SummaryPart,
 };
 use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
 use offcut::{Part, ToolCall};
@@ -51,13 +52,19 @@ impl Format for TypedResponses {
                 };
             }
             InputItem::ItemReference(_) => return see(Piece::Role(Role::Assistant)),
-            InputItem::CompactionTrigger(_) | InputItem::Program(_) | InputItem::ProgramOutput(_) => {
+            InputItem::CompactionTrigger(_)
+            | InputItem::Program(_)
+            | InputItem::ProgramOutput(_) => {
                 return see(Piece::Role(Role::System));
             }
         };
         match item {
             Item::Message(MessageItem::Input(message)) => {
-                see(Piece::Role(if message.role == InputRole::User { Role::User } else { Role::System }));
+                see(Piece::Role(if message.role == InputRole::User {
+                    Role::User
+                } else {
+                    Role::System
+                }));
                 visit_parts(&message.content, see);
             }
             Item::Message(MessageItem::Output(message)) => {
@@ -71,9 +78,18 @@ impl Format for TypedResponses {
             }
             Item::Reasoning(item) => {
                 see(Piece::Role(Role::Assistant));
-                let summary = item.summary.iter().map(|SummaryPart::SummaryText(part)| &part.text);
-                let content = item.content.iter().flatten().map(|ReasoningItemContent::ReasoningText(part)| &part.text);
-                summary.chain(content).for_each(|text| see(Piece::Content(PartRef::Text(text))));
+                let summary = item
+                    .summary
+                    .iter()
+                    .map(|SummaryPart::SummaryText(part)| &part.text);
+                let content = item
+                    .content
+                    .iter()
+                    .flatten()
+                    .map(|ReasoningItemContent::ReasoningText(part)| &part.text);
+                summary
+                    .chain(content)
+                    .for_each(|text| see(Piece::Content(PartRef::Text(text))));
             }
             Item::FunctionCall(call) => visit_call(&call.call_id, &call.name, &call.arguments, see),
             Item::CustomToolCall(call) => visit_call(&call.call_id, &call.name, &call.input, see),
@@ -118,24 +134,30 @@ impl Format for TypedResponses {
 
     fn replace_result(&self, item: &mut InputItem, slot: usize, parts: Vec<Part>) {
         match item {
-            InputItem::Item(Item::FunctionCallOutput(item)) if slot == 0 => match &mut item.output {
-                FunctionCallOutput::Content(old) if !parts.is_empty() => replace_parts(old, parts),
-                output => {
-                    *output = match contents(parts) {
-                        Contents::Text(text) => FunctionCallOutput::Text(text),
-                        Contents::Parts(parts) => FunctionCallOutput::Content(parts),
+            InputItem::Item(Item::FunctionCallOutput(item)) if slot == 0 => {
+                match &mut item.output {
+                    FunctionCallOutput::Content(old) if !parts.is_empty() => {
+                        replace_parts(old, parts)
+                    }
+                    output => {
+                        *output = match contents(parts) {
+                            Contents::Text(text) => FunctionCallOutput::Text(text),
+                            Contents::Parts(parts) => FunctionCallOutput::Content(parts),
+                        }
                     }
                 }
-            },
-            InputItem::Item(Item::CustomToolCallOutput(item)) if slot == 0 => match &mut item.output {
-                CustomOutput::List(old) if !parts.is_empty() => replace_parts(old, parts),
-                output => {
-                    *output = match contents(parts) {
-                        Contents::Text(text) => CustomOutput::Text(text),
-                        Contents::Parts(parts) => CustomOutput::List(parts),
+            }
+            InputItem::Item(Item::CustomToolCallOutput(item)) if slot == 0 => {
+                match &mut item.output {
+                    CustomOutput::List(old) if !parts.is_empty() => replace_parts(old, parts),
+                    output => {
+                        *output = match contents(parts) {
+                            Contents::Text(text) => CustomOutput::Text(text),
+                            Contents::Parts(parts) => CustomOutput::List(parts),
+                        }
                     }
                 }
-            },
+            }
             _ => {}
         }
     }
@@ -159,12 +181,23 @@ fn role_of(role: MessageRole) -> Role {
 
 fn visit_call<'m>(id: &'m str, name: &'m str, arguments: &'m str, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Assistant));
-    see(Piece::Call(Call { id, name, arguments: Arguments::Text(arguments), is_signed: false, is_fixed: false }));
+    see(Piece::Call(Call {
+        id,
+        name,
+        arguments: Arguments::Text(arguments),
+        is_signed: false,
+        is_fixed: false,
+    }));
 }
 
 fn visit_result<'m>(id: &'m str, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Tool));
-    see(Piece::Result(ResultHead { id, name: None, is_error: false, is_fixed: false }));
+    see(Piece::Result(ResultHead {
+        id,
+        name: None,
+        is_error: false,
+        is_fixed: false,
+    }));
 }
 
 fn visit_parts<'m>(parts: &'m [InputContent], see: &mut dyn FnMut(Piece<'m>)) {
@@ -173,11 +206,17 @@ fn visit_parts<'m>(parts: &'m [InputContent], see: &mut dyn FnMut(Piece<'m>)) {
             InputContent::InputText(part) => see(Piece::Content(PartRef::Text(&part.text))),
             InputContent::InputImage(part) => {
                 let url = part.image_url.as_deref().or(part.file_id.as_deref());
-                url.into_iter().for_each(|url| see(Piece::Content(url::read(url))));
+                url.into_iter()
+                    .for_each(|url| see(Piece::Content(url::read(url))));
             }
             InputContent::InputFile(part) => {
-                let url = part.file_data.as_deref().or(part.file_url.as_deref()).or(part.file_id.as_deref());
-                url.into_iter().for_each(|url| see(Piece::Content(url::read(url))));
+                let url = part
+                    .file_data
+                    .as_deref()
+                    .or(part.file_url.as_deref())
+                    .or(part.file_id.as_deref());
+                url.into_iter()
+                    .for_each(|url| see(Piece::Content(url::read(url))));
             }
         }
     }
@@ -208,7 +247,9 @@ fn replace_parts(old: &mut Vec<InputContent>, parts: Vec<Part>) {
     }
 }
 
-fn mark_of(part: &mut InputContent) -> &mut Option<async_openai::types::responses::PromptCacheBreakpointConfig> {
+fn mark_of(
+    part: &mut InputContent,
+) -> &mut Option<async_openai::types::responses::PromptCacheBreakpointConfig> {
     match part {
         InputContent::InputText(part) => &mut part.prompt_cache_breakpoint,
         InputContent::InputImage(part) => &mut part.prompt_cache_breakpoint,
@@ -217,10 +258,24 @@ fn mark_of(part: &mut InputContent) -> &mut Option<async_openai::types::response
 }
 
 fn write_part(part: Part) -> InputContent {
-    let image = |url| InputContent::InputImage(InputImageContent { image_url: Some(url), ..Default::default() });
+    let image = |url| {
+        InputContent::InputImage(InputImageContent {
+            image_url: Some(url),
+            ..Default::default()
+        })
+    };
     match part {
         Part::Media { mime, data } if mime.starts_with("image/") => image(url::write(&mime, &data)),
-        Part::Link { mime, url } if mime.as_deref().is_none_or(|mime| mime.starts_with("image/")) => image(url),
-        part => InputContent::InputText(InputTextContent { text: url::as_text(part), prompt_cache_breakpoint: None }),
+        Part::Link { mime, url }
+            if mime
+                .as_deref()
+                .is_none_or(|mime| mime.starts_with("image/")) =>
+        {
+            image(url)
+        }
+        part => InputContent::InputText(InputTextContent {
+            text: url::as_text(part),
+            prompt_cache_breakpoint: None,
+        }),
     }
 }

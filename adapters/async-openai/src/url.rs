@@ -9,7 +9,10 @@ pub(crate) fn read(url: &str) -> PartRef<'_> {
     let inline = || {
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let mime = head.strip_suffix(";base64")?;
-        Some(PartRef::Media { mime: mime.split(';').next().unwrap_or(mime), data: Data::Base64(data) })
+        Some(PartRef::Media {
+            mime: mime.split(';').next().unwrap_or(mime),
+            data: Data::Base64(data),
+        })
     };
     inline().unwrap_or(PartRef::Link { mime: None, url })
 }
@@ -20,7 +23,10 @@ pub(crate) fn as_text(part: Part) -> String {
         Part::Text(text) => text,
         Part::Json(value) | Part::Opaque(value) => value.to_string(),
         Part::Link { url, .. } => url,
-        Part::Media { mime, data } => format!("[{mime} of {} bytes, which can't be shown here]", data.len()),
+        Part::Media { mime, data } => format!(
+            "[{mime} of {} bytes, which can't be shown here]",
+            data.len()
+        ),
     }
 }
 

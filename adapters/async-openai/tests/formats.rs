@@ -17,7 +17,10 @@ fn typed<M: serde::de::DeserializeOwned>(messages: &Value) -> Vec<M> {
         .as_array()
         .unwrap()
         .iter()
-        .map(|message| serde_json::from_value(message.clone()).unwrap_or_else(|error| panic!("{error}: {message}")))
+        .map(|message| {
+            serde_json::from_value(message.clone())
+                .unwrap_or_else(|error| panic!("{error}: {message}"))
+        })
         .collect()
 }
 
@@ -74,7 +77,9 @@ fn shows_the_same<A: Format<Message: Debug>, B: Format>(
 ) {
     for (typed_message, raw) in messages.iter().zip(raw) {
         let (mut one, mut other) = (String::new(), String::new());
-        typed.visit(typed_message, &mut |piece| one.push_str(&format!("{piece:?}\n")));
+        typed.visit(typed_message, &mut |piece| {
+            one.push_str(&format!("{piece:?}\n"))
+        });
         json.visit(raw, &mut |piece| other.push_str(&format!("{piece:?}\n")));
         assert_eq!(one, other, "{typed_message:?}");
     }
@@ -83,25 +88,44 @@ fn shows_the_same<A: Format<Message: Debug>, B: Format>(
 #[test]
 fn l5_chat_messages_keep_the_contract() {
     let messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
-    assert_eq!(serde_json::to_value(&messages).unwrap(), chat(), "the samples hold nothing that the types drop");
+    assert_eq!(
+        serde_json::to_value(&messages).unwrap(),
+        chat(),
+        "the samples hold nothing that the types drop"
+    );
     offcut::testkit::format::json_conformance(&TypedChat, &messages);
-    shows_the_same(&TypedChat, &messages, &OpenAiChat, chat().as_array().unwrap());
+    shows_the_same(
+        &TypedChat,
+        &messages,
+        &OpenAiChat,
+        chat().as_array().unwrap(),
+    );
 }
 
 #[test]
 fn l5_response_items_keep_the_contract() {
     let messages: Vec<InputItem> = typed(&items());
-    assert_eq!(serde_json::to_value(&messages).unwrap(), items(), "the samples hold nothing that the types drop");
+    assert_eq!(
+        serde_json::to_value(&messages).unwrap(),
+        items(),
+        "the samples hold nothing that the types drop"
+    );
     offcut::testkit::format::json_conformance(&TypedResponses, &messages);
     let (known, raw) = (&messages[..10], items());
-    shows_the_same(&TypedResponses, known, &Responses, &raw.as_array().unwrap()[..10]);
+    shows_the_same(
+        &TypedResponses,
+        known,
+        &Responses,
+        &raw.as_array().unwrap()[..10],
+    );
 }
 
 #[test]
 fn l5_a_cache_breakpoint_stays() {
     let mut messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
     TypedChat.replace_result(&mut messages[5], 0, vec!["hint".into()]);
-    let part = json!([{"type": "text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
+    let part =
+        json!([{"type": "text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
     assert_eq!(serde_json::to_value(&messages[5]).unwrap()["content"], part);
     let mut items: Vec<InputItem> = typed(&items());
     TypedResponses.replace_result(&mut items[6], 0, vec!["hint".into()]);
@@ -113,13 +137,19 @@ fn l5_a_cache_breakpoint_stays() {
 #[tokio::test]
 async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
     let reduction = || {
-        let builder = ToolReduction::recommended(Memory::named("t").unwrap()).token_counter(TokenCounter::Estimate);
-        builder.max_tokens_for_clear(3_000).clear_tool_inputs(true).build().unwrap()
+        let builder = ToolReduction::recommended(Memory::named("t").unwrap())
+            .token_counter(TokenCounter::Estimate);
+        builder
+            .max_tokens_for_clear(3_000)
+            .clear_tool_inputs(true)
+            .build()
+            .unwrap()
     };
     let (typed_one, json_one) = (reduction(), reduction());
     let (mut typed_items, mut json_items): (Vec<InputItem>, Vec<Value>) =
         (typed(&json!([items()[0]])), vec![items()[0].clone()]);
-    let (mut typed_chat, mut json_chat): (Vec<ChatCompletionRequestMessage>, Vec<Value>) = (Vec::new(), Vec::new());
+    let (mut typed_chat, mut json_chat): (Vec<ChatCompletionRequestMessage>, Vec<Value>) =
+        (Vec::new(), Vec::new());
     let (chat_one, chat_two) = (reduction(), reduction());
     let mut cleared = 0;
     for n in 0..12 {
@@ -128,8 +158,7 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
         let raw = json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments});
         typed_items.extend(typed(&json!([raw])));
         json_items.push(raw);
-        let function =
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
+        let function = json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
         let calls: Vec<ChatCompletionMessageToolCalls> = typed(&json!([function]));
         assert_eq!(TypedChat::tool_calls(&calls), std::slice::from_ref(&call));
         let raw = json!({"role": "assistant", "tool_calls": [function]});
@@ -137,17 +166,39 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
         json_chat.push(raw);
 
         let output = format!("line {n} of many\n").repeat(n * 150);
-        typed_items.push(TypedResponses::tool_output(&call, typed_one.truncate(&call, output.as_str()).await.unwrap()));
-        json_items.push(Responses::tool_output(&call, json_one.truncate(&call, output.as_str()).await.unwrap()));
-        typed_chat.push(TypedChat::tool_message(&call, chat_one.truncate(&call, output.as_str()).await.unwrap()));
-        json_chat.push(OpenAiChat::tool_message(&call, chat_two.truncate(&call, output.as_str()).await.unwrap()));
+        typed_items.push(TypedResponses::tool_output(
+            &call,
+            typed_one.truncate(&call, output.as_str()).await.unwrap(),
+        ));
+        json_items.push(Responses::tool_output(
+            &call,
+            json_one.truncate(&call, output.as_str()).await.unwrap(),
+        ));
+        typed_chat.push(TypedChat::tool_message(
+            &call,
+            chat_one.truncate(&call, output.as_str()).await.unwrap(),
+        ));
+        json_chat.push(OpenAiChat::tool_message(
+            &call,
+            chat_two.truncate(&call, output.as_str()).await.unwrap(),
+        ));
 
-        cleared += typed_one.clear(&TypedResponses, &mut typed_items).await.unwrap().cleared_tool_uses();
+        cleared += typed_one
+            .clear(&TypedResponses, &mut typed_items)
+            .await
+            .unwrap()
+            .cleared_tool_uses();
         json_one.clear(&Responses, &mut json_items).await.unwrap();
         chat_one.clear(&TypedChat, &mut typed_chat).await.unwrap();
         chat_two.clear(&OpenAiChat, &mut json_chat).await.unwrap();
-        assert_eq!(serde_json::to_value(&typed_items).unwrap(), Value::from(json_items.clone()));
-        assert_eq!(serde_json::to_value(&typed_chat).unwrap(), Value::from(json_chat.clone()));
+        assert_eq!(
+            serde_json::to_value(&typed_items).unwrap(),
+            Value::from(json_items.clone())
+        );
+        assert_eq!(
+            serde_json::to_value(&typed_chat).unwrap(),
+            Value::from(json_chat.clone())
+        );
     }
     assert!(cleared > 3, "{cleared}");
 }
@@ -155,9 +206,16 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
 #[test]
 fn media_that_tool_messages_cannot_hold_are_named() {
     let call = ToolCall::new("a", "look", "{}");
-    let image = Part::Media { mime: "image/png".into(), data: vec![0; 9].into() };
-    let message = serde_json::to_value(TypedChat::tool_message(&call, vec![image.clone()])).unwrap();
-    assert_eq!(message["content"], "[image/png of 9 bytes, which can't be shown here]");
+    let image = Part::Media {
+        mime: "image/png".into(),
+        data: vec![0; 9].into(),
+    };
+    let message =
+        serde_json::to_value(TypedChat::tool_message(&call, vec![image.clone()])).unwrap();
+    assert_eq!(
+        message["content"],
+        "[image/png of 9 bytes, which can't be shown here]"
+    );
     let item = serde_json::to_value(TypedResponses::tool_output(&call, vec![image])).unwrap();
     assert_eq!(item["output"][0]["type"], "input_image");
 }

@@ -49,7 +49,9 @@ impl Tool for ListFiles {
 fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !path.is_symlink() && !is_hidden && !path.ends_with("target") {
             list(&path, found)?;
         } else {
@@ -61,9 +63,18 @@ fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
 
 /// Lists, looks something up in what was stored, answers.
 fn script(messages: &[Value]) -> Reply {
-    let last = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default();
-    println!("the model is sent {} messages; the last one reads\n{last}\n", messages.len());
-    match (messages.len(), Hint::parse(last).and_then(|hint| hint.location)) {
+    let last = messages
+        .last()
+        .and_then(|message| message["content"].as_str())
+        .unwrap_or_default();
+    println!(
+        "the model is sent {} messages; the last one reads\n{last}\n",
+        messages.len()
+    );
+    match (
+        messages.len(),
+        Hint::parse(last).and_then(|hint| hint.location),
+    ) {
         (2, _) => Reply::Calls(vec![("call_1".into(), "list_files", json!({}))]),
         (4, Some(location)) => {
             let arguments = json!({"path": location.to_string(), "pattern": "Cargo\\.toml$"});
@@ -78,7 +89,11 @@ async fn model() -> Result<DynModel<Completion>, Box<dyn std::error::Error>> {
         return Ok(ModelServer::start(script).await.model());
     }
     let name = std::env::var("OFFCUT_MODEL").unwrap_or_else(|_| "gpt-5-mini".into());
-    Ok(OpenAIConfig::from_env()?.with_route(Route::Chat).client().completion(name).into())
+    Ok(OpenAIConfig::from_env()?
+        .with_route(Route::Chat)
+        .client()
+        .completion(name)
+        .into())
 }
 
 #[tokio::main]
@@ -88,7 +103,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{:?}: {} bytes less", report.phase, report.saved_bytes());
         }
     };
-    let tools = ToolReduction::recommended(Fs::temporary()?).max_length_for_trunc(4_000).on_report(report).build()?;
+    let tools = ToolReduction::recommended(Fs::temporary()?)
+        .max_length_for_trunc(4_000)
+        .on_report(report)
+        .build()?;
     let reduction = Reduction::new(tools);
     let agent = AgentBuilder::new(model().await?)
         .preamble("Answer with the help of your tools.")
@@ -96,6 +114,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .dynamic_tool(reduction.reader()?)
         .add_hook(reduction)
         .build();
-    println!("{}", agent.prompt("Which packages are here?").max_turns(10).await?.output());
+    println!(
+        "{}",
+        agent
+            .prompt("Which packages are here?")
+            .max_turns(10)
+            .await?
+            .output()
+    );
     Ok(())
 }

@@ -21,7 +21,9 @@ pub(crate) fn read(content: &ToolResultContent) -> Part {
         ToolResultContent::Text(text) => Part::Text(text.text.clone()),
         ToolResultContent::Json { value } => Part::Json(value.clone()),
         // Its own JSON, which `written` reads again.
-        ToolResultContent::Image(_) => Part::Opaque(serde_json::to_value(content).unwrap_or_default()),
+        ToolResultContent::Image(_) => {
+            Part::Opaque(serde_json::to_value(content).unwrap_or_default())
+        }
     }
 }
 
@@ -29,9 +31,10 @@ pub(crate) fn read(content: &ToolResultContent) -> Part {
 pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
     let mime = image.media_type.as_ref().map(MimeType::to_mime_type);
     match &image.data {
-        DocumentSourceKind::Base64(data) => {
-            Some(PartRef::Media { mime: mime.unwrap_or("image/*"), data: Data::Base64(data) })
-        }
+        DocumentSourceKind::Base64(data) => Some(PartRef::Media {
+            mime: mime.unwrap_or("image/*"),
+            data: Data::Base64(data),
+        }),
         DocumentSourceKind::Url(url) => Some(PartRef::Link { mime, url }),
         _ => None,
     }
@@ -49,8 +52,13 @@ pub(crate) fn written(part: Part) -> ToolResultContent {
     match part {
         Part::Text(text) => ToolResultContent::text(text),
         Part::Json(value) => ToolResultContent::json(value),
-        Part::Opaque(value) => serde_json::from_value(value.clone()).unwrap_or_else(|_| ToolResultContent::json(value)),
-        Part::Media { mime, data } => image(DocumentSourceKind::base64(STANDARD.encode(data)), Some(&mime)),
+        Part::Opaque(value) => {
+            serde_json::from_value(value.clone()).unwrap_or_else(|_| ToolResultContent::json(value))
+        }
+        Part::Media { mime, data } => image(
+            DocumentSourceKind::base64(STANDARD.encode(data)),
+            Some(&mime),
+        ),
         Part::Link { mime, url } => image(DocumentSourceKind::url(url), mime.as_deref()),
     }
 }

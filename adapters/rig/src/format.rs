@@ -3,8 +3,8 @@
 use offcut::Part;
 use offcut::format::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
 use rig::message::{
-    AssistantContent, CallId, Document, DocumentSourceKind, Message, MimeType, ProviderCallId, ToolCall, ToolFunction,
-    ToolResult, UserContent,
+    AssistantContent, CallId, Document, DocumentSourceKind, Message, MimeType, ProviderCallId,
+    ToolCall, ToolFunction, ToolResult, UserContent,
 };
 use serde_json::Value;
 
@@ -37,7 +37,9 @@ impl Format for RigMessages {
     }
 
     fn replace_result(&self, message: &mut Message, slot: usize, parts: Vec<Part>) {
-        let Message::User { content } = message else { return };
+        let Message::User { content } = message else {
+            return;
+        };
         let results = content.iter_mut().filter_map(|item| match item {
             UserContent::ToolResult(result) if is_slot(result) => Some(result),
             _ => None,
@@ -48,7 +50,9 @@ impl Format for RigMessages {
     }
 
     fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
-        let Message::Assistant(message) = message else { return };
+        let Message::Assistant(message) = message else {
+            return;
+        };
         let calls = message.content.iter_mut().filter_map(|block| match block {
             AssistantContent::ToolCall(call) => Some(call),
             _ => None,
@@ -71,15 +75,26 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
                 }
                 if is_slot {
                     let (id, name) = (id_of(&result.call), Some(result.name.as_str()));
-                    see(Piece::Result(ResultHead { id, name, is_error: result.is_error, is_fixed: false }));
+                    see(Piece::Result(ResultHead {
+                        id,
+                        name,
+                        is_error: result.is_error,
+                        is_fixed: false,
+                    }));
                 }
-                result.content.iter().filter_map(seen).for_each(|part| see(Piece::Content(part)));
+                result
+                    .content
+                    .iter()
+                    .filter_map(seen)
+                    .for_each(|part| see(Piece::Content(part)));
             }
             item => {
                 if role.replace(Role::User) != Some(Role::User) {
                     see(Piece::Role(Role::User));
                 }
-                seen_item(item).into_iter().for_each(|part| see(Piece::Content(part)));
+                seen_item(item)
+                    .into_iter()
+                    .for_each(|part| see(Piece::Content(part)));
             }
         }
     }
@@ -113,15 +128,25 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
         Some(text) => Arguments::Text(text),
         None => Arguments::Json((&call.function.arguments).into()),
     };
-    let is_signed = call.native.as_ref().is_some_and(|native| has_signature(&native.item));
-    Call { id: id_of(&call.id), name: call.function.name.as_str(), arguments, is_signed, is_fixed: false }
+    let is_signed = call
+        .native
+        .as_ref()
+        .is_some_and(|native| has_signature(&native.item));
+    Call {
+        id: id_of(&call.id),
+        name: call.function.name.as_str(),
+        arguments,
+        is_signed,
+        is_fixed: false,
+    }
 }
 
 /// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops the item of a call that was
 /// changed, and the signature with it.
 fn has_signature(item: &Value) -> bool {
     let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
-    item.as_object().is_some_and(|fields| fields.keys().any(is_signature))
+    item.as_object()
+        .is_some_and(|fields| fields.keys().any(is_signature))
 }
 
 /// What a person sent, for the count. Media other than images count by their bytes; what is elsewhere counts nothing.
@@ -129,14 +154,31 @@ fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),
         UserContent::Image(image) => return seen_image(image),
-        UserContent::Document(Document { data: DocumentSourceKind::String(text), .. }) => {
+        UserContent::Document(Document {
+            data: DocumentSourceKind::String(text),
+            ..
+        }) => {
             return Some(PartRef::Text(text));
         }
-        UserContent::Document(document) => (&document.data, document.media_type.as_ref().map(MimeType::to_mime_type)),
-        UserContent::Audio(audio) => (&audio.data, audio.media_type.as_ref().map(MimeType::to_mime_type)),
-        UserContent::Video(video) => (&video.data, video.media_type.as_ref().map(MimeType::to_mime_type)),
+        UserContent::Document(document) => (
+            &document.data,
+            document.media_type.as_ref().map(MimeType::to_mime_type),
+        ),
+        UserContent::Audio(audio) => (
+            &audio.data,
+            audio.media_type.as_ref().map(MimeType::to_mime_type),
+        ),
+        UserContent::Video(video) => (
+            &video.data,
+            video.media_type.as_ref().map(MimeType::to_mime_type),
+        ),
         UserContent::ToolResult(_) => return None,
     };
-    let DocumentSourceKind::Base64(data) = data else { return None };
-    Some(PartRef::Media { mime: mime.unwrap_or("application/octet-stream"), data: Data::Base64(data) })
+    let DocumentSourceKind::Base64(data) = data else {
+        return None;
+    };
+    Some(PartRef::Media {
+        mime: mime.unwrap_or("application/octet-stream"),
+        data: Data::Base64(data),
+    })
 }

@@ -18,7 +18,11 @@ pub(crate) struct History<'a> {
 
 impl<'a> History<'a> {
     pub(crate) fn new(history: &'a [Message], prompt: &'a Message) -> Self {
-        Self { history, prompt, changed: BTreeMap::new() }
+        Self {
+            history,
+            prompt,
+            changed: BTreeMap::new(),
+        }
     }
 
     /// The history as it is to be sent, if that is not what it was.
@@ -27,12 +31,20 @@ impl<'a> History<'a> {
             return None;
         }
         let messages = self.history.iter().enumerate();
-        Some(messages.map(|(at, message)| self.changed.remove(&at).unwrap_or_else(|| message.clone())).collect())
+        Some(
+            messages
+                .map(|(at, message)| self.changed.remove(&at).unwrap_or_else(|| message.clone()))
+                .collect(),
+        )
     }
 
     fn get_mut(&mut self, message: usize) -> Option<&mut Message> {
         let original = self.history.get(message)?;
-        Some(self.changed.entry(message).or_insert_with(|| original.clone()))
+        Some(
+            self.changed
+                .entry(message)
+                .or_insert_with(|| original.clone()),
+        )
     }
 }
 
@@ -43,7 +55,12 @@ impl Conversation for History<'_> {
 
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
         let newest = (message == self.history.len()).then_some(self.prompt);
-        if let Some(message) = self.changed.get(&message).or_else(|| self.history.get(message)).or(newest) {
+        if let Some(message) = self
+            .changed
+            .get(&message)
+            .or_else(|| self.history.get(message))
+            .or(newest)
+        {
             RigMessages.visit(message, see);
         }
     }
@@ -77,15 +94,26 @@ mod tests {
 
     #[test]
     fn what_was_replaced_is_seen_and_the_newest_message_stays() {
-        let result =
-            |text: &str| Message::tool_result(CallId::from_wire("call_1"), ToolName::new("grep").unwrap(), text);
+        let result = |text: &str| {
+            Message::tool_result(
+                CallId::from_wire("call_1"),
+                ToolName::new("grep").unwrap(),
+                text,
+            )
+        };
         let (said, newest) = ([Message::user("go"), result("old")], result("new"));
         let mut history = History::new(&said, &newest);
         for message in [1, 2, 3] {
             history.replace_result(message, 0, vec!["hint".into()]);
         }
         let shown = seen(&history);
-        assert!(shown.contains("hint") && shown.contains("new") && !shown.contains("old"), "{shown}");
-        assert_eq!(history.into_changed().unwrap(), [said[0].clone(), result("hint")]);
+        assert!(
+            shown.contains("hint") && shown.contains("new") && !shown.contains("old"),
+            "{shown}"
+        );
+        assert_eq!(
+            history.into_changed().unwrap(),
+            [said[0].clone(), result("hint")]
+        );
     }
 }

@@ -3,8 +3,8 @@
 use offcut::agent::Tool as _;
 use offcut::{BeforeModel, Body, Error, ToolCall, ToolReduction};
 use rig::agent::{
-    AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction, ModelTurnFinished,
-    OutcomeAction, OutcomeEvent, RequestPatch, StepEventKind,
+    AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction,
+    ModelTurnFinished, OutcomeAction, OutcomeEvent, RequestPatch, StepEventKind,
 };
 use rig::effect::Outcome;
 use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName};
@@ -74,11 +74,15 @@ impl Reduction {
     pub fn reader(&self) -> Result<DynamicTool, EmptyToolName> {
         let definition = self.reduction.read_file_tool().definition();
         let name = ToolName::new(definition.name)?;
-        Ok(DynamicTool::new(name, definition.description, definition.parameters, |_| {
-            let missing =
-                "this conversation has no hook that reads stored results: add offcut_rig::Reduction with `add_hook`";
-            Box::pin(async move { Err(ToolExecutionError::other(missing).with_code(READER)) })
-        }))
+        Ok(DynamicTool::new(
+            name,
+            definition.description,
+            definition.parameters,
+            |_| {
+                let missing = "this conversation has no hook that reads stored results: add offcut_rig::Reduction with `add_hook`";
+                Box::pin(async move { Err(ToolExecutionError::other(missing).with_code(READER)) })
+            },
+        ))
     }
 
     /// The history that is to be sent before `prompt`; `None` if that is `history` as it is.
@@ -103,11 +107,24 @@ impl Reduction {
     }
 
     /// What the model is to be shown of `result`; `None` if that is what it is.
-    async fn truncate(&self, call: &ToolCall, result: &ToolResult) -> Result<Option<ToolOutput>, Error> {
+    async fn truncate(
+        &self,
+        call: &ToolCall,
+        result: &ToolResult,
+    ) -> Result<Option<ToolOutput>, Error> {
         let given = result.output();
         let is_error = result.is_error() || result.is_refused();
         let parts = given.as_content().iter().map(read).collect();
-        let shown = self.reduction.truncate(call, offcut::ToolOutput { body: Body::Parts(parts), is_error }).await?;
+        let shown = self
+            .reduction
+            .truncate(
+                call,
+                offcut::ToolOutput {
+                    body: Body::Parts(parts),
+                    is_error,
+                },
+            )
+            .await?;
         // Nothing is replaced by nothing.
         let shown = ToolOutput::content(shown.parts.into_iter().map(written).collect()).ok();
         Ok(shown.filter(|shown| shown != given))
@@ -133,24 +150,37 @@ impl AgentHook for Reduction {
         let (Some(result), Some(name)) = (event.tool_result(), event.tool_name()) else {
             return OutcomeAction::proceed();
         };
-        let id = event.call_id.and_then(|id| id.provider()).map_or("", ProviderCallId::as_str);
+        let id = event
+            .call_id
+            .and_then(|id| id.provider())
+            .map_or("", ProviderCallId::as_str);
         let call = ToolCall::new(id, name, event.tool_args().unwrap_or_default());
-        if result.error().is_some_and(|error| error.code() == Some(READER)) {
-            return OutcomeAction::replace(Ok(Outcome::ToolResult { result: self.answer(&call).await }));
+        if result
+            .error()
+            .is_some_and(|error| error.code() == Some(READER))
+        {
+            return OutcomeAction::replace(Ok(Outcome::ToolResult {
+                result: self.answer(&call).await,
+            }));
         }
         match self.truncate(&call, result).await {
             Ok(None) => OutcomeAction::proceed(),
             Ok(Some(output)) => OutcomeAction::rewrite_tool_output(&event, output),
             Err(error) => {
                 let result = ToolResult::failed(
-                    ToolExecutionError::other("what the tool returned could not be stored").with_source(error),
+                    ToolExecutionError::other("what the tool returned could not be stored")
+                        .with_source(error),
                 );
                 OutcomeAction::replace(Ok(Outcome::ToolResult { result }))
             }
         }
     }
 
-    async fn on_completion_call(&self, run: &HookContext, event: CompletionCallEvent<'_>) -> CompletionCallAction {
+    async fn on_completion_call(
+        &self,
+        run: &HookContext,
+        event: CompletionCallEvent<'_>,
+    ) -> CompletionCallAction {
         let last_usage = run.scratchpad().get().map(|LastUsage(tokens)| tokens);
         match self.clear(event.history, event.prompt, last_usage).await {
             Ok(None) => CompletionCallAction::continue_run(),
@@ -159,7 +189,11 @@ impl AgentHook for Reduction {
         }
     }
 
-    async fn on_model_turn_finished(&self, run: &HookContext, event: ModelTurnFinished<'_>) -> ModelTurnAction {
+    async fn on_model_turn_finished(
+        &self,
+        run: &HookContext,
+        event: ModelTurnFinished<'_>,
+    ) -> ModelTurnAction {
         if let Some(tokens) = event.usage.input_tokens {
             run.scratchpad().insert(LastUsage(tokens));
         }
@@ -167,6 +201,11 @@ impl AgentHook for Reduction {
     }
 
     fn observes(&self, kind: StepEventKind) -> bool {
-        matches!(kind, StepEventKind::CompletionCall | StepEventKind::ModelTurnFinished | StepEventKind::ToolDispatch)
+        matches!(
+            kind,
+            StepEventKind::CompletionCall
+                | StepEventKind::ModelTurnFinished
+                | StepEventKind::ToolDispatch
+        )
     }
 }

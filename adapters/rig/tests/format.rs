@@ -5,8 +5,9 @@ use offcut::Part;
 use offcut::format::{Data, Format, PartRef, Piece};
 use offcut_rig::RigMessages;
 use rig::message::{
-    AssistantContent, AssistantMessage, CallId, Document, DocumentSourceKind, Image, ImageMediaType, Message,
-    Reasoning, ToolCall, ToolFunction, ToolName, ToolResult, ToolResultContent, UserContent,
+    AssistantContent, AssistantMessage, CallId, Document, DocumentSourceKind, Image,
+    ImageMediaType, Message, Reasoning, ToolCall, ToolFunction, ToolName, ToolResult,
+    ToolResultContent, UserContent,
 };
 use serde_json::{Value, json};
 
@@ -15,11 +16,19 @@ fn seen(message: &Message) -> Vec<String> {
     RigMessages.visit(message, &mut |piece| {
         seen.push(match piece {
             Piece::Role(role) => format!("{role:?}"),
-            Piece::Call(call) => format!("call {:?} {} {} {}", call.id, call.name, call.arguments, call.is_signed),
-            Piece::Result(head) => format!("result {:?} {:?} {}", head.id, head.name, head.is_error),
+            Piece::Call(call) => format!(
+                "call {:?} {} {} {}",
+                call.id, call.name, call.arguments, call.is_signed
+            ),
+            Piece::Result(head) => {
+                format!("result {:?} {:?} {}", head.id, head.name, head.is_error)
+            }
             Piece::Content(PartRef::Text(text)) => format!("text {text}"),
             Piece::Content(PartRef::Json(value)) => format!("json {value}"),
-            Piece::Content(PartRef::Media { mime, data: Data::Base64(data) }) => format!("media {mime} {data}"),
+            Piece::Content(PartRef::Media {
+                mime,
+                data: Data::Base64(data),
+            }) => format!("media {mime} {data}"),
             Piece::Content(PartRef::Link { mime, url }) => format!("link {mime:?} {url}"),
             other => format!("{other:?}"),
         });
@@ -29,11 +38,20 @@ fn seen(message: &Message) -> Vec<String> {
 
 fn result(id: &str, content: Vec<ToolResultContent>, is_error: bool) -> UserContent {
     let name = ToolName::new("grep").unwrap();
-    UserContent::ToolResult(ToolResult { call: CallId::from_wire(id), name, content, is_error })
+    UserContent::ToolResult(ToolResult {
+        call: CallId::from_wire(id),
+        name,
+        content,
+        is_error,
+    })
 }
 
 fn image(data: DocumentSourceKind) -> ToolResultContent {
-    ToolResultContent::Image(Image { data, media_type: Some(ImageMediaType::PNG), ..Image::default() })
+    ToolResultContent::Image(Image {
+        data,
+        media_type: Some(ImageMediaType::PNG),
+        ..Image::default()
+    })
 }
 
 fn text(text: &str) -> ToolResultContent {
@@ -43,12 +61,23 @@ fn text(text: &str) -> ToolResultContent {
 fn results() -> Message {
     Message::User {
         content: vec![
-            result("a", vec![text("one"), ToolResultContent::json(json!({"n": 1}))], false),
-            result("raw", vec![image(DocumentSourceKind::Raw(vec![1])), text("kept")], false),
+            result(
+                "a",
+                vec![text("one"), ToolResultContent::json(json!({"n": 1}))],
+                false,
+            ),
+            result(
+                "raw",
+                vec![image(DocumentSourceKind::Raw(vec![1])), text("kept")],
+                false,
+            ),
             UserContent::text("and?"),
             result(
                 "",
-                vec![image(DocumentSourceKind::base64("AA==")), image(DocumentSourceKind::url("http://x/y"))],
+                vec![
+                    image(DocumentSourceKind::base64("AA==")),
+                    image(DocumentSourceKind::url("http://x/y")),
+                ],
                 true,
             ),
         ],
@@ -60,17 +89,29 @@ fn calls() -> Message {
     Message::Assistant(AssistantMessage::new(vec![
         AssistantContent::Reasoning(Reasoning::new("hm")),
         AssistantContent::text("Looking."),
-        call("a", function(r#"{"q":"größe","n":[1]}"#), Some(json!({"id": "a", "type": "function"}))),
+        call(
+            "a",
+            function(r#"{"q":"größe","n":[1]}"#),
+            Some(json!({"id": "a", "type": "function"})),
+        ),
         call("b", function(r#"{"q": "brok"#), None),
-        call("c", function("{}"), Some(json!({"functionCall": {}, "thoughtSignature": "x"}))),
+        call(
+            "c",
+            function("{}"),
+            Some(json!({"functionCall": {}, "thoughtSignature": "x"})),
+        ),
         call("d", function("{}"), Some(json!({"extra_content": {}}))),
     ]))
 }
 
 #[test]
 fn the_contract_of_formats_holds() {
-    let said =
-        [Message::system("be kind"), Message::user("go"), Message::assistant("yes"), Message::User { content: vec![] }];
+    let said = [
+        Message::system("be kind"),
+        Message::user("go"),
+        Message::assistant("yes"),
+        Message::User { content: vec![] },
+    ];
     let messages = [&said[..], &[calls(), results()]].concat();
     offcut::testkit::format::json_conformance(&RigMessages, &messages);
 }
@@ -100,10 +141,20 @@ fn l5_a_slot_is_replaced_and_nothing_else() {
     let original = results();
     let mut message = original.clone();
     RigMessages.replace_result(&mut message, 1, vec!["hint".into()]);
-    let (Message::User { content: was }, Message::User { content }) = (&original, &message) else { panic!() };
+    let (Message::User { content: was }, Message::User { content }) = (&original, &message) else {
+        panic!()
+    };
     assert_eq!(content[..3], was[..3]);
-    let (UserContent::ToolResult(was), UserContent::ToolResult(is)) = (&was[3], &content[3]) else { panic!() };
-    assert_eq!(is, &ToolResult { content: vec![text("hint")], ..was.clone() });
+    let (UserContent::ToolResult(was), UserContent::ToolResult(is)) = (&was[3], &content[3]) else {
+        panic!()
+    };
+    assert_eq!(
+        is,
+        &ToolResult {
+            content: vec![text("hint")],
+            ..was.clone()
+        }
+    );
 
     for slot in [2, 9] {
         let mut message = original.clone();
@@ -118,11 +169,25 @@ fn what_is_written_is_seen() {
     let parts = vec![
         Part::Text("t".into()),
         Part::Json(json!([1])),
-        Part::Media { mime: "image/png".into(), data: vec![0].into() },
-        Part::Link { mime: None, url: "http://x".into() },
+        Part::Media {
+            mime: "image/png".into(),
+            data: vec![0].into(),
+        },
+        Part::Link {
+            mime: None,
+            url: "http://x".into(),
+        },
     ];
     RigMessages.replace_result(&mut message, 0, parts);
-    assert_eq!(seen(&message)[2..6], ["text t", "json [1]", "media image/png AA==", "link None http://x"]);
+    assert_eq!(
+        seen(&message)[2..6],
+        [
+            "text t",
+            "json [1]",
+            "media image/png AA==",
+            "link None http://x"
+        ]
+    );
 }
 
 fn call(id: &str, function: ToolFunction, item: Option<Value>) -> AssistantContent {
@@ -152,23 +217,48 @@ fn calls_are_seen_with_their_arguments_and_signatures() {
     RigMessages.replace_arguments(&mut message, 1, "{}".into());
     RigMessages.replace_arguments(&mut message, 4, "{}".into());
     let now = seen(&message);
-    assert_eq!(now[3..5], [r#"call "a" grep {"_cleared":"hint"} false"#, r#"call "b" grep {} false"#]);
-    assert_eq!((&now[..3], &now[5..]), (&seen(&original)[..3], &seen(&original)[5..]));
+    assert_eq!(
+        now[3..5],
+        [
+            r#"call "a" grep {"_cleared":"hint"} false"#,
+            r#"call "b" grep {} false"#
+        ]
+    );
+    assert_eq!(
+        (&now[..3], &now[5..]),
+        (&seen(&original)[..3], &seen(&original)[5..])
+    );
     // rig sends an item as it came only where it still says what the call says.
-    let Message::Assistant(message) = &message else { panic!() };
-    assert!(message.content[2].native_item().is_none() && message.content[4].native_item().is_some());
+    let Message::Assistant(message) = &message else {
+        panic!()
+    };
+    assert!(
+        message.content[2].native_item().is_none() && message.content[4].native_item().is_some()
+    );
 }
 
 #[test]
 fn other_messages_are_seen_for_the_count() {
-    assert_eq!(seen(&Message::system("be kind")), ["System", "text be kind"]);
+    assert_eq!(
+        seen(&Message::system("be kind")),
+        ["System", "text be kind"]
+    );
     assert_eq!(seen(&Message::User { content: vec![] }), ["User"]);
-    let document = |data| UserContent::Document(Document { data, ..Document::default() });
+    let document = |data| {
+        UserContent::Document(Document {
+            data,
+            ..Document::default()
+        })
+    };
     let content = vec![
         document(DocumentSourceKind::string("# Title")),
         document(DocumentSourceKind::base64("AA==")),
         document(DocumentSourceKind::file_id("f")),
     ];
-    let expected = ["User", "text # Title", "media application/octet-stream AA=="];
+    let expected = [
+        "User",
+        "text # Title",
+        "media application/octet-stream AA==",
+    ];
     assert_eq!(seen(&Message::User { content }), expected);
 }

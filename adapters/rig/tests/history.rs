@@ -5,8 +5,8 @@ use offcut::backend::Memory;
 use offcut::{TokenCounter, ToolReduction};
 use offcut_rig::{Reduction, RigMessages};
 use rig::message::{
-    AssistantContent, AssistantMessage, CallId, Message, ToolCall, ToolFunction, ToolName, ToolResultContent,
-    UserContent,
+    AssistantContent, AssistantMessage, CallId, Message, ToolCall, ToolFunction, ToolName,
+    ToolResultContent, UserContent,
 };
 use serde_json::json;
 
@@ -31,8 +31,15 @@ fn round(turn: usize) -> [Message; 2] {
         let text = format!("{} in turn {turn}\n", call.id).repeat(60);
         UserContent::ToolResult(call.result(vec![ToolResultContent::text(text)]))
     });
-    let results = Message::User { content: results.collect() };
-    [Message::Assistant(AssistantMessage::new(calls.map(AssistantContent::ToolCall).into())), results]
+    let results = Message::User {
+        content: results.collect(),
+    };
+    [
+        Message::Assistant(AssistantMessage::new(
+            calls.map(AssistantContent::ToolCall).into(),
+        )),
+        results,
+    ]
 }
 
 #[tokio::test]
@@ -45,11 +52,25 @@ async fn c13_originals_are_sent_as_if_they_had_been_changed_in_place() {
         let before = live.clone();
         in_place.clear(&RigMessages, &mut live).await.unwrap();
         let sent = over.clear(history, prompt, None).await.unwrap();
-        assert_eq!(sent.is_none(), history == &live[..history.len()], "what is not changed is not copied");
+        assert_eq!(
+            sent.is_none(),
+            history == &live[..history.len()],
+            "what is not changed is not copied"
+        );
         let sent = sent.unwrap_or_else(|| history.to_vec());
-        assert_eq!((&sent[..], prompt), (&live[..history.len()], live.last().unwrap()), "turn {turn}");
+        assert_eq!(
+            (&sent[..], prompt),
+            (&live[..history.len()], live.last().unwrap()),
+            "turn {turn}"
+        );
         // Asked again, as after a retry, it says the same.
-        assert_eq!(over.clear(history, prompt, None).await.unwrap().unwrap_or_else(|| history.to_vec()), sent);
+        assert_eq!(
+            over.clear(history, prompt, None)
+                .await
+                .unwrap()
+                .unwrap_or_else(|| history.to_vec()),
+            sent
+        );
         assert_eq!(before != live, !sent.starts_with(&last), "turn {turn}");
         changes += usize::from(before != live);
         last = sent;
@@ -67,5 +88,10 @@ async fn a_short_history_is_left_alone() {
     assert_eq!(hook.clear(&round(1), &prompt, None).await.unwrap(), None);
     // The provider's own count decides.
     let long = [round(1), round(2), round(3)].concat();
-    assert!(hook.clear(&long, &prompt, Some(50_000)).await.unwrap().is_some());
+    assert!(
+        hook.clear(&long, &prompt, Some(50_000))
+            .await
+            .unwrap()
+            .is_some()
+    );
 }

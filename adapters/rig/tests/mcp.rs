@@ -12,8 +12,8 @@ use rig::agent::AgentBuilder;
 use rig::message::{Message, ToolResultContent, UserContent};
 use rig::tool::DynamicTool;
 use rig_rmcp::rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerInfo, Tool,
+    CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerInfo, Tool,
 };
 use rig_rmcp::rmcp::service::RequestContext;
 use rig_rmcp::rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -38,8 +38,15 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = json!({"type": "object", "properties": {}}).as_object().unwrap().clone();
-        Ok(ListToolsResult::with_all_items(vec![Tool::new("screen", "Shows the screen and its log.", schema)]))
+        let schema = json!({"type": "object", "properties": {}})
+            .as_object()
+            .unwrap()
+            .clone();
+        Ok(ListToolsResult::with_all_items(vec![Tool::new(
+            "screen",
+            "Shows the screen and its log.",
+            schema,
+        )]))
     }
 
     async fn call_tool(
@@ -47,7 +54,10 @@ impl ServerHandler for Server {
         _: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        Ok(CallToolResult::success(vec![ContentBlock::image(PNG, "image/png"), ContentBlock::text(log())]))
+        Ok(CallToolResult::success(vec![
+            ContentBlock::image(PNG, "image/png"),
+            ContentBlock::text(log()),
+        ]))
     }
 }
 
@@ -58,15 +68,20 @@ async fn results_of_mcp_tools_are_bounded_and_images_stay() {
     let client = ().serve(here).await.unwrap();
     let listed = client.list_all_tools().await.unwrap();
     let tools = tools_from_server(listed, client.peer());
-    let tools: Vec<DynamicTool> = tools.into_iter().map(|tool| tool.try_into().unwrap()).collect();
+    let tools: Vec<DynamicTool> = tools
+        .into_iter()
+        .map(|tool| tool.try_into().unwrap())
+        .collect();
 
     let server = ModelServer::start(|messages| match messages.len() {
         1 => Reply::Calls(vec![("call_1".into(), "screen", json!({}))]),
         _ => Reply::Answer("Done."),
     })
     .await;
-    let reduction =
-        ToolReduction::recommended(Memory::named("t").unwrap()).max_length_for_trunc(4_000).build().unwrap();
+    let reduction = ToolReduction::recommended(Memory::named("t").unwrap())
+        .max_length_for_trunc(4_000)
+        .build()
+        .unwrap();
     let hook = Reduction::new(reduction.clone());
     let agent = AgentBuilder::new(server.model())
         .dynamic_tools(tools)
@@ -75,13 +90,31 @@ async fn results_of_mcp_tools_are_bounded_and_images_stay() {
         .build();
     // Its transcript, since the wire of chat completions takes no images in results.
     let history = agent.prompt("Go.").max_turns(2).await.unwrap().messages;
-    let Message::User { content } = &history[2] else { panic!("results") };
-    let [UserContent::ToolResult(result)] = &content[..] else { panic!("one result") };
-    let [ToolResultContent::Image(image), ToolResultContent::Text(text)] = &result.content[..] else {
+    let Message::User { content } = &history[2] else {
+        panic!("results")
+    };
+    let [UserContent::ToolResult(result)] = &content[..] else {
+        panic!("one result")
+    };
+    let [
+        ToolResultContent::Image(image),
+        ToolResultContent::Text(text),
+    ] = &result.content[..]
+    else {
         panic!("an image and a text: {:?}", result.content)
     };
     assert_eq!(image.data, rig::message::DocumentSourceKind::base64(PNG));
     let hint = Hint::parse(&text.text).expect("the text was over the limit");
-    assert_eq!(hint.location.as_ref().unwrap().as_str(), "memory://t/trunc/call_1");
-    assert_eq!(reduction.read_original(&hint.location.unwrap()).await.unwrap().unwrap(), log());
+    assert_eq!(
+        hint.location.as_ref().unwrap().as_str(),
+        "memory://t/trunc/call_1"
+    );
+    assert_eq!(
+        reduction
+            .read_original(&hint.location.unwrap())
+            .await
+            .unwrap()
+            .unwrap(),
+        log()
+    );
 }

@@ -13,8 +13,8 @@ use offcut::hint::Hint;
 use offcut::{Body, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use offcut_rig::{Reduction, RigMessages};
 use rig::message::{
-    AssistantContent, AssistantMessage, CallId, Message, ToolFunction, ToolName, ToolResult, ToolResultContent,
-    UserContent,
+    AssistantContent, AssistantMessage, CallId, Message, ToolFunction, ToolName, ToolResult,
+    ToolResultContent, UserContent,
 };
 use serde_json::Value;
 
@@ -51,14 +51,22 @@ fn converted(messages: &[Value]) -> Vec<Message> {
                 asked = OpenAiChat::tool_calls(message);
                 let said = (!text.is_empty()).then(|| AssistantContent::text(text));
                 let calls = asked.iter().map(|call| {
-                    let function = ToolFunction::parse(ToolName::new(&*call.name).unwrap(), &call.arguments);
-                    AssistantContent::ToolCall(rig::message::ToolCall::from_wire(&*call.id, function))
+                    let function =
+                        ToolFunction::parse(ToolName::new(&*call.name).unwrap(), &call.arguments);
+                    AssistantContent::ToolCall(rig::message::ToolCall::from_wire(
+                        &*call.id, function,
+                    ))
                 });
-                out.push(Message::Assistant(AssistantMessage::new(said.into_iter().chain(calls).collect())));
+                out.push(Message::Assistant(AssistantMessage::new(
+                    said.into_iter().chain(calls).collect(),
+                )));
             }
             "tool" => {
                 let id = message["tool_call_id"].as_str().unwrap();
-                let name = asked.iter().find(|call| call.id == id).map_or("unknown", |call| &*call.name);
+                let name = asked
+                    .iter()
+                    .find(|call| call.id == id)
+                    .map_or("unknown", |call| &*call.name);
                 let result = UserContent::ToolResult(ToolResult {
                     call: CallId::from_wire(id),
                     name: ToolName::new(name).unwrap(),
@@ -66,10 +74,14 @@ fn converted(messages: &[Value]) -> Vec<Message> {
                     is_error: false,
                 });
                 match out.last_mut() {
-                    Some(Message::User { content }) if matches!(content[0], UserContent::ToolResult(_)) => {
+                    Some(Message::User { content })
+                        if matches!(content[0], UserContent::ToolResult(_)) =>
+                    {
                         content.push(result);
                     }
-                    _ => out.push(Message::User { content: vec![result] }),
+                    _ => out.push(Message::User {
+                        content: vec![result],
+                    }),
                 }
             }
             "system" => out.push(Message::system(text)),
@@ -87,9 +99,14 @@ async fn truncated(reduction: &ToolReduction, message: &Message) -> Message {
             if let UserContent::ToolResult(result) = item {
                 let call = ToolCall::new(result.call.wire(), result.name.as_str(), "{}");
                 let text = result.content[0].as_text().unwrap();
-                let given = ToolOutput { body: Body::Parts(vec![text.into()]), is_error: false };
+                let given = ToolOutput {
+                    body: Body::Parts(vec![text.into()]),
+                    is_error: false,
+                };
                 let shown = reduction.truncate(&call, given).await.unwrap();
-                let [Part::Text(text)] = &shown.parts[..] else { panic!("one text stays one") };
+                let [Part::Text(text)] = &shown.parts[..] else {
+                    panic!("one text stays one")
+                };
                 result.content = vec![ToolResultContent::text(text)];
             }
         }
@@ -106,7 +123,10 @@ struct Wire {
 
 impl Wire {
     fn send(&mut self, messages: &[Message]) {
-        let sent: Vec<String> = messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect();
+        let sent: Vec<String> = messages
+            .iter()
+            .map(|message| serde_json::to_string(message).unwrap())
+            .collect();
         self.breaks += usize::from(!sent.starts_with(&self.last));
         self.last = sent;
     }
@@ -115,7 +135,10 @@ impl Wire {
 /// The breaks of one transcript, and how many of its results and arguments are replaced at the end.
 async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     let (store, apart) = (Memory::named("t").unwrap(), Memory::named("t").unwrap());
-    let (in_place, over) = (reduction(&store, setup), Reduction::new(reduction(&apart, setup)));
+    let (in_place, over) = (
+        reduction(&store, setup),
+        Reduction::new(reduction(&apart, setup)),
+    );
     let truncate_apart = reduction(&apart, setup);
     let (mut live, mut originals) = (Vec::<Message>::new(), Vec::<Message>::new());
     let (mut wire, mut wire_over) = (Wire::default(), Wire::default());
@@ -124,7 +147,11 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
             && let Some((prompt, history)) = originals.split_last()
         {
             in_place.clear(&RigMessages, &mut live).await.unwrap();
-            let mut sent = over.clear(history, prompt, None).await.unwrap().unwrap_or_else(|| history.to_vec());
+            let mut sent = over
+                .clear(history, prompt, None)
+                .await
+                .unwrap()
+                .unwrap_or_else(|| history.to_vec());
             sent.push(prompt.clone());
             wire.send(&live);
             wire_over.send(&sent);
@@ -137,15 +164,22 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
 
     // Another process, and messages that went through their JSON: nothing is left to do.
     in_place.clear(&RigMessages, &mut live).await.unwrap();
-    let mut again: Vec<Message> = serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
+    let mut again: Vec<Message> =
+        serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
     let stored = store.len();
-    reduction(&store, setup).clear(&RigMessages, &mut again).await.unwrap();
+    reduction(&store, setup)
+        .clear(&RigMessages, &mut again)
+        .await
+        .unwrap();
     assert!(again == live && store.len() == stored);
 
     let mut replaced = 0;
     for (original, shown) in messages.iter().zip(&mut live) {
         replaced += restore(&in_place, original, shown).await;
-        assert!(original == shown, "only results and arguments were replaced");
+        assert!(
+            original == shown,
+            "only results and arguments were replaced"
+        );
     }
     (wire.breaks, replaced)
 }
@@ -156,7 +190,8 @@ async fn restore(reduction: &ToolReduction, original: &Message, shown: &mut Mess
     match (original, shown) {
         (Message::User { content: original }, Message::User { content: shown }) => {
             for (original, shown) in original.iter().zip(shown) {
-                if let (UserContent::ToolResult(_), UserContent::ToolResult(result)) = (original, &mut *shown)
+                if let (UserContent::ToolResult(_), UserContent::ToolResult(result)) =
+                    (original, &mut *shown)
                     && let Some(hint) = Hint::parse(result.content[0].as_text().unwrap())
                 {
                     result.content = vec![ToolResultContent::text(read(reduction, &hint).await)];
@@ -166,13 +201,24 @@ async fn restore(reduction: &ToolReduction, original: &Message, shown: &mut Mess
         }
         (Message::Assistant(original), Message::Assistant(shown)) => {
             for (original, shown) in original.content.iter().zip(&mut shown.content) {
-                let AssistantContent::ToolCall(call) = shown else { continue };
-                let cleared = call.function.arguments.get("_cleared").and_then(Value::as_str);
+                let AssistantContent::ToolCall(call) = shown else {
+                    continue;
+                };
+                let cleared = call
+                    .function
+                    .arguments
+                    .get("_cleared")
+                    .and_then(Value::as_str);
                 if let Some(hint) = cleared.and_then(Hint::parse) {
                     let text = read(reduction, &hint).await;
-                    let AssistantContent::ToolCall(asked) = original else { panic!("a call") };
+                    let AssistantContent::ToolCall(asked) = original else {
+                        panic!("a call")
+                    };
                     let kept = asked.function.invalid_arguments.clone();
-                    assert_eq!(kept.unwrap_or_else(|| asked.function.arguments_value().to_string()), text);
+                    assert_eq!(
+                        kept.unwrap_or_else(|| asked.function.arguments_value().to_string()),
+                        text
+                    );
                     call.function = ToolFunction::parse(call.function.name.clone(), &text);
                     replaced += 1;
                 }
@@ -184,20 +230,28 @@ async fn restore(reduction: &ToolReduction, original: &Message, shown: &mut Mess
 }
 
 async fn read(reduction: &ToolReduction, hint: &Hint) -> String {
-    let content = reduction.read_original(hint.location.as_ref().unwrap()).await.unwrap().unwrap();
+    let content = reduction
+        .read_original(hint.location.as_ref().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     String::from_utf8(content.to_vec()).unwrap()
 }
 
 #[tokio::test]
 async fn c13_over_originals_as_in_place() {
     let folder = std::env::var_os("OFFCUT_TRACES");
-    let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
+    let entries = folder
+        .and_then(|folder| std::fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();
     if files.is_empty() {
         // Not with a macro: the harness would keep it to itself.
-        let skipped = "SKIPPED c13_over_originals_as_in_place: OFFCUT_TRACES names no folder with JSON files";
+        let skipped =
+            "SKIPPED c13_over_originals_as_in_place: OFFCUT_TRACES names no folder with JSON files";
         return writeln!(std::io::stderr(), "{skipped}").unwrap();
     }
     if cfg!(debug_assertions) {
@@ -208,11 +262,20 @@ async fn c13_over_originals_as_in_place() {
     for (at, file) in files.iter().enumerate() {
         let trace: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         let messages = converted(trace["messages"].as_array().unwrap());
-        let setup = if at % 2 == 0 { Setup::Tight } else { Setup::Recommended };
+        let setup = if at % 2 == 0 {
+            Setup::Tight
+        } else {
+            Setup::Recommended
+        };
         let (more_breaks, more_replaced) = replay(&messages, setup).await;
         breaks += more_breaks;
         replaced += more_replaced;
     }
-    writeln!(std::io::stderr(), "{} files: {breaks} breaks, {replaced} replaced", files.len()).unwrap();
+    writeln!(
+        std::io::stderr(),
+        "{} files: {breaks} breaks, {replaced} replaced",
+        files.len()
+    )
+    .unwrap();
     assert!(breaks > 0 && replaced > 0);
 }

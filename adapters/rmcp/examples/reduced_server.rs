@@ -10,8 +10,8 @@ use offcut::ToolReduction;
 use offcut::backend::Fs;
 use offcut_rmcp::Reduced;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::{TokioChildProcess, stdio};
@@ -31,8 +31,15 @@ impl ServerHandler for Files {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = json!({"type": "object"}).as_object().cloned().unwrap_or_default();
-        Ok(ListToolsResult::with_all_items(vec![Tool::new("list_files", "Lists all files.", schema)]))
+        let schema = json!({"type": "object"})
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        Ok(ListToolsResult::with_all_items(vec![Tool::new(
+            "list_files",
+            "Lists all files.",
+            schema,
+        )]))
     }
 
     async fn call_tool(
@@ -51,7 +58,9 @@ impl ServerHandler for Files {
 fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !path.is_symlink() && !is_hidden && !path.ends_with("target") {
             list(&path, found)?;
         } else {
@@ -65,8 +74,14 @@ fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).as_deref() == Some("serve") {
         // One process serves one client, so what it stored can go when it ends.
-        let reduction = ToolReduction::recommended(Fs::temporary()?).max_length_for_trunc(4_000).build()?;
-        Reduced::new(Files, reduction).serve(stdio()).await?.waiting().await?;
+        let reduction = ToolReduction::recommended(Fs::temporary()?)
+            .max_length_for_trunc(4_000)
+            .build()?;
+        Reduced::new(Files, reduction)
+            .serve(stdio())
+            .await?
+            .waiting()
+            .await?;
         return Ok(());
     }
 
@@ -74,18 +89,35 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.arg("serve");
     let client = ().serve(TokioChildProcess::new(server)?).await?;
     for tool in client.list_all_tools().await? {
-        println!("tool {}: {}", tool.name, tool.description.unwrap_or_default());
+        println!(
+            "tool {}: {}",
+            tool.name,
+            tool.description.unwrap_or_default()
+        );
     }
-    let result = client.call_tool(CallToolRequestParams::new("list_files")).await?;
-    let shown = result.content.first().and_then(ContentBlock::as_text).map_or("", |text| &text.text);
+    let result = client
+        .call_tool(CallToolRequestParams::new("list_files"))
+        .await?;
+    let shown = result
+        .content
+        .first()
+        .and_then(ContentBlock::as_text)
+        .map_or("", |text| &text.text);
     println!("\nlist_files shows {} bytes:\n{shown}", shown.len());
 
-    let hint = offcut::hint::Hint::parse(shown).ok_or("a hint was expected: is this folder so small?")?;
+    let hint =
+        offcut::hint::Hint::parse(shown).ok_or("a hint was expected: is this folder so small?")?;
     let location = hint.location.ok_or("nothing was stored")?;
     let arguments = json!({"path": location.to_string(), "pattern": "Cargo\\.toml$"});
     let arguments = arguments.as_object().cloned().unwrap_or_default();
-    let found = client.call_tool(CallToolRequestParams::new("read_file").with_arguments(arguments)).await?;
-    let found = found.content.first().and_then(ContentBlock::as_text).map_or("", |text| &text.text);
+    let found = client
+        .call_tool(CallToolRequestParams::new("read_file").with_arguments(arguments))
+        .await?;
+    let found = found
+        .content
+        .first()
+        .and_then(ContentBlock::as_text)
+        .map_or("", |text| &text.text);
     println!("\nread_file finds in it:\n{found}");
     client.cancel().await?;
     Ok(())

@@ -9,7 +9,11 @@ use crate::result::written;
 /// How the reader is listed.
 pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
     let definition = reader.definition();
-    let schema = definition.parameters.as_object().cloned().unwrap_or_default();
+    let schema = definition
+        .parameters
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     Tool::new(definition.name, definition.description, schema)
         .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
 }

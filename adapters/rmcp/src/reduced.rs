@@ -8,13 +8,15 @@ use offcut::{ToolCall, ToolReduction};
 #[expect(deprecated, reason = "clients of older protocols use it")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestParams,
-    CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams,
-    GetPromptResponse, GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
+    DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
+    GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams, ReadResourceResponse,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -60,7 +62,11 @@ pub struct Reduced<S> {
 impl<S> Reduced<S> {
     /// `service`, with its results kept small by `reduction`.
     pub fn new(service: S, reduction: ToolReduction) -> Self {
-        Self { service, reduction, session_of: None }
+        Self {
+            service,
+            reduction,
+            session_of: None,
+        }
     }
 
     /// Gives each request the session that `session_of` names; those without a name share the reduction as it is.
@@ -94,7 +100,10 @@ impl<S> Reduced<S> {
     }
 
     fn session(&self, request: &Request) -> ToolReduction {
-        let id = self.session_of.as_ref().and_then(|session_of| session_of(request));
+        let id = self
+            .session_of
+            .as_ref()
+            .and_then(|session_of| session_of(request));
         id.map_or_else(|| self.reduction.clone(), |id| self.reduction.session(&id))
     }
 
@@ -128,7 +137,11 @@ fn same_name(reader: &str) -> ErrorData {
 /// The call as this crate's library knows calls. MCP has no ids of calls; those of requests are unique among a client's.
 fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     let arguments = params.arguments.clone().unwrap_or_default();
-    ToolCall::new(request.id.to_string(), params.name.as_ref(), serde_json::Value::Object(arguments).to_string())
+    ToolCall::new(
+        request.id.to_string(),
+        params.name.as_ref(),
+        serde_json::Value::Object(arguments).to_string(),
+    )
 }
 
 /// Hands requests and notifications on as they are.
@@ -143,7 +156,11 @@ macro_rules! pass_on {
 // A method that is missing here would hide what the server does.
 #[deny(clippy::missing_trait_methods)]
 impl<S: ServerHandler> ServerHandler for Reduced<S> {
-    async fn call_tool(&self, params: CallToolRequestParams, request: Request) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        request: Request,
+    ) -> Result<CallToolResponse, ErrorData> {
         let (call, session) = (called(&params, &request), self.session(&request));
         if self.is_reader(&call.name) {
             return match self.service.get_tool(&call.name) {
@@ -171,10 +188,15 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
                 return Err(same_name(reader));
             }
             if page.next_cursor.is_none() {
-                page.tools.push(reader::listed(&self.reduction.read_file_tool()));
+                page.tools
+                    .push(reader::listed(&self.reduction.read_file_tool()));
             }
         }
-        page.tools = page.tools.into_iter().map(|tool| self.listed(tool)).collect();
+        page.tools = page
+            .tools
+            .into_iter()
+            .map(|tool| self.listed(tool))
+            .collect();
         Ok(page)
     }
 
@@ -193,11 +215,17 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
         self.service.supported_protocol_versions()
     }
 
-    fn negotiate_initialize(&self, params: &InitializeRequestParams) -> Result<InitializeResult, ErrorData> {
+    fn negotiate_initialize(
+        &self,
+        params: &InitializeRequestParams,
+    ) -> Result<InitializeResult, ErrorData> {
         self.service.negotiate_initialize(params)
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         self.service.accepted_subscription_filter(requested)
     }
 
@@ -235,6 +263,8 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
 
 impl<S> fmt::Debug for Reduced<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reduced").field("reduction", &self.reduction).finish_non_exhaustive()
+        f.debug_struct("Reduced")
+            .field("reduction", &self.reduction)
+            .finish_non_exhaustive()
     }
 }

@@ -19,7 +19,15 @@ pub(crate) async fn reduce(
     let structured = result.structured_content.take();
     let (parts, taken) = take_apart(std::mem::take(&mut result.content), structured);
     let is_error = result.is_error == Some(true);
-    let shown = reduction.truncate(call, ToolOutput { body: Body::Parts(parts), is_error }).await?;
+    let shown = reduction
+        .truncate(
+            call,
+            ToolOutput {
+                body: Body::Parts(parts),
+                is_error,
+            },
+        )
+        .await?;
     (result.content, result.structured_content) = taken.put_together(shown.parts);
     Ok(result)
 }
@@ -50,21 +58,38 @@ enum Structured {
 }
 
 fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Part>, Taken) {
-    let mut taken = Taken { shells: Vec::new(), structured: Structured::None };
+    let mut taken = Taken {
+        shells: Vec::new(),
+        structured: Structured::None,
+    };
     let mut parts = Vec::with_capacity(content.len() + 1);
     for mut block in content {
         match text_of(&mut block).map(std::mem::take) {
             Some(text) => {
-                taken.shells.push(Shell { block, length: text.len(), print: print(&text) });
+                taken.shells.push(Shell {
+                    block,
+                    length: text.len(),
+                    print: print(&text),
+                });
                 parts.push(Part::Text(text));
             }
             // Passed on as it is: its own JSON, which `written` reads again.
-            None => parts.push(Part::Opaque(serde_json::to_value(&block).unwrap_or_default())),
+            None => parts.push(Part::Opaque(
+                serde_json::to_value(&block).unwrap_or_default(),
+            )),
         }
     }
     if let Some(value) = structured {
-        let mut texts = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
-        match texts.position(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == value)) {
+        let mut texts = parts.iter().filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(text)
+            } else {
+                None
+            }
+        });
+        match texts
+            .position(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == value))
+        {
             Some(text) => taken.structured = Structured::SameAs(text, value),
             None => {
                 taken.structured = Structured::Alone;
@@ -78,8 +103,12 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
 impl Taken {
     fn put_together(self, shown: Vec<Part>) -> (Vec<ContentBlock>, Option<Value>) {
         let has_document = shown.iter().any(|part| matches!(part, Part::Json(_)));
-        let texts = shown.iter().filter(|part| matches!(part, Part::Text(_))).count();
-        let replaced_document = usize::from(matches!(self.structured, Structured::Alone) && !has_document);
+        let texts = shown
+            .iter()
+            .filter(|part| matches!(part, Part::Text(_)))
+            .count();
+        let replaced_document =
+            usize::from(matches!(self.structured, Structured::Alone) && !has_document);
         // Where there are fewer, texts of several blocks have become one.
         let are_joined = texts != self.shells.len() + replaced_document;
 
@@ -93,7 +122,9 @@ impl Taken {
             match part {
                 Part::Text(text) => {
                     let shell = if are_joined { None } else { shells.next() };
-                    let is_changed = shell.as_ref().is_none_or(|shell| shell.print != print(&text));
+                    let is_changed = shell
+                        .as_ref()
+                        .is_none_or(|shell| shell.print != print(&text));
                     twin.take_if(|(text, _)| is_changed && (are_joined || *text == seen));
                     seen += 1;
                     content.push(fill(shell.map(|shell| shell.block), text, is_changed));
@@ -118,13 +149,14 @@ fn print(text: &str) -> u64 {
 pub(crate) fn written(part: Part) -> ContentBlock {
     match part {
         Part::Text(text) => ContentBlock::text(text),
-        Part::Media { mime, data } if mime.starts_with("audio/") => ContentBlock::audio(STANDARD.encode(data), mime),
+        Part::Media { mime, data } if mime.starts_with("audio/") => {
+            ContentBlock::audio(STANDARD.encode(data), mime)
+        }
         Part::Media { mime, data } => ContentBlock::image(STANDARD.encode(data), mime),
         Part::Link { url, .. } => ContentBlock::resource_link(Resource::new(url.clone(), url)),
         Part::Json(value) => ContentBlock::text(value.to_string()),
-        Part::Opaque(value) => {
-            serde_json::from_value(value.clone()).unwrap_or_else(|_| ContentBlock::text(value.to_string()))
-        }
+        Part::Opaque(value) => serde_json::from_value(value.clone())
+            .unwrap_or_else(|_| ContentBlock::text(value.to_string())),
     }
 }
 
@@ -142,7 +174,9 @@ fn text_of(block: &mut ContentBlock) -> Option<&mut String> {
 
 /// The block with its text, perhaps another than it had.
 fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentBlock {
-    let Some(mut block) = shell else { return ContentBlock::text(text) };
+    let Some(mut block) = shell else {
+        return ContentBlock::text(text);
+    };
     if let Some(place) = text_of(&mut block) {
         *place = text;
     }
@@ -162,7 +196,13 @@ fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentB
 fn left_out(shells: IntoIter<Shell>) -> impl Iterator<Item = ContentBlock> {
     shells.filter_map(|Shell { block, length, .. }| match block {
         ContentBlock::Resource(EmbeddedResource {
-            resource: ResourceContents::TextResourceContents { uri, mime_type, meta, .. },
+            resource:
+                ResourceContents::TextResourceContents {
+                    uri,
+                    mime_type,
+                    meta,
+                    ..
+                },
             annotations,
             ..
         }) => {

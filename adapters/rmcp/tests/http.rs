@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::client::{
-    Client, Watcher, call, hint, is_listed, is_reduced, passes_through, read_back, tool_pages, try_call,
+    Client, Watcher, call, hint, is_listed, is_reduced, passes_through, read_back, tool_pages,
+    try_call,
 };
 use common::reduction;
 use common::server::{Server, log};
@@ -31,26 +32,46 @@ fn tell_tls() {
 /// Serves what `service` makes for each session, and says where.
 async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static) -> String {
     let config = StreamableHttpServerConfig::default();
-    let http = StreamableHttpService::new(move || Ok(service()), Arc::new(LocalSessionManager::default()), config);
+    let http = StreamableHttpService::new(
+        move || Ok(service()),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().nest_service("/mcp", http)).await });
+    tokio::spawn(async move {
+        axum::serve(listener, axum::Router::new().nest_service("/mcp", http)).await
+    });
     url
 }
 
 async fn connect(url: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
     let (watcher, events) = Watcher::new();
     tell_tls();
-    (watcher.serve(StreamableHttpClientTransport::from_uri(url)).await.unwrap(), events)
+    (
+        watcher
+            .serve(StreamableHttpClientTransport::from_uri(url))
+            .await
+            .unwrap(),
+        events,
+    )
 }
 
 /// A client without a session: each of its requests stands for itself.
 async fn connect_as(url: &str, token: &str) -> Client {
     tell_tls();
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
-    let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let lifecycle = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    };
     let (watcher, _) = Watcher::new();
-    watcher.serve_with_lifecycle(StreamableHttpClientTransport::from_config(config), lifecycle).await.unwrap()
+    watcher
+        .serve_with_lifecycle(
+            StreamableHttpClientTransport::from_config(config),
+            lifecycle,
+        )
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -61,7 +82,10 @@ async fn a_client_sees_the_server_reduced() {
     let (reduced, mut reduced_events) = connect(&url).await;
     is_listed(tool_pages(&bare).await, &tool_pages(&reduced).await);
     let untouched = passes_through(&bare, &mut bare_events).await;
-    assert_eq!(untouched, passes_through(&reduced, &mut reduced_events).await);
+    assert_eq!(
+        untouched,
+        passes_through(&reduced, &mut reduced_events).await
+    );
     is_reduced(&reduced).await;
 }
 
@@ -78,7 +102,12 @@ async fn each_session_reads_its_own_results_alone() {
     assert_eq!(read_back(&one, &seen).await, log(500));
     let path = seen.location.unwrap().to_string();
     assert!(path.contains("client-"), "{path}");
-    assert_eq!(call(&other, "read_file", json!({"path": path})).await.is_error, Some(true));
+    assert_eq!(
+        call(&other, "read_file", json!({"path": path}))
+            .await
+            .is_error,
+        Some(true)
+    );
 }
 
 #[tokio::test]
@@ -91,59 +120,120 @@ async fn without_sessions_whom_a_request_comes_from_decides() {
         })
     })
     .await;
-    let (one, other) = (connect_as(&url, "one").await, connect_as(&url, "other").await);
-    let (once, again) = (call(&one, "log", json!({})).await, call(&other, "log", json!({"lines": 400})).await);
-    assert_eq!(serde_json::to_value(&once).unwrap()["resultType"], "complete");
+    let (one, other) = (
+        connect_as(&url, "one").await,
+        connect_as(&url, "other").await,
+    );
+    let (once, again) = (
+        call(&one, "log", json!({})).await,
+        call(&other, "log", json!({"lines": 400})).await,
+    );
+    assert_eq!(
+        serde_json::to_value(&once).unwrap()["resultType"],
+        "complete"
+    );
     assert_eq!(read_back(&one, &hint(&once, 0)).await, log(500));
     assert_eq!(read_back(&other, &hint(&again, 0)).await, log(400));
     let path = hint(&once, 0).location.unwrap().to_string();
-    assert_eq!(call(&other, "read_file", json!({"path": path})).await.is_error, Some(true));
+    assert_eq!(
+        call(&other, "read_file", json!({"path": path}))
+            .await
+            .is_error,
+        Some(true)
+    );
 }
 
 #[tokio::test]
 async fn a_tool_by_the_readers_name_is_an_error_that_says_what_to_do() {
-    let server = || Server { has_reader: true, ..Server::default() };
+    let server = || Server {
+        has_reader: true,
+        ..Server::default()
+    };
     let whole = reduction();
-    let (clashing, _events) = connect(&serve(move || Reduced::new(server(), whole.clone())).await).await;
+    let (clashing, _events) =
+        connect(&serve(move || Reduced::new(server(), whole.clone())).await).await;
     let error = clashing.list_tools(None).await.unwrap_err().to_string();
-    assert!(error.contains("`read_file` of its own") && error.contains("`read_file_tool_name`"), "{error}");
-    let error = try_call(&clashing, "read_file", json!({})).await.unwrap_err().to_string();
+    assert!(
+        error.contains("`read_file` of its own") && error.contains("`read_file_tool_name`"),
+        "{error}"
+    );
+    let error = try_call(&clashing, "read_file", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("`read_file` of its own"), "{error}");
 
     let renamed = offcut::ToolReduction::recommended(offcut::backend::Memory::new())
         .read_file_tool_name("read_stored")
         .build()
         .unwrap();
-    let (fine, _events) = connect(&serve(move || Reduced::new(server(), renamed.clone())).await).await;
-    let names = fine.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name.into_owned());
+    let (fine, _events) =
+        connect(&serve(move || Reduced::new(server(), renamed.clone())).await).await;
+    let names = fine
+        .list_all_tools()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|tool| tool.name.into_owned());
     let names: Vec<String> = names.collect();
-    assert!(names.first().is_some_and(|name| name == "read_file") && names.ends_with(&["read_stored".to_owned()]));
-    assert!(serde_json::to_string(&call(&fine, "read_file", json!({})).await).unwrap().contains("of the server's"));
+    assert!(
+        names.first().is_some_and(|name| name == "read_file")
+            && names.ends_with(&["read_stored".to_owned()])
+    );
+    assert!(
+        serde_json::to_string(&call(&fine, "read_file", json!({})).await)
+            .unwrap()
+            .contains("of the server's")
+    );
     let shown = try_call(&fine, "log", json!({})).await.unwrap();
     assert!(hint(&shown, 0).prose.contains("read_stored"));
 
     // Hints that name no reader need none.
-    let silent =
-        offcut::ToolReduction::recommended(offcut::backend::Memory::new()).read_file_tool_name(None).build().unwrap();
-    let (bare, _events) = connect(&serve(move || Reduced::new(server(), silent.clone())).await).await;
+    let silent = offcut::ToolReduction::recommended(offcut::backend::Memory::new())
+        .read_file_tool_name(None)
+        .build()
+        .unwrap();
+    let (bare, _events) =
+        connect(&serve(move || Reduced::new(server(), silent.clone())).await).await;
     assert_eq!(bare.list_all_tools().await.unwrap().len(), 13);
-    assert!(serde_json::to_string(&call(&bare, "read_file", json!({})).await).unwrap().contains("of the server's"));
+    assert!(
+        serde_json::to_string(&call(&bare, "read_file", json!({})).await)
+            .unwrap()
+            .contains("of the server's")
+    );
 }
 
 #[tokio::test]
 async fn t8_a_store_that_fails_costs_nothing() {
     let broken = |on_error| {
         let store = offcut::testkit::Faulty::new(offcut::backend::Memory::new());
-        store.fault_on_every_write(offcut::testkit::Fault::Fail(offcut::backend::ErrorKind::Unavailable));
-        offcut::ToolReduction::recommended(store).on_offload_error(on_error).build().unwrap()
+        store.fault_on_every_write(offcut::testkit::Fault::Fail(
+            offcut::backend::ErrorKind::Unavailable,
+        ));
+        offcut::ToolReduction::recommended(store)
+            .on_offload_error(on_error)
+            .build()
+            .unwrap()
     };
     let keeps = broken(offcut::OnOffloadError::KeepOriginal);
-    let (client, _events) = connect(&serve(move || Reduced::new(Server::default(), keeps.clone())).await).await;
+    let (client, _events) =
+        connect(&serve(move || Reduced::new(Server::default(), keeps.clone())).await).await;
     let (bare, _events) = connect(&serve(Server::default).await).await;
     for tool in ["log", "table", "rows", "document", "many", "fails"] {
-        assert_eq!(call(&client, tool, json!({})).await, call(&bare, tool, json!({})).await, "{tool}");
+        assert_eq!(
+            call(&client, tool, json!({})).await,
+            call(&bare, tool, json!({})).await,
+            "{tool}"
+        );
     }
     let fails = broken(offcut::OnOffloadError::Fail);
-    let (client, _events) = connect(&serve(move || Reduced::new(Server::default(), fails.clone())).await).await;
-    assert!(try_call(&client, "log", json!({})).await.unwrap_err().to_string().contains("store"));
+    let (client, _events) =
+        connect(&serve(move || Reduced::new(Server::default(), fails.clone())).await).await;
+    assert!(
+        try_call(&client, "log", json!({}))
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("store")
+    );
 }

@@ -17,7 +17,14 @@ use tokio::sync::mpsc;
 #[tokio::main]
 async fn main() {
     match std::env::args().nth(1).as_deref() {
-        Some("serve-bare") => drop(Server::default().serve(stdio()).await.unwrap().waiting().await),
+        Some("serve-bare") => drop(
+            Server::default()
+                .serve(stdio())
+                .await
+                .unwrap()
+                .waiting()
+                .await,
+        ),
         Some("serve-reduced") => {
             let server = Reduced::new(Server::default(), reduction());
             drop(server.serve(stdio()).await.unwrap().waiting().await);
@@ -35,7 +42,13 @@ async fn connect(mode: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
     command.arg(mode);
     let (watcher, events) = Watcher::new();
-    (watcher.serve(TokioChildProcess::new(command).unwrap()).await.unwrap(), events)
+    (
+        watcher
+            .serve(TokioChildProcess::new(command).unwrap())
+            .await
+            .unwrap(),
+        events,
+    )
 }
 
 async fn a_client_sees_the_server_reduced() {
@@ -43,7 +56,10 @@ async fn a_client_sees_the_server_reduced() {
     let (reduced, mut reduced_events) = connect("serve-reduced").await;
     is_listed(tool_pages(&bare).await, &tool_pages(&reduced).await);
     let untouched = passes_through(&bare, &mut bare_events).await;
-    assert_eq!(untouched, passes_through(&reduced, &mut reduced_events).await);
+    assert_eq!(
+        untouched,
+        passes_through(&reduced, &mut reduced_events).await
+    );
     is_reduced(&reduced).await;
 }
 
@@ -60,7 +76,10 @@ async fn a_cancelled_call_is_cancelled() {
         }
     }
     loop {
-        let state = client.read_resource(ReadResourceRequestParams::new("state://cancelled")).await.unwrap();
+        let state = client
+            .read_resource(ReadResourceRequestParams::new("state://cancelled"))
+            .await
+            .unwrap();
         if serde_json::to_string(&state).unwrap().contains("\"true\"") {
             break;
         }

@@ -56,7 +56,11 @@ pub struct Builder {
 
 impl Builder {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, shown: String) -> Self {
-        let Defaults { timeout, retries, backoff } = Defaults::default();
+        let Defaults {
+            timeout,
+            retries,
+            backoff,
+        } = Defaults::default();
         Self {
             store,
             shown,
@@ -114,17 +118,30 @@ impl Builder {
     ///
     /// An [`OpenError`] that names the field and what to do.
     pub fn build(self) -> Result<Objects, OpenError> {
-        let Self { store, shown, prefix, spool, timeout, retries, backoff, origin } = self;
+        let Self {
+            store,
+            shown,
+            prefix,
+            spool,
+            timeout,
+            retries,
+            backoff,
+            origin,
+        } = self;
         check_times(timeout, retries, backoff)?;
         let root = shown.strip_suffix('/').unwrap_or(&shown);
         if root.is_empty()
-            || root.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#' | '@'))
+            || root.contains(|c: char| {
+                c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#' | '@')
+            })
         {
             return Err(OpenError::Shown);
         }
         let prefix = match prefix.trim_matches('/') {
             "" => String::new(),
-            prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => format!("{prefix}/"),
+            prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => {
+                format!("{prefix}/")
+            }
             _ => return Err(OpenError::Prefix),
         };
         let shown = format!("{root}/{prefix}");
@@ -133,13 +150,33 @@ impl Builder {
             Some(origin) => hash(&origin),
             None => Arc::as_ptr(&store).cast::<()>().addr(),
         };
-        let directory = spool.map_or_else(|| spool::default_directory(&|name| std::env::var(name).ok()), Ok)?;
+        let directory = spool.map_or_else(
+            || spool::default_directory(&|name| std::env::var(name).ok()),
+            Ok,
+        )?;
         let directory = directory.join(spool::name(&origin_of_spool));
         // What is kept there is the only copy, so it is synced; a staging file never is, so nothing else is slower for it.
-        let spool = Fs::open(directory).map_err(|source| OpenError::Spool { source: Some(source) })?.durable(true);
-        let retry = Retry { timeout, retries, backoff };
+        let spool = Fs::open(directory)
+            .map_err(|source| OpenError::Spool {
+                source: Some(source),
+            })?
+            .durable(true);
+        let retry = Retry {
+            timeout,
+            retries,
+            backoff,
+        };
         let (parts, proven) = (Arc::new(Semaphore::new(PARTS)), OnceCell::new());
-        Ok(Objects::over(Inner { store, prefix, shown, identity, spool, retry, parts, proven }))
+        Ok(Objects::over(Inner {
+            store,
+            prefix,
+            shown,
+            identity,
+            spool,
+            retry,
+            parts,
+            proven,
+        }))
     }
 }
 
@@ -153,20 +190,37 @@ pub(crate) struct Defaults {
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(120), retries: 5, backoff: Duration::from_millis(100) }
+        Self {
+            timeout: Duration::from_secs(120),
+            retries: 5,
+            backoff: Duration::from_millis(100),
+        }
     }
 }
 
 /// `object_store` panics at some of these, so they never reach it.
-pub(crate) fn check_times(timeout: Duration, retries: u32, backoff: Duration) -> Result<(), OpenError> {
+pub(crate) fn check_times(
+    timeout: Duration,
+    retries: u32,
+    backoff: Duration,
+) -> Result<(), OpenError> {
     if timeout.is_zero() || timeout > MAX_TIMEOUT {
-        return Err(OpenError::Value { name: "timeout", must: "be more than 0 and at most an hour: `120s`" });
+        return Err(OpenError::Value {
+            name: "timeout",
+            must: "be more than 0 and at most an hour: `120s`",
+        });
     }
     if retries > MAX_RETRIES {
-        return Err(OpenError::Value { name: "retries", must: "be at most 20" });
+        return Err(OpenError::Value {
+            name: "retries",
+            must: "be at most 20",
+        });
     }
     if backoff.is_zero() || backoff > LONGEST_PAUSE {
-        return Err(OpenError::Value { name: "backoff", must: "be more than 0 and at most 15 seconds: `100ms`" });
+        return Err(OpenError::Value {
+            name: "backoff",
+            must: "be more than 0 and at most 15 seconds: `100ms`",
+        });
     }
     Ok(())
 }
@@ -181,7 +235,16 @@ fn hash(origin: &str) -> usize {
 /// Names the store and never what it was opened with. What it is shown as is not checked yet.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { store: _, shown, prefix, spool, timeout, retries, backoff, origin: _ } = self;
+        let Self {
+            store: _,
+            shown,
+            prefix,
+            spool,
+            timeout,
+            retries,
+            backoff,
+            origin: _,
+        } = self;
         f.debug_struct("Builder")
             .field("shown", &StoreUrl::from(shown.as_str()))
             .field("prefix", prefix)
@@ -201,12 +264,16 @@ mod tests {
 
     fn builder() -> (Builder, tempfile::TempDir) {
         let home = tempfile::tempdir().unwrap();
-        (Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(home.path()), home)
+        (
+            Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(home.path()),
+            home,
+        )
     }
 
     #[test]
     fn l11_wrong_settings_do_not_build() {
-        let error = |change: fn(Builder) -> Builder| change(builder().0).build().unwrap_err().to_string();
+        let error =
+            |change: fn(Builder) -> Builder| change(builder().0).build().unwrap_err().to_string();
         assert_eq!(
             error(|builder| builder.backoff(Duration::ZERO)),
             "`backoff` must be more than 0 and at most 15 seconds: `100ms`"
@@ -216,22 +283,49 @@ mod tests {
         assert!(error(|builder| builder.timeout(Duration::MAX)).contains("timeout"));
         assert!(error(|builder| builder.retries(21)).contains("retries"));
         for prefix in ["..", "a//b", "a b", ".hidden", "a/../b"] {
-            assert!(matches!(builder().0.prefix(prefix).build(), Err(OpenError::Prefix)), "{prefix}");
+            assert!(
+                matches!(builder().0.prefix(prefix).build(), Err(OpenError::Prefix)),
+                "{prefix}"
+            );
         }
-        assert!(matches!(builder().0.prefix("x".repeat(121)).build(), Err(OpenError::Prefix)));
-        for shown in ["", "/", "s3://a b", "s3://a\n", "s3://a?b", "s3://a\"b", "s3://me:pass@a"] {
+        assert!(matches!(
+            builder().0.prefix("x".repeat(121)).build(),
+            Err(OpenError::Prefix)
+        ));
+        for shown in [
+            "",
+            "/",
+            "s3://a b",
+            "s3://a\n",
+            "s3://a?b",
+            "s3://a\"b",
+            "s3://me:pass@a",
+        ] {
             let home = tempfile::tempdir().unwrap();
-            let built = Objects::builder(Arc::new(InMemory::new()), shown).spool(home.path()).build();
+            let built = Objects::builder(Arc::new(InMemory::new()), shown)
+                .spool(home.path())
+                .build();
             assert!(matches!(built, Err(OpenError::Shown)), "{shown:?}");
         }
     }
 
     #[test]
     fn l11_the_defaults_are_those_of_the_docs() {
-        let Builder { store: _, shown: _, prefix, spool, timeout, retries, backoff, origin: _ } =
-            Objects::builder(Arc::new(InMemory::new()), "memory://mine");
+        let Builder {
+            store: _,
+            shown: _,
+            prefix,
+            spool,
+            timeout,
+            retries,
+            backoff,
+            origin: _,
+        } = Objects::builder(Arc::new(InMemory::new()), "memory://mine");
         assert_eq!((prefix.as_str(), spool), ("", None));
-        assert_eq!((timeout, retries, backoff), (Duration::from_secs(120), 2, Duration::from_millis(100)));
+        assert_eq!(
+            (timeout, retries, backoff),
+            (Duration::from_secs(120), 2, Duration::from_millis(100))
+        );
     }
 
     #[test]

@@ -55,43 +55,72 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether the same request may succeed a moment later.
     pub(crate) fn is_passing(self) -> bool {
-        matches!(self, Self::TooSlow | Self::Unreachable | Self::Failing | Self::Broken)
+        matches!(
+            self,
+            Self::TooSlow | Self::Unreachable | Self::Failing | Self::Broken
+        )
     }
 
     fn advice(self) -> (ErrorKind, &'static str) {
         match self {
             Self::NotFound => (ErrorKind::NotFound, "nothing is stored there"),
-            Self::Exists => (ErrorKind::Unavailable, "others store there at the same moment; try again"),
-            Self::NoBucket => (ErrorKind::Other, "there is no such bucket; create it, or correct its name"),
+            Self::Exists => (
+                ErrorKind::Unavailable,
+                "others store there at the same moment; try again",
+            ),
+            Self::NoBucket => (
+                ErrorKind::Other,
+                "there is no such bucket; create it, or correct its name",
+            ),
             Self::NoCredentials => (
                 ErrorKind::Denied,
                 "there are no credentials; set those of the store in the environment, or give the machine a role",
             ),
-            Self::BadCredentials => {
-                (ErrorKind::Denied, "the credentials are wrong or have expired; check the key and its secret")
-            }
-            Self::Denied => {
-                (ErrorKind::Denied, "the store refuses; allow these credentials to get, put and list objects there")
-            }
-            Self::WrongRegion => {
-                (ErrorKind::Other, "the bucket is in another region; set `region` to the bucket's own")
-            }
+            Self::BadCredentials => (
+                ErrorKind::Denied,
+                "the credentials are wrong or have expired; check the key and its secret",
+            ),
+            Self::Denied => (
+                ErrorKind::Denied,
+                "the store refuses; allow these credentials to get, put and list objects there",
+            ),
+            Self::WrongRegion => (
+                ErrorKind::Other,
+                "the bucket is in another region; set `region` to the bucket's own",
+            ),
             Self::Overwrites => (
                 ErrorKind::Other,
                 "the store can't make sure that it overwrites nothing (`If-None-Match: *`); update it, or use another one",
             ),
-            Self::Full => (ErrorKind::Full, "the store has no room left; free some, or raise the quota"),
-            Self::TooSlow => {
-                (ErrorKind::Unavailable, "there was no answer in time; try again, or raise the store's `timeout`")
-            }
-            Self::Unreachable => {
-                (ErrorKind::Unavailable, "the store can't be reached; check the endpoint and the network")
-            }
-            Self::Failing => (ErrorKind::Unavailable, "the store is overloaded or failing; try again later"),
-            Self::Broken => (ErrorKind::Unavailable, "the answer was cut short or makes no sense; try again"),
-            Self::Spool => (ErrorKind::Other, "what was written to the spool can't be read back"),
+            Self::Full => (
+                ErrorKind::Full,
+                "the store has no room left; free some, or raise the quota",
+            ),
+            Self::TooSlow => (
+                ErrorKind::Unavailable,
+                "there was no answer in time; try again, or raise the store's `timeout`",
+            ),
+            Self::Unreachable => (
+                ErrorKind::Unavailable,
+                "the store can't be reached; check the endpoint and the network",
+            ),
+            Self::Failing => (
+                ErrorKind::Unavailable,
+                "the store is overloaded or failing; try again later",
+            ),
+            Self::Broken => (
+                ErrorKind::Unavailable,
+                "the answer was cut short or makes no sense; try again",
+            ),
+            Self::Spool => (
+                ErrorKind::Other,
+                "what was written to the spool can't be read back",
+            ),
             Self::TooLong => (ErrorKind::Full, "it is longer than what can be uploaded"),
-            Self::NoRuntime => (ErrorKind::Other, "an object store needs a tokio runtime; call it within one"),
+            Self::NoRuntime => (
+                ErrorKind::Other,
+                "an object store needs a tokio runtime; call it within one",
+            ),
             Self::Range | Self::Other => (ErrorKind::Other, "the store refuses the request"),
         }
     }
@@ -99,12 +128,18 @@ impl Kind {
 
 impl Trouble {
     pub(crate) fn new(kind: Kind, cause: &'static str) -> Self {
-        Self { kind, cause: Cause(cause.to_owned()) }
+        Self {
+            kind,
+            cause: Cause(cause.to_owned()),
+        }
     }
 
     /// What reading from the spool has failed with.
     pub(crate) fn of_spool(error: &BackendError) -> Self {
-        Self { kind: Kind::Spool, cause: Cause(error.to_string()) }
+        Self {
+            kind: Kind::Spool,
+            cause: Cause(error.to_string()),
+        }
     }
 
     #[cfg(any(feature = "http", feature = "local"))]
@@ -132,11 +167,17 @@ impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         if is_about_credentials(&text) {
-            return Self::new(Kind::NoCredentials, "the machine's metadata service gave none");
+            return Self::new(
+                Kind::NoCredentials,
+                "the machine's metadata service gave none",
+            );
         }
         #[cfg(feature = "http")]
         if let Some(error) = find::<HttpError>(&error) {
-            return Self { kind: of_http(error), cause: Cause(innermost(error)) };
+            return Self {
+                kind: of_http(error),
+                cause: Cause(innermost(error)),
+            };
         }
         if let Some((status, code)) = status_and_code(&text) {
             let kind = of_answer(status, code.as_deref());
@@ -144,22 +185,30 @@ impl From<Error> for Trouble {
                 Some(code) => format!("HTTP {status}, {code}"),
                 None => format!("HTTP {status}"),
             };
-            return Self { kind, cause: Cause(cause) };
+            return Self {
+                kind,
+                cause: Cause(cause),
+            };
         }
         if text.contains("redirect without LOCATION") {
             return Self::new(Kind::WrongRegion, "HTTP 301");
         }
         if let (Error::Generic { .. }, Some(error)) = (&error, find::<io::Error>(&error)) {
-            return Self { kind: of_io(error), cause: Cause(error.to_string()) };
+            return Self {
+                kind: of_io(error),
+                cause: Cause(error.to_string()),
+            };
         }
         let (kind, cause) = match error {
             Error::NotFound { .. } => (Kind::NotFound, "not found"),
-            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-                (Kind::Exists, "already exists")
-            }
+            Error::AlreadyExists { .. }
+            | Error::Precondition { .. }
+            | Error::NotModified { .. } => (Kind::Exists, "already exists"),
             Error::PermissionDenied { .. } => (Kind::Denied, "permission denied"),
             Error::Unauthenticated { .. } => (Kind::BadCredentials, "not authenticated"),
-            Error::NotImplemented { .. } | Error::NotSupported { .. } => (Kind::Overwrites, "not implemented"),
+            Error::NotImplemented { .. } | Error::NotSupported { .. } => {
+                (Kind::Overwrites, "not implemented")
+            }
             Error::JoinError { .. } => (Kind::Broken, "a task of the store ended early"),
             // Where stores in memory and in files put ranges behind the end.
             Error::Generic { .. } => (Kind::Range, "an error of the store itself"),
@@ -184,13 +233,18 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
             | "AuthenticationFailed"
             | "InvalidAuthenticationInfo",
         ) => Kind::BadCredentials,
-        (_, "AuthorizationHeaderMalformed" | "PermanentRedirect" | "IllegalLocationConstraintException") => {
-            Kind::WrongRegion
-        }
+        (
+            _,
+            "AuthorizationHeaderMalformed"
+            | "PermanentRedirect"
+            | "IllegalLocationConstraintException",
+        ) => Kind::WrongRegion,
         (_, "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage") | (507, _) => Kind::Full,
         (_, "InvalidRange") | (416, _) => Kind::Range,
         (_, "NotImplemented") | (501, _) => Kind::Overwrites,
-        (_, "RequestTimeout" | "SlowDown" | "InternalError") | (408 | 429 | 500..=599, _) => Kind::Failing,
+        (_, "RequestTimeout" | "SlowDown" | "InternalError") | (408 | 429 | 500..=599, _) => {
+            Kind::Failing
+        }
         // Another attempt of the same request has completed or aborted it.
         (_, "NoSuchUpload") => Kind::Broken,
         (404, _) => Kind::NotFound,
@@ -217,11 +271,13 @@ fn of_io(error: &io::Error) -> Kind {
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Kind::NotFound,
         io::ErrorKind::AlreadyExists => Kind::Exists,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Kind::Full,
-        io::ErrorKind::TimedOut => Kind::TooSlow,
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
-            Kind::Unreachable
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Kind::Full
         }
+        io::ErrorKind::TimedOut => Kind::TooSlow,
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted => Kind::Unreachable,
         io::ErrorKind::UnexpectedEof => Kind::Broken,
         _ => Kind::Other,
     }
@@ -229,17 +285,25 @@ fn of_io(error: &io::Error) -> Kind {
 
 /// The addresses that machines and containers get their credentials from. Nothing else is ever asked of them.
 fn is_about_credentials(text: &str) -> bool {
-    ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata.google.internal"]
-        .iter()
-        .any(|address| text.contains(&format!("http://{address}")))
+    [
+        "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "metadata.google.internal",
+    ]
+    .iter()
+    .any(|address| text.contains(&format!("http://{address}")))
 }
 
 /// The status and the code of an answer. The type that has them is private, so they are read from its text, and what looks
 /// otherwise than they do is not taken over.
 fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
     let after = |mark: &str| text.find(mark).and_then(|at| text.get(at + mark.len()..));
-    let code = after("<Code>").and_then(|rest| rest.split_once("</Code>")).map(|(code, _)| code);
-    let code = code.filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let code = after("<Code>")
+        .and_then(|rest| rest.split_once("</Code>"))
+        .map(|(code, _)| code);
+    let code = code
+        .filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     let status = match after("status code: ") {
         Some(rest) => rest.get(..3)?.parse().ok()?,
         // A success that turned into a failure while it was answered.
@@ -282,7 +346,11 @@ mod tests {
         let text = format!(
             "Error performing PUT https://host/b/k?sig=SECRETSIG in 1ms - Server returned non-2xx status code: {status} X: {body}"
         );
-        Error::Generic { store: "S3", source: text.into() }.into()
+        Error::Generic {
+            store: "S3",
+            source: text.into(),
+        }
+        .into()
     }
 
     #[test]
@@ -309,23 +377,31 @@ mod tests {
 
     #[test]
     fn errors_say_what_failed_and_what_to_do_and_no_secret() {
-        let error = answered(403, "SignatureDoesNotMatch").while_doing("storing s3://bucket/trunc/call_1");
+        let error =
+            answered(403, "SignatureDoesNotMatch").while_doing("storing s3://bucket/trunc/call_1");
         assert_eq!(
             error.to_string(),
             "storing s3://bucket/trunc/call_1 failed: the credentials are wrong or have expired; check the key and its secret"
         );
-        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("HTTP 403, SignatureDoesNotMatch"));
+        assert_eq!(
+            error.source().map(ToString::to_string).as_deref(),
+            Some("HTTP 403, SignatureDoesNotMatch")
+        );
         assert!(!format!("{error:?}").to_lowercase().contains("secretsig"));
-        assert!(!format!("{error:?}").contains("AKIA") && !format!("{error:?}").contains("SECRETTOKEN"));
+        assert!(
+            !format!("{error:?}").contains("AKIA") && !format!("{error:?}").contains("SECRETTOKEN")
+        );
         let odd = answered(400, "<b>SECRET</b>");
         assert!(!format!("{odd:?}").contains("SECRET"), "{odd:?}");
     }
 
     #[test]
     fn a_missing_role_is_named() {
-        let text =
-            "Error performing PUT http://169.254.169.254/latest/api/token in 1s - HTTP error: error sending request";
-        let trouble = Trouble::from(Error::Generic { store: "S3", source: text.into() });
+        let text = "Error performing PUT http://169.254.169.254/latest/api/token in 1s - HTTP error: error sending request";
+        let trouble = Trouble::from(Error::Generic {
+            store: "S3",
+            source: text.into(),
+        });
         assert_eq!(trouble.kind, Kind::NoCredentials);
     }
 }

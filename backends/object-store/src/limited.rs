@@ -19,7 +19,9 @@ pub(crate) async fn limited<T, E: Into<Trouble>>(
 }
 
 /// Runs `work`, which takes long, on one of tokio's blocking threads.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Trouble> {
     let done = runtime()?.spawn_blocking(work).await;
     done.map_err(|_| Trouble::new(Kind::Broken, "the runtime ended"))
 }
@@ -34,14 +36,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_hangs_is_given_up() {
-        let hung = limited(Duration::from_secs(60), std::future::pending::<Result<(), Trouble>>()).await;
+        let hung = limited(
+            Duration::from_secs(60),
+            std::future::pending::<Result<(), Trouble>>(),
+        )
+        .await;
         assert_eq!(hung.unwrap_err().kind, Kind::TooSlow);
     }
 
     #[test]
     fn l7_without_a_runtime_it_is_an_error() {
-        let mut call = Box::pin(limited(Duration::from_secs(60), std::future::pending::<Result<(), Trouble>>()));
-        let polled = call.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-        assert!(matches!(polled, std::task::Poll::Ready(Err(_))), "{polled:?}");
+        let mut call = Box::pin(limited(
+            Duration::from_secs(60),
+            std::future::pending::<Result<(), Trouble>>(),
+        ));
+        let polled = call
+            .as_mut()
+            .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(
+            matches!(polled, std::task::Poll::Ready(Err(_))),
+            "{polled:?}"
+        );
     }
 }

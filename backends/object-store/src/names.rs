@@ -15,7 +15,11 @@ pub(crate) fn of(key: &Key) -> String {
         Some((head, tail)) if !tail.is_empty() => format!("{head}{BREAK}{tail}"),
         _ => segment.to_owned(),
     };
-    key.as_str().split('/').map(name).collect::<Vec<_>>().join("/")
+    key.as_str()
+        .split('/')
+        .map(name)
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// Its inverse; `None` for what is not the name of a key.
@@ -36,8 +40,19 @@ mod tests {
             assert_eq!(key(&of(&made)), Some(made));
         }
         assert_eq!(of(&Key::new("trunc/call_1").unwrap()), "trunc/call_1");
-        assert!(of(&Key::new(longest).unwrap()).split('/').all(|segment| segment.len() <= LONGEST + 1));
-        for foreign in ["a+/b", "trunc/+/x", ".offcut-create-only", "a b", "../x", "a+b"] {
+        assert!(
+            of(&Key::new(longest).unwrap())
+                .split('/')
+                .all(|segment| segment.len() <= LONGEST + 1)
+        );
+        for foreign in [
+            "a+/b",
+            "trunc/+/x",
+            ".offcut-create-only",
+            "a b",
+            "../x",
+            "a+b",
+        ] {
             assert_eq!(key(foreign), None, "{foreign}");
         }
     }

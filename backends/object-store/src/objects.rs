@@ -10,7 +10,9 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer,
+};
 use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -134,7 +136,9 @@ impl Objects {
     }
 
     pub(crate) fn over(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// Finds out whether the store works: reaches it, stores the object that shows that it overwrites nothing, reads it back,
@@ -149,7 +153,8 @@ impl Objects {
     /// reached, a store that overwrites; or a spool that can't be written to.
     pub async fn check(&self) -> Result<(), BackendError> {
         let checked = self.within(self.check_now()).await;
-        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
+        checked
+            .map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
         self.inner.spool.check().await
     }
 
@@ -188,13 +193,23 @@ impl Objects {
     /// The entry for an object, if it was stored under a key.
     fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
         let name = meta.location.as_ref().strip_prefix(&self.inner.prefix)?;
-        if let Some(prefix) = name.strip_suffix(PROBE).filter(|prefix| prefix.ends_with('/')) {
+        if let Some(prefix) = name
+            .strip_suffix(PROBE)
+            .filter(|prefix| prefix.ends_with('/'))
+        {
             // What is in there has other names where its own agents opened it.
             let why = format!("there is a store of its own in it, `{prefix}`: open that one");
-            return Some(Err(BackendError::new(ErrorKind::Other, format!("listing {} failed: {why}", self.shown()))));
+            return Some(Err(BackendError::new(
+                ErrorKind::Other,
+                format!("listing {} failed: {why}", self.shown()),
+            )));
         }
         let stored_at = SystemTime::from(meta.last_modified);
-        Some(Ok(Entry { key: names::key(name)?, bytes: meta.size, stored_at }))
+        Some(Ok(Entry {
+            key: names::key(name)?,
+            bytes: meta.size,
+            stored_at,
+        }))
     }
 
     pub(crate) fn storing(&self, key: &Key, trouble: Trouble) -> BackendError {
@@ -210,18 +225,29 @@ impl Objects {
     }
 
     /// Gives up `call` when the time for a whole call is over.
-    pub(crate) async fn within<T>(&self, call: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    pub(crate) async fn within<T>(
+        &self,
+        call: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
         limited(self.inner.retry.timeout, call).await
     }
 
     /// Gives up one attempt early enough that another one can be made.
-    pub(crate) async fn attempt<T>(&self, call: impl Future<Output = object_store::Result<T>>) -> Result<T, Trouble> {
+    pub(crate) async fn attempt<T>(
+        &self,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, Trouble> {
         limited(self.inner.retry.attempt(), call).await
     }
 
     pub(crate) fn pauses(&self) -> Pauses {
-        let Retry { retries, backoff, .. } = self.inner.retry;
-        Pauses { left: retries, next: backoff }
+        let Retry {
+            retries, backoff, ..
+        } = self.inner.retry;
+        Pauses {
+            left: retries,
+            next: backoff,
+        }
     }
 }
 
@@ -255,7 +281,16 @@ impl Pauses {
 /// Names the store and never what it was opened with.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { store: _, prefix: _, shown, identity: _, spool, retry, parts: _, proven } = &*self.inner;
+        let Inner {
+            store: _,
+            prefix: _,
+            shown,
+            identity: _,
+            spool,
+            retry,
+            parts: _,
+            proven,
+        } = &*self.inner;
         f.debug_struct("Objects")
             .field("shown", shown)
             .field("spool", &spool.path())
@@ -287,11 +322,16 @@ impl Backend for Objects {
     async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
         let failed = |trouble: Trouble| self.storing(key, trouble);
         if content.len() as u64 <= WHOLE {
-            return self.within(self.put_whole(key, &content)).await.map_err(failed);
+            return self
+                .within(self.put_whole(key, &content))
+                .await
+                .map_err(failed);
         }
         // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait for.
         let hashed = content.clone();
-        let sha256 = blocking(move || Sha256::digest(&hashed).into()).await.map_err(failed)?;
+        let sha256 = blocking(move || Sha256::digest(&hashed).into())
+            .await
+            .map_err(failed)?;
         if !key.names_content(&sha256) {
             return Ok(Put::Taken);
         }
@@ -299,7 +339,10 @@ impl Backend for Objects {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(ObjectWriter::new(self.clone(), self.inner.spool.writer().await?)))
+        Ok(Box::new(ObjectWriter::new(
+            self.clone(),
+            self.inner.spool.writer().await?,
+        )))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
@@ -314,10 +357,21 @@ impl Backend for Objects {
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
             // A list that is not found means that the bucket is missing.
-            let next = async { objects.next().await.transpose().map_err(|error| missing_bucket(error.into())) };
+            let next = async {
+                objects
+                    .next()
+                    .await
+                    .transpose()
+                    .map_err(|error| missing_bucket(error.into()))
+            };
             match self.within(next).await {
                 Ok(meta) => Some((self.entry(&meta?), Some(objects))),
-                Err(trouble) => Some((Some(Err(trouble.while_doing(format_args!("listing {}", self.shown())))), None)),
+                Err(trouble) => Some((
+                    Some(Err(
+                        trouble.while_doing(format_args!("listing {}", self.shown()))
+                    )),
+                    None,
+                )),
             }
         })
         .filter_map(std::future::ready)

@@ -22,13 +22,21 @@ impl Objects {
         let path = self.path(key);
         let mut pauses = self.pauses();
         loop {
-            let put = self.inner().store.put_opts(&path, content.clone().into(), PutMode::Create.into());
+            let put =
+                self.inner()
+                    .store
+                    .put_opts(&path, content.clone().into(), PutMode::Create.into());
             let trouble = match self.attempt(put).await {
                 Ok(_) => return Ok(Put::Stored),
-                Err(trouble) if trouble.kind == Kind::Exists || trouble.kind.is_passing() => trouble,
+                Err(trouble) if trouble.kind == Kind::Exists || trouble.kind.is_passing() => {
+                    trouble
+                }
                 Err(trouble) => return Err(missing_bucket(trouble)),
             };
-            if let Some(put) = self.compare(&path, &mut Content::Whole(content.clone())).await? {
+            if let Some(put) = self
+                .compare(&path, &mut Content::Whole(content.clone()))
+                .await?
+            {
                 return Ok(put);
             }
             if !pauses.wait().await {
@@ -43,7 +51,11 @@ impl Objects {
 
     /// Makes sure, once, that the store heeds the mode for creating. One that does not would overwrite without a word.
     pub(crate) async fn prove_create_only(&self) -> Result<(), Trouble> {
-        self.inner().proven.get_or_try_init(|| self.try_to_overwrite()).await.copied()
+        self.inner()
+            .proven
+            .get_or_try_init(|| self.try_to_overwrite())
+            .await
+            .copied()
     }
 
     async fn try_to_overwrite(&self) -> Result<(), Trouble> {
@@ -51,10 +63,19 @@ impl Objects {
         let mut pauses = self.pauses();
         let mut is_stored = false;
         loop {
-            let put = self.inner().store.put_opts(&path, Bytes::from_static(PROBE).into(), PutMode::Create.into());
+            let put = self.inner().store.put_opts(
+                &path,
+                Bytes::from_static(PROBE).into(),
+                PutMode::Create.into(),
+            );
             match self.attempt(put).await {
                 Err(trouble) if trouble.kind == Kind::Exists => return Ok(()),
-                Ok(_) if is_stored => return Err(Trouble::new(Kind::Overwrites, "it stored the same object twice")),
+                Ok(_) if is_stored => {
+                    return Err(Trouble::new(
+                        Kind::Overwrites,
+                        "it stored the same object twice",
+                    ));
+                }
                 Ok(_) => is_stored = true,
                 Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
                 Err(trouble) => return Err(missing_bucket(trouble)),

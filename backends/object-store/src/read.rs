@@ -45,9 +45,17 @@ impl Objects {
 
     /// No bytes, and how many there are.
     async fn nothing_of(&self, path: &Path) -> Result<Page, Trouble> {
-        let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = self.attempt(self.inner().store.get_opts(path, options)).await?;
-        Ok(Page { bytes: Bytes::new(), total: found.meta.size })
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let found = self
+            .attempt(self.inner().store.get_opts(path, options))
+            .await?;
+        Ok(Page {
+            bytes: Bytes::new(),
+            total: found.meta.size,
+        })
     }
 
     async fn get(&self, path: &Path, range: &Range<u64>) -> Result<Page, Trouble> {
@@ -56,8 +64,13 @@ impl Objects {
             (start, end) if i64::try_from(end).is_err() => Some(GetRange::Offset(start)),
             (start, end) => Some(GetRange::Bounded(start..end)),
         };
-        let options = GetOptions { range: asked, ..GetOptions::default() };
-        let found = self.attempt(self.inner().store.get_opts(path, options)).await?;
+        let options = GetOptions {
+            range: asked,
+            ..GetOptions::default()
+        };
+        let found = self
+            .attempt(self.inner().store.get_opts(path, options))
+            .await?;
         let total = found.meta.size;
         let length = range.end.min(total).saturating_sub(range.start);
         if found.range != (range.start..range.start + length) {
@@ -65,23 +78,46 @@ impl Objects {
         }
         let mut bytes = Vec::new();
         // Not `with_capacity`, which aborts the process where the range is larger than the memory.
-        let reserved = usize::try_from(length).ok().and_then(|length| bytes.try_reserve_exact(length).ok());
-        reserved.ok_or_else(|| Trouble::new(Kind::Other, "more than fits into memory; read a smaller range"))?;
+        let reserved = usize::try_from(length)
+            .ok()
+            .and_then(|length| bytes.try_reserve_exact(length).ok());
+        reserved.ok_or_else(|| {
+            Trouble::new(
+                Kind::Other,
+                "more than fits into memory; read a smaller range",
+            )
+        })?;
         let mut body = found.into_stream();
-        while let Some(chunk) = self.attempt(async { body.next().await.transpose() }).await? {
+        while let Some(chunk) = self
+            .attempt(async { body.next().await.transpose() })
+            .await?
+        {
             if (bytes.len() + chunk.len()) as u64 > length {
-                return Err(Trouble::new(Kind::Broken, "the store gave more than it said"));
+                return Err(Trouble::new(
+                    Kind::Broken,
+                    "the store gave more than it said",
+                ));
             }
             bytes.extend_from_slice(&chunk);
         }
         if bytes.len() as u64 != length {
-            return Err(Trouble::new(Kind::Broken, "the store gave less than it said"));
+            return Err(Trouble::new(
+                Kind::Broken,
+                "the store gave less than it said",
+            ));
         }
-        Ok(Page { bytes: bytes.into(), total })
+        Ok(Page {
+            bytes: bytes.into(),
+            total,
+        })
     }
 
     /// What storing `content` at `path` comes to if something is there, and `None` if nothing is.
-    pub(crate) async fn compare(&self, path: &Path, content: &mut Content<'_>) -> Result<Option<Put>, Trouble> {
+    pub(crate) async fn compare(
+        &self,
+        path: &Path,
+        content: &mut Content<'_>,
+    ) -> Result<Option<Put>, Trouble> {
         let length = content.length();
         let mut at = 0;
         loop {

@@ -9,7 +9,11 @@ use crate::open::{Env, OpenError};
 /// `offcut/spool` in the user's own directory for state. Not the system's directory for temporary files: it is shared by all
 /// users, and emptied while hints still point there.
 pub(crate) fn default_directory(env: Env<'_>) -> Result<PathBuf, OpenError> {
-    let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        env(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let home = || std::env::home_dir().filter(|home| home.is_absolute());
     let state = if cfg!(windows) {
         absolute("LOCALAPPDATA").or_else(|| Some(home()?.join("AppData").join("Local")))
@@ -18,13 +22,19 @@ pub(crate) fn default_directory(env: Env<'_>) -> Result<PathBuf, OpenError> {
     } else {
         absolute("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local").join("state")))
     };
-    Ok(state.ok_or(OpenError::Spool { source: None })?.join("offcut").join("spool"))
+    Ok(state
+        .ok_or(OpenError::Spool { source: None })?
+        .join("offcut")
+        .join("spool"))
 }
 
 /// The name of one store's directory in the spool. Where in it something is kept is decided by keys alone, and two stores have
 /// the same ones.
 pub(crate) fn name(origin: &str) -> String {
-    Sha256::digest(origin)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(origin)[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -35,10 +45,16 @@ mod tests {
     #[test]
     fn the_spool_is_where_state_is_kept() {
         let env = |name: &str| (name == "XDG_STATE_HOME").then(|| "/home/me/state".to_owned());
-        assert_eq!(default_directory(&env).unwrap(), PathBuf::from("/home/me/state/offcut/spool"));
+        assert_eq!(
+            default_directory(&env).unwrap(),
+            PathBuf::from("/home/me/state/offcut/spool")
+        );
         // A relative path would be another directory in each process.
         let relative = |name: &str| (name == "XDG_STATE_HOME").then(|| "state".to_owned());
-        assert!(default_directory(&relative).is_ok_and(|path| path.ends_with(".local/state/offcut/spool")));
+        assert!(
+            default_directory(&relative)
+                .is_ok_and(|path| path.ends_with(".local/state/offcut/spool"))
+        );
     }
 
     #[test]

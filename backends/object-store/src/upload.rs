@@ -27,7 +27,10 @@ const MOST_PARTS: u64 = 10_000;
 /// What is to be stored, from wherever it is.
 pub(crate) enum Content<'w> {
     Whole(Bytes),
-    Written { writer: &'w mut dyn Writer, length: u64 },
+    Written {
+        writer: &'w mut dyn Writer,
+        length: u64,
+    },
 }
 
 impl Content<'_> {
@@ -44,10 +47,16 @@ impl Content<'_> {
         let bytes = match self {
             // What is in memory has a length of `usize`.
             Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
-            Self::Written { writer, .. } => writer.read(range).await.map_err(|error| Trouble::of_spool(&error))?,
+            Self::Written { writer, .. } => writer
+                .read(range)
+                .await
+                .map_err(|error| Trouble::of_spool(&error))?,
         };
         if bytes.len() as u64 != length {
-            return Err(Trouble::new(Kind::Spool, "it is shorter than what was written to it"));
+            return Err(Trouble::new(
+                Kind::Spool,
+                "it is shorter than what was written to it",
+            ));
         }
         Ok(bytes)
     }
@@ -58,7 +67,11 @@ impl Objects {
     ///
     /// What others store under the key meanwhile are the same bytes, for the key names them. Were they not, they would still be
     /// seen until the upload is complete, but for the time of one request.
-    pub(crate) async fn upload(&self, key: &Key, content: &mut Content<'_>) -> Result<Put, BackendError> {
+    pub(crate) async fn upload(
+        &self,
+        key: &Key,
+        content: &mut Content<'_>,
+    ) -> Result<Put, BackendError> {
         let put = self.upload_if_absent(key, content).await;
         put.map_err(|trouble| self.storing(key, trouble))
     }
@@ -106,17 +119,43 @@ impl Objects {
     /// Begins an upload. In a task of its own: were the request dropped, nobody would know which upload is to be aborted.
     async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
         let (send, receive) = oneshot::channel();
-        let (store, path, timeout) = (Arc::clone(&self.inner().store), path.clone(), self.inner().retry.timeout);
+        let (store, path, timeout) = (
+            Arc::clone(&self.inner().store),
+            path.clone(),
+            self.inner().retry.timeout,
+        );
         tokio::spawn(async move {
-            let begun = limited(timeout, store.put_multipart_opts(&path, PutMultipartOptions::default())).await;
+            let begun = limited(
+                timeout,
+                store.put_multipart_opts(&path, PutMultipartOptions::default()),
+            )
+            .await;
             // Where nobody waits for it any more, it is dropped here, and aborted by that.
-            _ = send.send(begun.map(|open| Upload { open: Some(open), parts: JoinSet::new(), timeout }));
+            _ = send.send(begun.map(|open| Upload {
+                open: Some(open),
+                parts: JoinSet::new(),
+                timeout,
+            }));
         });
-        receive.await.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
+        receive
+            .await
+            .unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
     }
 
-    async fn upload_parts(&self, upload: &mut Upload, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
-        let Upload { open: Some(open), parts, timeout } = upload else { return Ok(Put::Taken) };
+    async fn upload_parts(
+        &self,
+        upload: &mut Upload,
+        path: &Path,
+        content: &mut Content<'_>,
+    ) -> Result<Put, Trouble> {
+        let Upload {
+            open: Some(open),
+            parts,
+            timeout,
+        } = upload
+        else {
+            return Ok(Put::Taken);
+        };
         let (timeout, length) = (*timeout, content.length());
         let mut at = 0;
         while at < length {
@@ -175,8 +214,16 @@ impl Drop for Upload {
         if self.open.is_some()
             && let Ok(runtime) = Handle::try_current()
         {
-            let (open, parts, timeout) = (self.open.take(), std::mem::take(&mut self.parts), self.timeout);
-            let mut upload = Self { open, parts, timeout };
+            let (open, parts, timeout) = (
+                self.open.take(),
+                std::mem::take(&mut self.parts),
+                self.timeout,
+            );
+            let mut upload = Self {
+                open,
+                parts,
+                timeout,
+            };
             // Ended with the runtime, it leaves parts that a lifecycle rule removes.
             runtime.spawn(async move { upload.abort().await });
         }

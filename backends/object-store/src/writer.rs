@@ -23,7 +23,12 @@ pub(crate) struct ObjectWriter {
 
 impl ObjectWriter {
     pub(crate) fn new(store: Objects, spool: Box<dyn Writer>) -> Self {
-        Self { store, spool: Some(spool), length: 0, sha256: Sha256::new() }
+        Self {
+            store,
+            spool: Some(spool),
+            length: 0,
+            sha256: Sha256::new(),
+        }
     }
 
     fn spool(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
@@ -44,7 +49,12 @@ impl ObjectWriter {
 
 impl fmt::Debug for ObjectWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { store, spool, length, sha256: _ } = self;
+        let Self {
+            store,
+            spool,
+            length,
+            sha256: _,
+        } = self;
         f.debug_struct("ObjectWriter")
             .field("store", store)
             .field("length", length)
@@ -80,12 +90,21 @@ impl Writer for ObjectWriter {
             self.spool()?;
             return Ok(Put::Taken);
         }
-        let mut content = Content::Written { writer: &mut **self.spool()?, length };
+        let mut content = Content::Written {
+            writer: &mut **self.spool()?,
+            length,
+        };
         let put = if length > WHOLE {
             store.upload(key, &mut content).await?
         } else {
-            let content = content.read(0..length).await.map_err(|trouble| store.storing(key, trouble))?;
-            store.within(store.put_whole(key, &content)).await.map_err(|trouble| store.storing(key, trouble))?
+            let content = content
+                .read(0..length)
+                .await
+                .map_err(|trouble| store.storing(key, trouble))?;
+            store
+                .within(store.put_whole(key, &content))
+                .await
+                .map_err(|trouble| store.storing(key, trouble))?
         };
         Ok(self.named(put))
     }

@@ -1,6 +1,10 @@
 //! The contract of a backend, over the S3 protocol and over `object_store`'s own stores.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what helps tests is part of them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what helps tests is part of them"
+)]
 
 #[path = "server/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -22,7 +26,8 @@ use server::Server;
 async fn s3_keeps_the_contract() {
     let server = Server::start().await;
     let made = AtomicUsize::new(0);
-    conformance(async || server.open(&format!("run-{}", made.fetch_add(1, Ordering::Relaxed)))).await;
+    conformance(async || server.open(&format!("run-{}", made.fetch_add(1, Ordering::Relaxed))))
+        .await;
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
 }
 
@@ -42,10 +47,16 @@ async fn s3_without_a_prefix_keeps_the_contract() {
 async fn memory_keeps_the_contract() {
     let spool = tempfile::tempdir().unwrap();
     conformance(async || {
-        Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(spool.path()).build().unwrap()
+        Objects::builder(Arc::new(InMemory::new()), "memory://mine")
+            .spool(spool.path())
+            .build()
+            .unwrap()
     })
     .await;
-    conformance(async || Objects::open(&format!("memory:/agents?spool={}", spool.path().display())).unwrap()).await;
+    conformance(async || {
+        Objects::open(&format!("memory:/agents?spool={}", spool.path().display())).unwrap()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,18 +64,30 @@ async fn files_keep_the_contract() {
     let home = tempfile::tempdir().unwrap();
     let made = AtomicUsize::new(0);
     let fresh = || {
-        let path = home.path().join(format!("store-{}", made.fetch_add(1, Ordering::Relaxed)));
+        let path = home
+            .path()
+            .join(format!("store-{}", made.fetch_add(1, Ordering::Relaxed)));
         std::fs::create_dir(&path).unwrap();
         path
     };
     let spool = home.path().join("spool");
     conformance(async || {
         let store = LocalFileSystem::new_with_prefix(fresh()).unwrap();
-        Objects::builder(Arc::new(store), "file://mine").spool(&spool).build().unwrap()
+        Objects::builder(Arc::new(store), "file://mine")
+            .spool(&spool)
+            .build()
+            .unwrap()
     })
     .await;
-    conformance(async || Objects::open(&format!("file://{}?spool={}", fresh().display(), spool.display())).unwrap())
-        .await;
+    conformance(async || {
+        Objects::open(&format!(
+            "file://{}?spool={}",
+            fresh().display(),
+            spool.display()
+        ))
+        .unwrap()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -72,12 +95,20 @@ async fn o2_opening_writes_nothing() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name).display().to_string();
     let stores = [
-        Objects::open(&format!("file://{}?spool={}", at("deep/store"), at("spool"))).unwrap(),
+        Objects::open(&format!(
+            "file://{}?spool={}",
+            at("deep/store"),
+            at("spool")
+        ))
+        .unwrap(),
         Objects::open(&format!("memory:/agents?spool={}", at("other/spool"))).unwrap(),
     ];
     let call = Key::new("trunc/call_1").unwrap();
     for store in &stores {
-        assert_eq!(store.read(&call, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(
+            store.read(&call, 0..1).await.unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
         store.remove(&call).await.unwrap();
         assert_eq!(store.list().count().await, 0);
     }
@@ -88,7 +119,10 @@ async fn o2_opening_writes_nothing() {
         assert_eq!(writer.finish(&call).await.unwrap(), Put::Stored);
         assert_eq!(store.read(&call, 0..9).await.unwrap().bytes, "content");
     }
-    assert_eq!(std::fs::read(home.path().join("deep/store/trunc/call_1")).unwrap(), b"content");
+    assert_eq!(
+        std::fs::read(home.path().join("deep/store/trunc/call_1")).unwrap(),
+        b"content"
+    );
 }
 
 /// The spool can't be made: streams fail, what is whole is stored.
@@ -97,9 +131,19 @@ async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     let spool = "/proc/no/spool"; // no directory can be made there, not by root either
     let store = Objects::open(&format!("memory:/agents?spool={spool}")).unwrap();
     assert!(store.writer().await.is_err());
-    assert!(store.check().await.unwrap_err().to_string().contains("/proc/no/spool"));
+    assert!(
+        store
+            .check()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("/proc/no/spool")
+    );
     let call = Key::new("trunc/call_1").unwrap();
-    assert_eq!(store.put(&call, "content".into()).await.unwrap(), Put::Stored);
+    assert_eq!(
+        store.put(&call, "content".into()).await.unwrap(),
+        Put::Stored
+    );
 }
 
 /// The same over a server of your own: `OFFCUT_S3_URL=s3://bucket/prefix?endpoint=…`, a prefix that is used for nothing else.
@@ -110,11 +154,18 @@ async fn a_server_of_your_own_keeps_the_contract() {
         return;
     };
     let (root, query) = url.split_once('?').unwrap_or((&url, ""));
-    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let started = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
     let made = AtomicUsize::new(0);
     conformance(async || {
         let run = made.fetch_add(1, Ordering::Relaxed);
-        Objects::open(&format!("{}/conformance-{started}/{run}?{query}", root.trim_end_matches('/'))).unwrap()
+        Objects::open(&format!(
+            "{}/conformance-{started}/{run}?{query}",
+            root.trim_end_matches('/')
+        ))
+        .unwrap()
     })
     .await;
 }

@@ -25,7 +25,10 @@ fn key(path: &str) -> Key {
 
 /// A key that names `content`.
 fn key_of(content: &Bytes) -> Key {
-    let digest: String = Sha256::digest(content)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(content)[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     key(&format!("trunc/call_1-{digest}"))
 }
 
@@ -37,20 +40,35 @@ async fn proven(server: &Server) -> Objects {
 }
 
 /// What must hold after any answer: nothing was overwritten, and an answer that something is there is true.
-async fn check(server: &Server, store: &Objects, key: &Key, content: &Bytes, put: &Result<Put, BackendError>) {
+async fn check(
+    server: &Server,
+    store: &Objects,
+    key: &Key,
+    content: &Bytes,
+    put: &Result<Put, BackendError>,
+) {
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
     server.heal();
     match put {
-        Ok(Put::Stored | Put::AlreadyThere) => assert_eq!(store.read(key, ALL).await.unwrap().bytes, content),
+        Ok(Put::Stored | Put::AlreadyThere) => {
+            assert_eq!(store.read(key, ALL).await.unwrap().bytes, content)
+        }
         Ok(Put::Taken) => assert_ne!(store.read(key, ALL).await.unwrap().bytes, content),
         // Nobody knows. Trying again is safe, and ends it.
-        Err(_) => assert!(matches!(store.put(key, content.clone()).await, Ok(Put::Stored | Put::AlreadyThere))),
+        Err(_) => assert!(matches!(
+            store.put(key, content.clone()).await,
+            Ok(Put::Stored | Put::AlreadyThere)
+        )),
     }
 }
 
 /// Those that hang take their time. At the same moment they take it once.
 async fn all<C>(cases: impl IntoIterator<Item = C>, check: impl AsyncFn(C)) {
-    stream::iter(cases).map(|case| check(case)).buffer_unordered(16).collect::<Vec<()>>().await;
+    stream::iter(cases)
+        .map(|case| check(case))
+        .buffer_unordered(16)
+        .collect::<Vec<()>>()
+        .await;
 }
 
 /// What a put comes to whose first request meets `fault`.
@@ -83,31 +101,60 @@ async fn a_put_survives_every_fault() {
         // Trying again would not help.
         (Fault::Refuse(403), Err(ErrorKind::Denied)),
     ];
-    all(cases, async |(fault, should)| assert_eq!(put_with(fault).await, should, "{fault:?}")).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_put_that_only_ever_fails_ends() {
-    all([Fault::Refuse(503), Fault::Hang, Fault::Disconnect], async |fault| {
-        let server = Server::start().await;
-        let store = proven(&server).await;
-        server.fault_always(&Method::PUT, fault);
-        let error = store.put(&key("trunc/call_1"), noise(10, 1)).await.unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true), "{fault:?}");
-        assert!(error.to_string().starts_with("storing s3://bucket/p/trunc/call_1 failed: "), "{error}");
-        assert_eq!(server.buckets().objects().len(), 0);
+    all(cases, async |(fault, should)| {
+        assert_eq!(put_with(fault).await, should, "{fault:?}")
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_put_that_only_ever_fails_ends() {
+    all(
+        [Fault::Refuse(503), Fault::Hang, Fault::Disconnect],
+        async |fault| {
+            let server = Server::start().await;
+            let store = proven(&server).await;
+            server.fault_always(&Method::PUT, fault);
+            let error = store
+                .put(&key("trunc/call_1"), noise(10, 1))
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (error.kind(), error.is_retryable()),
+                (ErrorKind::Unavailable, true),
+                "{fault:?}"
+            );
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("storing s3://bucket/p/trunc/call_1 failed: "),
+                "{error}"
+            );
+            assert_eq!(server.buckets().objects().len(), 0);
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_put_whose_answers_are_all_lost_is_known_to_be_there() {
-    all([Fault::ApplyThenRefuse(503), Fault::ApplyThenHang, Fault::ApplyThenDisconnect], async |fault| {
-        let server = Server::start().await;
-        let store = proven(&server).await;
-        server.fault_always(&Method::PUT, fault);
-        assert_eq!(store.put(&key("trunc/call_1"), noise(10, 1)).await.unwrap(), Put::AlreadyThere, "{fault:?}");
-    })
+    all(
+        [
+            Fault::ApplyThenRefuse(503),
+            Fault::ApplyThenHang,
+            Fault::ApplyThenDisconnect,
+        ],
+        async |fault| {
+            let server = Server::start().await;
+            let store = proven(&server).await;
+            server.fault_always(&Method::PUT, fault);
+            assert_eq!(
+                store.put(&key("trunc/call_1"), noise(10, 1)).await.unwrap(),
+                Put::AlreadyThere,
+                "{fault:?}"
+            );
+        },
+    )
     .await;
 }
 
@@ -118,9 +165,15 @@ async fn where_the_comparison_fails_nothing_is_claimed() {
     let (key, content) = (key("trunc/call_1"), noise(10, 1));
     store.put(&key, content.clone()).await.unwrap();
     server.fault_always(&Method::GET, Fault::Refuse(503));
-    assert_eq!(store.put(&key, content.clone()).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        store.put(&key, content.clone()).await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     server.fault_always(&Method::GET, Fault::Refuse(403));
-    assert_eq!(store.put(&key, content.clone()).await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(
+        store.put(&key, content.clone()).await.unwrap_err().kind(),
+        ErrorKind::Denied
+    );
     server.heal();
     assert_eq!(store.put(&key, content).await.unwrap(), Put::AlreadyThere);
 }
@@ -133,7 +186,10 @@ async fn a_read_survives_every_fault() {
         let (key, content) = (key("trunc/call_1"), noise(100_000, 1));
         store.put(&key, content.clone()).await.unwrap();
         server.fault(&Method::GET, 1, fault);
-        let page = store.read(&key, 1_000..90_000).await.map_err(|error| error.kind());
+        let page = store
+            .read(&key, 1_000..90_000)
+            .await
+            .map_err(|error| error.kind());
         match fault {
             Fault::Refuse(403) => assert_eq!(page, Err(ErrorKind::Denied)),
             // No store answers a read like this.
@@ -150,14 +206,25 @@ async fn a_read_survives_every_fault() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_only_ever_fails_ends() {
-    all([Fault::Refuse(503), Fault::Hang, Fault::Disconnect, Fault::CutBody], async |fault| {
-        let server = Server::start().await;
-        let store = proven(&server).await;
-        store.put(&key("trunc/call_1"), noise(100_000, 1)).await.unwrap();
-        server.fault_always(&Method::GET, fault);
-        let error = store.read(&key("trunc/call_1"), ALL).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}");
-    })
+    all(
+        [
+            Fault::Refuse(503),
+            Fault::Hang,
+            Fault::Disconnect,
+            Fault::CutBody,
+        ],
+        async |fault| {
+            let server = Server::start().await;
+            let store = proven(&server).await;
+            store
+                .put(&key("trunc/call_1"), noise(100_000, 1))
+                .await
+                .unwrap();
+            server.fault_always(&Method::GET, fault);
+            let error = store.read(&key("trunc/call_1"), ALL).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}");
+        },
+    )
     .await;
 }
 
@@ -167,7 +234,9 @@ async fn a_list_that_fails_says_so() {
         let server = Server::start().await;
         let store = proven(&server).await;
         for number in 0..150 {
-            server.buckets().insert(&format!("p/trunc/call_{number}"), "x");
+            server
+                .buckets()
+                .insert(&format!("p/trunc/call_{number}"), "x");
         }
         // The first page comes, the second does not. The probe is on one of them.
         server.fault(&Method::GET, 2, fault);
@@ -176,7 +245,11 @@ async fn a_list_that_fails_says_so() {
         let entries: Vec<_> = store.list().collect().await;
         let failed = entries.iter().filter(|entry| entry.is_err()).count();
         match fault {
-            Fault::Hang => assert!(entries.len() == 150 || failed == 1, "{failed} of {}", entries.len()),
+            Fault::Hang => assert!(
+                entries.len() == 150 || failed == 1,
+                "{failed} of {}",
+                entries.len()
+            ),
             _ => assert_eq!((failed, entries.last().unwrap().is_err()), (1, true)),
         }
     }
@@ -188,7 +261,10 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
     server.buckets().ignore_conditions();
     let store = server.open("p");
     for _ in 0..2 {
-        let error = store.put(&key("trunc/call_1"), "content".into()).await.unwrap_err();
+        let error = store
+            .put(&key("trunc/call_1"), "content".into())
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("`If-None-Match: *`"), "{error}");
     }
     let long = noise(9 << 20, 1);
@@ -202,8 +278,15 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
 fn orphans(fault: Fault, nth: usize) -> usize {
     const BEGUN: usize = 2;
     let is_lost = match fault {
-        Fault::ApplyThenRefuse(_) | Fault::ApplyThenHang | Fault::ApplyThenDisconnect | Fault::CutBody => true,
-        Fault::Refuse(_) | Fault::Hang | Fault::Disconnect | Fault::ApplyThenWait | Fault::StoreOther => false,
+        Fault::ApplyThenRefuse(_)
+        | Fault::ApplyThenHang
+        | Fault::ApplyThenDisconnect
+        | Fault::CutBody => true,
+        Fault::Refuse(_)
+        | Fault::Hang
+        | Fault::Disconnect
+        | Fault::ApplyThenWait
+        | Fault::StoreOther => false,
     };
     usize::from(is_lost && nth == BEGUN)
 }
@@ -231,7 +314,11 @@ async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
         writer.write(Bytes::copy_from_slice(chunk)).await.unwrap();
     }
     let put = writer.finish(&key).await;
-    assert_eq!(left_open(&server, orphans(fault, nth)).await, orphans(fault, nth), "{fault:?} at {nth}");
+    assert_eq!(
+        left_open(&server, orphans(fault, nth)).await,
+        orphans(fault, nth),
+        "{fault:?} at {nth}"
+    );
     match (&put, fault) {
         (Ok(Put::Stored | Put::AlreadyThere), _)
         | (Ok(Put::Taken), Fault::StoreOther)
@@ -245,8 +332,13 @@ async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_survives_every_fault_at_every_request() {
     let content = noise((8 << 20) + 7, 3);
-    let cases = Fault::ALL.iter().flat_map(|fault| (1..=7).map(move |nth| (*fault, nth)));
-    all(cases, async |(fault, nth)| upload_with(fault, nth, content.clone()).await).await;
+    let cases = Fault::ALL
+        .iter()
+        .flat_map(|fault| (1..=7).map(move |nth| (*fault, nth)));
+    all(cases, async |(fault, nth)| {
+        upload_with(fault, nth, content.clone()).await
+    })
+    .await;
 }
 
 /// An upload whose `nth` request is answered too late or never, and that is dropped before.
@@ -256,9 +348,14 @@ async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
     let store = server.open("p");
     store.check().await.unwrap();
     server.fault_on_any(nth, fault);
-    let dropped = tokio::time::timeout(Duration::from_secs(3), store.put(&key, content.clone())).await;
+    let dropped =
+        tokio::time::timeout(Duration::from_secs(3), store.put(&key, content.clone())).await;
     assert!(dropped.is_err(), "request {nth} is part of the upload");
-    assert_eq!(left_open(&server, orphans(fault, nth)).await, orphans(fault, nth), "{fault:?} at {nth}");
+    assert_eq!(
+        left_open(&server, orphans(fault, nth)).await,
+        orphans(fault, nth),
+        "{fault:?} at {nth}"
+    );
     server.heal();
     let again = store.put(&key, content.clone()).await.unwrap();
     assert_ne!(again, Put::Taken);
@@ -269,6 +366,11 @@ async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
 async fn an_upload_that_is_dropped_is_aborted() {
     let content = noise((8 << 20) + 7, 4);
     let faults = [Fault::Hang, Fault::ApplyThenHang, Fault::ApplyThenWait];
-    let cases = faults.into_iter().flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
-    all(cases, async |(fault, nth)| drop_upload(fault, nth, content.clone()).await).await;
+    let cases = faults
+        .into_iter()
+        .flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
+    all(cases, async |(fault, nth)| {
+        drop_upload(fault, nth, content.clone()).await
+    })
+    .await;
 }

@@ -13,8 +13,8 @@ use futures_util::stream::{self, BoxStream};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use offcut::backend::{Backend, ErrorKind, Key, Put};
 use offcut_object_store::Objects;
@@ -57,7 +57,12 @@ impl Flawed {
 
 #[async_trait]
 impl ObjectStore for Flawed {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
         self.hang(location).await;
         self.inner.put_opts(location, payload, options).await
     }
@@ -76,8 +81,20 @@ impl ObjectStore for Flawed {
         if self.flaw == Flaw::IgnoresRanges {
             options.range = None;
         }
-        let GetResult { meta, range, attributes, payload, extensions } = self.inner.get_opts(location, options).await?;
-        let whole = GetResult { meta: meta.clone(), range: range.clone(), attributes, payload, extensions };
+        let GetResult {
+            meta,
+            range,
+            attributes,
+            payload,
+            extensions,
+        } = self.inner.get_opts(location, options).await?;
+        let whole = GetResult {
+            meta: meta.clone(),
+            range: range.clone(),
+            attributes,
+            payload,
+            extensions,
+        };
         let bytes = whole.bytes().await?;
         let bytes = match self.flaw {
             Flaw::GivesLess => bytes.slice(..bytes.len() / 2),
@@ -85,15 +102,28 @@ impl ObjectStore for Flawed {
             _ => bytes,
         };
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
-        Ok(GetResult { meta, range, payload, attributes: Default::default(), extensions: Default::default() })
+        Ok(GetResult {
+            meta,
+            range,
+            payload,
+            attributes: Default::default(),
+            extensions: Default::default(),
+        })
     }
 
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(locations)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        if self.flaw == Flaw::Hangs { stream::pending().boxed() } else { self.inner.list(prefix) }
+        if self.flaw == Flaw::Hangs {
+            stream::pending().boxed()
+        } else {
+            self.inner.list(prefix)
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -108,8 +138,17 @@ impl ObjectStore for Flawed {
 /// A store, and its spool, which is gone with the test.
 fn flawed(flaw: Flaw) -> (Objects, TempDir) {
     let spool = tempfile::tempdir().unwrap();
-    let store = Arc::new(Flawed { inner: InMemory::new(), flaw });
-    (Objects::builder(store, "flawed:").spool(spool.path()).build().unwrap(), spool)
+    let store = Arc::new(Flawed {
+        inner: InMemory::new(),
+        flaw,
+    });
+    (
+        Objects::builder(store, "flawed:")
+            .spool(spool.path())
+            .build()
+            .unwrap(),
+        spool,
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +156,10 @@ async fn no_call_waits_for_ever() {
     let (store, _spool) = flawed(Flaw::Hangs);
     let key = Key::new("trunc/call_1").unwrap();
     let long = Bytes::from(vec![7; 9 << 20]);
-    let digest: String = Sha256::digest(&long)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(&long)[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let named = Key::new(digest).unwrap();
     let kinds = [
         store.put(&key, "content".into()).await.unwrap_err().kind(),
@@ -130,8 +172,15 @@ async fn no_call_waits_for_ever() {
     for content in [Bytes::from("content"), long] {
         let mut writer = store.writer().await.unwrap();
         writer.write(content).await.unwrap();
-        let key = if writer.read(0..20).await.unwrap().len() == 20 { &named } else { &key };
-        assert_eq!(writer.finish(key).await.unwrap_err().kind(), ErrorKind::Unavailable);
+        let key = if writer.read(0..20).await.unwrap().len() == 20 {
+            &named
+        } else {
+            &key
+        };
+        assert_eq!(
+            writer.finish(key).await.unwrap_err().kind(),
+            ErrorKind::Unavailable
+        );
         assert_eq!(writer.keep(key).await.unwrap(), Put::Stored);
     }
 }
@@ -143,14 +192,22 @@ async fn an_answer_that_can_not_be_is_an_error() {
     for flaw in [Flaw::GivesLess, Flaw::GivesMore, Flaw::IgnoresRanges] {
         let (store, _spool) = flawed(flaw);
         assert_eq!(store.put(&key, content.clone()).await.unwrap(), Put::Stored);
-        let read = tokio::time::timeout(Duration::from_secs(3600), store.read(&key, 10..20)).await.unwrap();
+        let read = tokio::time::timeout(Duration::from_secs(3600), store.read(&key, 10..20))
+            .await
+            .unwrap();
         assert_eq!(read.unwrap_err().kind(), ErrorKind::Unavailable, "{flaw:?}");
         if flaw != Flaw::IgnoresRanges {
-            assert!(store.put(&key, content.clone()).await.is_err(), "{flaw:?}: nobody knows what is there");
+            assert!(
+                store.put(&key, content.clone()).await.is_err(),
+                "{flaw:?}: nobody knows what is there"
+            );
         }
     }
     let (store, _spool) = flawed(Flaw::None);
     assert_eq!(store.put(&key, content.clone()).await.unwrap(), Put::Stored);
-    assert_eq!(store.read(&key, 10..20).await.unwrap().bytes, content.slice(10..20));
+    assert_eq!(
+        store.read(&key, 10..20).await.unwrap().bytes,
+        content.slice(10..20)
+    );
     assert_eq!(store.put(&key, content).await.unwrap(), Put::AlreadyThere);
 }

@@ -2,7 +2,11 @@
 //!
 //! They are the library's own tests, over other stores. Where they ask a store to fail, the wire does too, for good.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "what helps tests is part of them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what helps tests is part of them"
+)]
 
 #[path = "server/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -67,7 +71,11 @@ impl Home for Server {
     }
 
     fn fault(&self, nth: u64, is_done: bool) {
-        let fault = if is_done { Fault::ApplyThenRefuse(403) } else { Fault::Refuse(403) };
+        let fault = if is_done {
+            Fault::ApplyThenRefuse(403)
+        } else {
+            Fault::Refuse(403)
+        };
         Self::fault(self, &Method::PUT, nth as usize, fault);
     }
 
@@ -84,8 +92,13 @@ impl fmt::Debug for Server {
 
 /// Servers run beside the tests, which have runtimes of their own.
 fn start() -> Server {
-    static SERVERS: LazyLock<Runtime> =
-        LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
+    static SERVERS: LazyLock<Runtime> = LazyLock::new(|| {
+        Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    });
     let (started, server) = std::sync::mpsc::channel();
     SERVERS.spawn(async move { started.send(Server::start().await).ok() });
     server.recv().unwrap()

@@ -1,6 +1,10 @@
 //! How much memory a long result takes: alone in its process, because all of the process is counted.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what helps tests is part of them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what helps tests is part of them"
+)]
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +17,8 @@ use futures_util::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, UploadPart,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use offcut::backend::{Backend, Key, Put};
 use offcut_object_store::Objects;
@@ -52,7 +56,11 @@ impl MultipartUpload for Discard {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
+        Ok(PutResult {
+            e_tag: None,
+            version: None,
+            extensions: Default::default(),
+        })
     }
 
     async fn abort(&mut self) -> Result<()> {
@@ -62,11 +70,20 @@ impl MultipartUpload for Discard {
 
 #[async_trait]
 impl ObjectStore for Counting {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
         self.inner.put_opts(location, payload, options).await
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         Ok(Box::new(Discard(Arc::clone(&self.uploaded))))
     }
 
@@ -74,7 +91,10 @@ impl ObjectStore for Counting {
         self.inner.get_opts(location, options).await
     }
 
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(locations)
     }
 
@@ -97,7 +117,10 @@ async fn l9_two_long_results_at_once_take_less_than_64_mib() {
     const CHUNK: usize = 1 << 20;
     let (store, spool) = (Counting::default(), tempfile::tempdir().unwrap());
     let uploaded = Arc::clone(&store.uploaded);
-    let store = Objects::builder(Arc::new(store), "memory://counting").spool(spool.path()).build().unwrap();
+    let store = Objects::builder(Arc::new(store), "memory://counting")
+        .spool(spool.path())
+        .build()
+        .unwrap();
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
     let write = async |byte: u8| {
@@ -108,12 +131,21 @@ async fn l9_two_long_results_at_once_take_less_than_64_mib() {
             sha256.update(&chunk);
             writer.write(chunk).await.unwrap();
         }
-        let digest: String = sha256.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(writer.finish(&Key::new(digest).unwrap()).await.unwrap(), Put::Stored);
+        let digest: String = sha256.finalize()[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            writer.finish(&Key::new(digest).unwrap()).await.unwrap(),
+            Put::Stored
+        );
     };
     futures_util::future::join(write(1), write(2)).await;
     assert_eq!(uploaded.load(Ordering::Relaxed), 2 * LENGTH as u64);
     let peak = MEMORY.peak_usage() - before;
-    eprintln!("two results of 256 MiB at once took {} KiB at most", peak >> 10);
+    eprintln!(
+        "two results of 256 MiB at once took {} KiB at most",
+        peak >> 10
+    );
     assert!(peak < 64 << 20, "{} MiB", peak >> 20);
 }

@@ -60,7 +60,8 @@ fn log() -> Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     let install = || {
         let log = Log::default();
-        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone())).unwrap();
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()))
+            .unwrap();
         log::set_boxed_logger(Box::new(log.clone())).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
         log
@@ -113,8 +114,18 @@ async fn serve(answer: Answer) -> SocketAddr {
                 let asked = String::from_utf8_lossy(&asked[..length]).into_owned();
                 let first = asked.lines().next().unwrap_or_default();
                 let (status, header, body, cut) = match answer {
-                    Answer::Echo(status) => (status, first, format!("<Error><Code>{asked}</Code></Error>{asked}"), 0),
-                    Answer::NoBucket => (404, "", "<Error><Code>NoSuchBucket</Code></Error>".to_owned(), 0),
+                    Answer::Echo(status) => (
+                        status,
+                        first,
+                        format!("<Error><Code>{asked}</Code></Error>{asked}"),
+                        0,
+                    ),
+                    Answer::NoBucket => (
+                        404,
+                        "",
+                        "<Error><Code>NoSuchBucket</Code></Error>".to_owned(),
+                        0,
+                    ),
                     Answer::CutShort => (200, first, asked.clone(), 100),
                     Answer::Nothing | Answer::Absent => return,
                 };
@@ -132,9 +143,14 @@ async fn serve(answer: Answer) -> SocketAddr {
 /// Stores whose every credential is the secret, at this endpoint.
 fn urls(at: SocketAddr) -> Vec<String> {
     let spool = std::env::temp_dir().join(format!("offcut-secrets-{}", std::process::id()));
-    let more = format!("endpoint=http://{at}&retries=1&backoff=1ms&timeout=2s&spool={}", spool.display());
+    let more = format!(
+        "endpoint=http://{at}&retries=1&backoff=1ms&timeout=2s&spool={}",
+        spool.display()
+    );
     vec![
-        format!("s3://bucket/p?{more}&access_key_id=pLanTeD-id&secret_access_key=pLanTeD&session_token=pLanTeD-token"),
+        format!(
+            "s3://bucket/p?{more}&access_key_id=pLanTeD-id&secret_access_key=pLanTeD&session_token=pLanTeD-token"
+        ),
         format!("gs://bucket/p?{more}&bearer_token=pLanTeD"),
         format!("az://bucket/p?{more}&account_name=me&sas_token=sv%3D1%26sig%3DpLanTeD"),
         format!("az://bucket/p?{more}&account_name=me&bearer_token=pLanTeD"),
@@ -175,7 +191,13 @@ async fn o4_no_failure_shows_a_credential() {
     for answer in answers {
         for url in urls(serve(answer).await) {
             let store = Objects::open(&url).unwrap();
-            holds_no_secret("Debug", &format!("{store:?} {store:#?} {}", store.locate(&Key::new("a").unwrap())));
+            holds_no_secret(
+                "Debug",
+                &format!(
+                    "{store:?} {store:#?} {}",
+                    store.locate(&Key::new("a").unwrap())
+                ),
+            );
             let errors = ask(&store).await;
             assert!(!errors.is_empty(), "{answer:?} fails something");
             for error in errors {
@@ -184,7 +206,10 @@ async fn o4_no_failure_shows_a_credential() {
         }
     }
     let log = log.0.lock().unwrap();
-    assert!(log.contains("backing off"), "what object_store logs is in it: {log:.500}");
+    assert!(
+        log.contains("backing off"),
+        "what object_store logs is in it: {log:.500}"
+    );
     holds_no_secret("log", &log);
 }
 
@@ -195,8 +220,14 @@ async fn o4_a_missing_bucket_is_named_with_what_to_do() {
         let store = Objects::open(&url).unwrap();
         for error in ask(&store).await {
             let said = said(&error);
-            assert!(said.contains("://bucket/p/ failed: there is no such bucket; create it"), "{said}");
-            assert!(!said.contains(".offcut") && !said.contains("call_1"), "{said}");
+            assert!(
+                said.contains("://bucket/p/ failed: there is no such bucket; create it"),
+                "{said}"
+            );
+            assert!(
+                !said.contains(".offcut") && !said.contains("call_1"),
+                "{said}"
+            );
         }
     }
 }

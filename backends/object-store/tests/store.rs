@@ -28,7 +28,10 @@ fn key(path: &str) -> Key {
 }
 
 fn digest(content: &Bytes) -> String {
-    Sha256::digest(content)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content)[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
@@ -43,15 +46,28 @@ async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
 async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
     let server = Server::start().await;
     let store = server.open("p");
-    for (length, is_long) in [(WHOLE - 1, false), (WHOLE, false), (WHOLE + 1, true), (2 * WHOLE + 5, true)] {
+    for (length, is_long) in [
+        (WHOLE - 1, false),
+        (WHOLE, false),
+        (WHOLE + 1, true),
+        (2 * WHOLE + 5, true),
+    ] {
         let content = noise(length, length as u64);
         let plain = key(&format!("trunc/call_{length}"));
         let named = key(&format!("trunc/call_{length}-{}", digest(&content)));
         let uploads = server.buckets().uploads().0;
         let should = if is_long { Put::Taken } else { Put::Stored };
-        assert_eq!(store.put(&plain, content.clone()).await.unwrap(), should, "{length}");
+        assert_eq!(
+            store.put(&plain, content.clone()).await.unwrap(),
+            should,
+            "{length}"
+        );
         let mut writer = written(&store, &content).await;
-        let should = if is_long { Put::Taken } else { Put::AlreadyThere };
+        let should = if is_long {
+            Put::Taken
+        } else {
+            Put::AlreadyThere
+        };
         assert_eq!(writer.finish(&plain).await.unwrap(), should, "{length}");
         if is_long {
             // Nothing was asked of the store so far.
@@ -60,11 +76,18 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
             assert_eq!(writer.finish(&wrong).await.unwrap(), Put::Taken);
             assert_eq!(writer.read(5..10).await.unwrap(), content.slice(5..10));
             assert_eq!(writer.finish(&named).await.unwrap(), Put::Stored);
-            assert_eq!(store.put(&named, content.clone()).await.unwrap(), Put::AlreadyThere);
+            assert_eq!(
+                store.put(&named, content.clone()).await.unwrap(),
+                Put::AlreadyThere
+            );
             assert_eq!(store.read(&named, ALL).await.unwrap().bytes, content);
             assert!(writer.finish(&named).await.is_err(), "it is done");
         }
-        assert_eq!(server.buckets().uploads(), (uploads + usize::from(is_long), 0), "{length}");
+        assert_eq!(
+            server.buckets().uploads(),
+            (uploads + usize::from(is_long), 0),
+            "{length}"
+        );
     }
 }
 
@@ -77,9 +100,21 @@ async fn other_content_under_a_name_that_names_its_content_stays() {
     // As long, and different in its last byte only.
     let mut other = content.to_vec();
     *other.last_mut().unwrap() ^= 1;
-    server.buckets().insert(&format!("p/{named}"), other.clone());
-    assert_eq!(store.put(&named, content.clone()).await.unwrap(), Put::Taken);
-    assert_eq!(written(&store, &content).await.finish(&named).await.unwrap(), Put::Taken);
+    server
+        .buckets()
+        .insert(&format!("p/{named}"), other.clone());
+    assert_eq!(
+        store.put(&named, content.clone()).await.unwrap(),
+        Put::Taken
+    );
+    assert_eq!(
+        written(&store, &content)
+            .await
+            .finish(&named)
+            .await
+            .unwrap(),
+        Put::Taken
+    );
     assert_eq!(store.read(&named, ALL).await.unwrap().bytes, other);
     assert_eq!(server.buckets().uploads(), (0, 0));
 }
@@ -96,24 +131,44 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
         server.fault_always(&Method::PUT, Fault::Refuse(503));
         server.fault_always(&Method::POST, Fault::Refuse(503));
         let mut writer = written(&store, &content).await;
-        assert_eq!(writer.finish(&named).await.unwrap_err().kind(), ErrorKind::Unavailable, "{length}");
+        assert_eq!(
+            writer.finish(&named).await.unwrap_err().kind(),
+            ErrorKind::Unavailable,
+            "{length}"
+        );
         assert_eq!(writer.keep(&named).await.unwrap(), Put::Stored);
         server.heal();
 
         // Its location is the file's path, which the store itself does not take for one of its own.
         let location = spool.locate(&named);
         assert_eq!(std::fs::read(location.as_str()).unwrap(), content);
-        assert_eq!((spool.resolve(location.as_str()), store.resolve(location.as_str())), (Some(named.clone()), None));
+        assert_eq!(
+            (
+                spool.resolve(location.as_str()),
+                store.resolve(location.as_str())
+            ),
+            (Some(named.clone()), None)
+        );
         // Another process finds it there too.
         let again = server.open("p").spool().unwrap();
-        assert_eq!(again.read(&again.resolve(location.as_str()).unwrap(), ALL).await.unwrap().bytes, content);
+        assert_eq!(
+            again
+                .read(&again.resolve(location.as_str()).unwrap(), ALL)
+                .await
+                .unwrap()
+                .bytes,
+            content
+        );
         assert!(writer.finish(&named).await.is_err(), "it is done");
     }
     // What is taken there is left as it is, and another name can be tried.
     let mut writer = written(&store, &"other".into()).await;
     let taken = key(&format!("trunc/call_1-{}", digest(&noise(1_000, 9))));
     assert_eq!(writer.keep(&taken).await.unwrap(), Put::Taken);
-    assert_eq!(writer.keep(&key("trunc/call_2")).await.unwrap(), Put::Stored);
+    assert_eq!(
+        writer.keep(&key("trunc/call_2")).await.unwrap(),
+        Put::Stored
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,13 +176,23 @@ async fn the_spool_is_private_and_left_empty() {
     let server = Server::start().await;
     let store = server.open("p");
     let mut writer = written(&store, &noise(100_000, 1)).await;
-    let files = || walk(server.spool()).into_iter().filter(|path| path.is_file()).collect::<Vec<_>>();
+    let files = || {
+        walk(server.spool())
+            .into_iter()
+            .filter(|path| path.is_file())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(files().len(), 1, "the content is there");
     #[cfg(unix)]
     for path in walk(server.spool()) {
         use std::os::unix::fs::PermissionsExt;
         let mode = path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+        assert_eq!(
+            mode,
+            if path.is_dir() { 0o700 } else { 0o600 },
+            "{}",
+            path.display()
+        );
     }
     writer.finish(&key("trunc/call_1")).await.unwrap();
     assert_eq!(files(), Vec::<std::path::PathBuf>::new());
@@ -137,7 +202,15 @@ async fn the_spool_is_private_and_left_empty() {
 
 fn walk(path: &std::path::Path) -> Vec<std::path::PathBuf> {
     let inner = path.read_dir().unwrap().map(|entry| entry.unwrap().path());
-    inner.flat_map(|path| if path.is_dir() { [vec![path.clone()], walk(&path)].concat() } else { vec![path] }).collect()
+    inner
+        .flat_map(|path| {
+            if path.is_dir() {
+                [vec![path.clone()], walk(&path)].concat()
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,13 +220,23 @@ async fn o1_one_tool_has_a_bucket_of_its_own() {
         .tool("grep", ToolPolicy::new().backend(other.open("greps")))
         .build()
         .unwrap();
-    for (tool, root) in [("grep", "s3://bucket/greps/trunc/"), ("read", "s3://bucket/agents/trunc/")] {
+    for (tool, root) in [
+        ("grep", "s3://bucket/greps/trunc/"),
+        ("read", "s3://bucket/agents/trunc/"),
+    ] {
         let text = format!("a line of {tool}\n").repeat(2_000);
         let call = ToolCall::new(tool, tool, "{}");
-        let shown = reduction.truncate(&call, text.as_str()).await.unwrap().text();
+        let shown = reduction
+            .truncate(&call, text.as_str())
+            .await
+            .unwrap()
+            .text();
         let location = Hint::parse(&shown).unwrap().location.unwrap();
         assert_eq!(location.as_str(), format!("{root}{tool}"));
-        assert_eq!(reduction.read_original(&location).await.unwrap().unwrap(), text);
+        assert_eq!(
+            reduction.read_original(&location).await.unwrap().unwrap(),
+            text
+        );
     }
     let names = |server: &Server| server.buckets().objects().into_keys().collect::<Vec<_>>();
     assert_eq!(names(&server), ["agents/trunc/read"]);
@@ -164,11 +247,16 @@ async fn o1_one_tool_has_a_bucket_of_its_own() {
 async fn o2_two_stores_that_are_named_alike_do_not_build() {
     let (server, other) = (Server::start().await, Server::start().await);
     let build = |grep: Objects| {
-        ToolReduction::recommended(server.open("agents")).tool("grep", ToolPolicy::new().backend(grep)).build()
+        ToolReduction::recommended(server.open("agents"))
+            .tool("grep", ToolPolicy::new().backend(grep))
+            .build()
     };
     // The same bucket twice is one store. The same name at another endpoint is another one.
     assert!(build(server.open("agents")).is_ok());
-    assert!(matches!(build(other.open("agents")), Err(BuildError::SameLocations)));
+    assert!(matches!(
+        build(other.open("agents")),
+        Err(BuildError::SameLocations)
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,12 +264,30 @@ async fn locations_mean_the_same_in_another_process() {
     let server = Server::start().await;
     let key = key("chat-42/trunc/call_1");
     let location = server.open("agents/a-1").locate(&key);
-    assert_eq!(location.as_str(), "s3://bucket/agents/a-1/chat-42/trunc/call_1");
-    server.open("agents/a-1").put(&key, "content".into()).await.unwrap();
+    assert_eq!(
+        location.as_str(),
+        "s3://bucket/agents/a-1/chat-42/trunc/call_1"
+    );
+    server
+        .open("agents/a-1")
+        .put(&key, "content".into())
+        .await
+        .unwrap();
     let other = server.open("agents/a-1/");
-    assert_eq!(other.read(&other.resolve(location.as_str()).unwrap(), ALL).await.unwrap().bytes, "content");
+    assert_eq!(
+        other
+            .read(&other.resolve(location.as_str()).unwrap(), ALL)
+            .await
+            .unwrap()
+            .bytes,
+        "content"
+    );
     for store in [server.open("agents"), server.open("agents/a-10")] {
-        assert!(store.resolve(location.as_str()).is_none_or(|key| store.locate(&key) == location));
+        assert!(
+            store
+                .resolve(location.as_str())
+                .is_none_or(|key| store.locate(&key) == location)
+        );
     }
 }
 
@@ -189,13 +295,23 @@ async fn locations_mean_the_same_in_another_process() {
 async fn said(url: &str) -> String {
     let store = Objects::open(url).unwrap();
     let error = store.check().await.unwrap_err();
-    let put = store.put(&key("trunc/call_1"), "content".into()).await.unwrap_err();
+    let put = store
+        .put(&key("trunc/call_1"), "content".into())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), put.kind());
     assert_ne!(error.kind(), ErrorKind::NotFound, "that is about content");
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
-    for text in [format!("{error:?}"), format!("{put:?}"), format!("{store:?}")] {
+    for text in [
+        format!("{error:?}"),
+        format!("{put:?}"),
+        format!("{store:?}"),
+    ] {
         let secrets = [KEY_ID, SECRET, "a-wrong-secret", "access_key"];
-        assert!(!secrets.iter().any(|secret| text.contains(secret)), "{text}");
+        assert!(
+            !secrets.iter().any(|secret| text.contains(secret)),
+            "{text}"
+        );
     }
     format!("{error}: {cause}")
 }
@@ -226,10 +342,14 @@ async fn what_is_wrong_is_said_and_no_secret() {
         ),
         "{unreachable}"
     );
-    let error = Objects::open(&server.url_of(BUCKET, "p", SECRET, "0&retries=1&backoff=1")).unwrap_err();
+    let error =
+        Objects::open(&server.url_of(BUCKET, "p", SECRET, "0&retries=1&backoff=1")).unwrap_err();
     assert!(matches!(error, OpenError::Url { .. }), "{error}");
     let error = Objects::open("s3://bucket/p?backoff=0s").unwrap_err();
-    assert_eq!(error.to_string(), "`backoff` must be more than 0 and at most 15 seconds: `100ms`");
+    assert_eq!(
+        error.to_string(),
+        "`backoff` must be more than 0 and at most 15 seconds: `100ms`"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,10 +367,21 @@ async fn what_is_not_ours_is_not_listed() {
     use futures_util::StreamExt;
     let server = Server::start().await;
     let store = server.open("p");
-    for name in ["p/trunc/call_1", "p/.hidden", "p/a b", "px/trunc/call_1", "p", "q/trunc/call_1"] {
+    for name in [
+        "p/trunc/call_1",
+        "p/.hidden",
+        "p/a b",
+        "px/trunc/call_1",
+        "p",
+        "q/trunc/call_1",
+    ] {
         server.buckets().insert(name, "content");
     }
-    let listed: Vec<_> = store.list().map(|entry| entry.unwrap().key.to_string()).collect().await;
+    let listed: Vec<_> = store
+        .list()
+        .map(|entry| entry.unwrap().key.to_string())
+        .collect()
+        .await;
     assert_eq!(listed, ["trunc/call_1"]);
 }
 
@@ -259,16 +390,29 @@ async fn a_store_in_a_store_is_not_listed_from_above() {
     use futures_util::StreamExt;
     let server = Server::start().await;
     let (outer, inner) = (server.open("agents"), server.open("agents/7/store"));
-    inner.put(&Key::new("trunc/call_1").unwrap(), "content".into()).await.unwrap();
-    let errors: Vec<_> = outer.list().filter_map(async |entry| entry.err()).collect().await;
-    assert!(errors.len() == 1 && errors[0].to_string().contains("a store of its own"), "{errors:?}");
+    inner
+        .put(&Key::new("trunc/call_1").unwrap(), "content".into())
+        .await
+        .unwrap();
+    let errors: Vec<_> = outer
+        .list()
+        .filter_map(async |entry| entry.err())
+        .collect()
+        .await;
+    assert!(
+        errors.len() == 1 && errors[0].to_string().contains("a store of its own"),
+        "{errors:?}"
+    );
     assert!(inner.list().all(async |entry| entry.is_ok()).await);
 }
 
 #[test]
 fn l7_without_a_runtime_nothing_panics() {
     let spool = tempfile::tempdir().unwrap();
-    let store = Objects::builder(Arc::new(InMemory::new()), "memory://mine").spool(spool.path()).build().unwrap();
+    let store = Objects::builder(Arc::new(InMemory::new()), "memory://mine")
+        .spool(spool.path())
+        .build()
+        .unwrap();
     let poll = |future: &mut (dyn Future<Output = bool> + Unpin)| {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         std::pin::Pin::new(future).poll(&mut context)
@@ -276,14 +420,37 @@ fn l7_without_a_runtime_nothing_panics() {
     let key = key("trunc/call_1");
     let long = Bytes::from(vec![0; WHOLE + 1]);
     let ready = std::task::Poll::Ready(true);
-    assert_eq!(poll(&mut Box::pin(async { store.put(&key, "content".into()).await.is_err() })), ready);
-    assert_eq!(poll(&mut Box::pin(async { store.put(&key, long).await.is_err() })), ready);
-    assert_eq!(poll(&mut Box::pin(async { store.read(&key, ALL).await.is_err() })), ready);
-    assert_eq!(poll(&mut Box::pin(async { store.writer().await.is_err() })), ready);
-    assert_eq!(poll(&mut Box::pin(async { store.check().await.is_err() })), ready);
     assert_eq!(
         poll(&mut Box::pin(async {
-            futures_util::StreamExt::next(&mut store.list()).await.is_some_and(|e| e.is_err())
+            store.put(&key, "content".into()).await.is_err()
+        })),
+        ready
+    );
+    assert_eq!(
+        poll(&mut Box::pin(async {
+            store.put(&key, long).await.is_err()
+        })),
+        ready
+    );
+    assert_eq!(
+        poll(&mut Box::pin(async {
+            store.read(&key, ALL).await.is_err()
+        })),
+        ready
+    );
+    assert_eq!(
+        poll(&mut Box::pin(async { store.writer().await.is_err() })),
+        ready
+    );
+    assert_eq!(
+        poll(&mut Box::pin(async { store.check().await.is_err() })),
+        ready
+    );
+    assert_eq!(
+        poll(&mut Box::pin(async {
+            futures_util::StreamExt::next(&mut store.list())
+                .await
+                .is_some_and(|e| e.is_err())
         })),
         ready
     );
@@ -299,7 +466,10 @@ async fn l1_where_others_hold_both_names_the_result_stays() {
         server.fault(&Method::PUT, nth, Fault::StoreOther);
     }
     let text = "a line\n".repeat(2_000);
-    let shown = reduction.truncate(&ToolCall::new("call_1", "grep", "{}"), text.as_str()).await.unwrap();
+    let shown = reduction
+        .truncate(&ToolCall::new("call_1", "grep", "{}"), text.as_str())
+        .await
+        .unwrap();
     assert_eq!(shown.text(), text);
     assert_eq!(server.take_met(), 2);
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());

@@ -1,6 +1,10 @@
 //! Sweeping over the S3 protocol.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what helps tests is part of them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what helps tests is part of them"
+)]
 
 #[path = "../../../tests/sweep/clocked.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -32,8 +36,15 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn quick(store: impl Backend) -> ToolReduction {
-    let builder = ToolReduction::builder().backend(store).token_counter(TokenCounter::Estimate);
-    builder.max_length_for_trunc(1_500).preview_length(200).max_tokens_for_clear(1_500).build().unwrap()
+    let builder = ToolReduction::builder()
+        .backend(store)
+        .token_counter(TokenCounter::Estimate);
+    builder
+        .max_length_for_trunc(1_500)
+        .preview_length(200)
+        .max_tokens_for_clear(1_500)
+        .build()
+        .unwrap()
 }
 
 fn key(path: &str) -> Key {
@@ -54,7 +65,10 @@ async fn a_month_of_sessions_leaves_nothing_dangling() {
     let server = Server::start().await;
     let month = month::live_through(server.open("agents"), 20).await;
     eprintln!("{month:?}");
-    assert!(month.moved > 50 && month.removed > 50 && month.checked > 500, "{month:?}");
+    assert!(
+        month.moved > 50 && month.removed > 50 && month.checked > 500,
+        "{month:?}"
+    );
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
 }
 
@@ -64,15 +78,31 @@ async fn long_content_is_moved_and_brought_back() {
     let server = Server::start().await;
     let store = server.open("agents");
     let content = noise(9 << 20, 1);
-    let text: String = content.iter().map(|byte| char::from(byte % 64 + 32)).collect();
+    let text: String = content
+        .iter()
+        .map(|byte| char::from(byte % 64 + 32))
+        .collect();
     let call = common::call("call_1", "grep");
-    let shown = quick(store.clone()).truncate(&call, text.clone()).await.unwrap();
+    let shown = quick(store.clone())
+        .truncate(&call, text.clone())
+        .await
+        .unwrap();
     let location = shown.report.decisions[0].locations[0].clone();
-    let report = quick(store.clone()).sweep(&Live::new(), &apply(), later(2)).await.unwrap();
+    let report = quick(store.clone())
+        .sweep(&Live::new(), &apply(), later(2))
+        .await
+        .unwrap();
     assert_eq!((report.moved.count, report.failed.len()), (1, 0));
     let name = store.resolve(location.as_str()).unwrap();
-    assert_eq!(store.read(&name, 0..1).await.unwrap_err().kind(), ErrorKind::NotFound);
-    let is = quick(store.clone()).read_original(&location).await.unwrap().unwrap();
+    assert_eq!(
+        store.read(&name, 0..1).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    let is = quick(store.clone())
+        .read_original(&location)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(is == text.as_bytes());
     assert!(store.read(&name, 0..1).await.is_ok(), "it is back");
     assert_eq!(server.buckets().uploads().1, 0, "no upload is left open");
@@ -81,13 +111,26 @@ async fn long_content_is_moved_and_brought_back() {
 /// Each request of a sweep meets each fault, and the sweep after it does what was left.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_the_network_harm_nothing() {
-    for fault in [Fault::Refuse(403), Fault::Refuse(503), Fault::ApplyThenRefuse(503), Fault::ApplyThenDisconnect] {
+    for fault in [
+        Fault::Refuse(403),
+        Fault::Refuse(503),
+        Fault::ApplyThenRefuse(503),
+        Fault::ApplyThenDisconnect,
+    ] {
         for method in [Method::PUT, Method::GET, Method::HEAD, Method::DELETE] {
             for nth in 1..4 {
                 let server = Server::start().await;
                 let store = server.open_impatient("agents");
-                for path in ["trunc/live", "trunc/dead", "swept/trunc/back", "swept/trunc/gone"] {
-                    assert_eq!(store.put(&key(path), noise(5_000, 7)).await.unwrap(), Put::Stored);
+                for path in [
+                    "trunc/live",
+                    "trunc/dead",
+                    "swept/trunc/back",
+                    "swept/trunc/gone",
+                ] {
+                    assert_eq!(
+                        store.put(&key(path), noise(5_000, 7)).await.unwrap(),
+                        Put::Stored
+                    );
                 }
                 let live = Live::new().text("trunc/live trunc/back");
                 server.fault(&method, nth, fault);
@@ -95,7 +138,10 @@ async fn faults_of_the_network_harm_nothing() {
                 server.heal();
                 let what = format!("{fault:?} at {method} {nth}: {swept:?}");
                 for days in [4, 6, 8] {
-                    match quick(store.clone()).sweep(&live, &apply(), later(days)).await {
+                    match quick(store.clone())
+                        .sweep(&live, &apply(), later(days))
+                        .await
+                    {
                         Ok(report) => assert_eq!(report.failed, [], "{what}"),
                         // A lease that could not be given back.
                         Err(SweepError::Held { .. }) => panic!("{what}: days later"),
@@ -120,10 +166,24 @@ async fn the_spool_is_swept_too() {
     let server = Server::start().await;
     let store = server.open("agents");
     let spool = store.spool().unwrap();
-    spool.put(&key("s1/trunc/call_1"), noise(5_000, 8)).await.unwrap();
+    spool
+        .put(&key("s1/trunc/call_1"), noise(5_000, 8))
+        .await
+        .unwrap();
     let named = spool.locate(&key("s1/trunc/call_2"));
-    spool.put(&key("s1/trunc/call_2"), noise(5_000, 9)).await.unwrap();
-    let report = quick(store.clone()).sweep(&Live::new().location(&named), &apply(), later(2)).await.unwrap();
+    spool
+        .put(&key("s1/trunc/call_2"), noise(5_000, 9))
+        .await
+        .unwrap();
+    let report = quick(store.clone())
+        .sweep(&Live::new().location(&named), &apply(), later(2))
+        .await
+        .unwrap();
     assert_eq!((report.live.count, report.moved.count), (1, 1));
-    assert!(spool.read(&key("s1/swept/trunc/call_1"), 0..1).await.is_ok());
+    assert!(
+        spool
+            .read(&key("s1/swept/trunc/call_1"), 0..1)
+            .await
+            .is_ok()
+    );
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut::format::{BodyError, Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
+use offcut::format::{
+    BodyError, Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat,
+};
 use offcut::{BeforeModel, Report};
 use serde_json::Value;
 
@@ -30,10 +32,13 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
     if reduction.settings().backend_url.is_none() {
-        output::warn("there is no backend, so what is cleared is gone; --backend names a place to keep it");
+        output::warn(
+            "there is no backend, so what is cleared is gone; --backend names a place to keep it",
+        );
     }
     *came = input::read_all()?;
-    let text = str::from_utf8(came).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
+    let text =
+        str::from_utf8(came).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
     let mut body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error @ BodyError::KeyTwice { .. }) => {
@@ -45,34 +50,55 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
     let detected = body.format();
     // Where there are no messages, nothing depends on it.
     let any = body.messages().is_empty().then_some(WireFormat::OpenAiChat);
-    let format = args.format.or(detected).or(any).ok_or_else(|| unusable(&BodyError::NoMessages))?;
+    let format = args
+        .format
+        .or(detected)
+        .or(any)
+        .ok_or_else(|| unusable(&BodyError::NoMessages))?;
     check_format(format, detected, body.messages())?;
 
     let (tools, format) = (body.tools(), Spelled(format));
     let mut conversation = Messages::new(&format, body.messages_mut());
-    let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
-    let report = runtime.block_on(reduction.clear_turn(&mut turn)).map_err(|error| {
-        Failure::new(chain(&error)).hint("the messages go on as they came: mend the store, or set `on_offload_error`")
-    })?;
+    let mut turn = BeforeModel {
+        tools: &tools,
+        ..BeforeModel::new(&mut conversation)
+    };
+    let report = runtime
+        .block_on(reduction.clear_turn(&mut turn))
+        .map_err(|error| {
+            Failure::new(chain(&error))
+                .hint("the messages go on as they came: mend the store, or set `on_offload_error`")
+        })?;
     note_failures(&report);
     Ok((body.to_string(), report))
 }
 
 /// Fails where `format` sees no tool in messages in which the format that they look like does: all would pass as it came.
-fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[JsonText]) -> Result<(), Failure> {
+fn check_format(
+    format: WireFormat,
+    detected: Option<WireFormat>,
+    messages: &[JsonText],
+) -> Result<(), Failure> {
     if detected == Some(format) || messages.is_empty() || sees_tools(format, messages) {
         return Ok(());
     }
     match detected.filter(|detected| sees_tools(*detected, messages)) {
         Some(detected) => Err(Failure::usage(
-            format!("as {format}, the messages hold no call and no result: they look like {detected}"),
+            format!(
+                "as {format}, the messages hold no call and no result: they look like {detected}"
+            ),
             format!("name that by --format {detected}, or leave --format away"),
         )),
         None => {
             // What is only text may be of several formats, this one too.
-            let values: Result<Vec<Value>, _> = messages.iter().map(|message| message.as_str().parse()).collect();
+            let values: Result<Vec<Value>, _> = messages
+                .iter()
+                .map(|message| message.as_str().parse())
+                .collect();
             if values.is_ok_and(|values| format.validate(&values).is_err()) {
-                output::note(&format!("the messages hold no call and no result, and are not what {format} takes"));
+                output::note(&format!(
+                    "the messages hold no call and no result, and are not what {format} takes"
+                ));
             }
             Ok(())
         }
@@ -82,7 +108,9 @@ fn check_format(format: WireFormat, detected: Option<WireFormat>, messages: &[Js
 fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
     let mut is_seen = false;
     for message in messages {
-        Spelled(format).visit(message, &mut |piece| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_)));
+        Spelled(format).visit(message, &mut |piece| {
+            is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_))
+        });
     }
     is_seen
 }

@@ -44,14 +44,20 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
         output::note("it names no backend: set one in your program, or `backend` in the file");
     }
     for missing in stores::named_in(&settings).filter_map(stores::missing) {
-        output::note(&format!("the directory {} is not there yet: it is made when it is used", missing.display()));
+        output::note(&format!(
+            "the directory {} is not there yet: it is made when it is used",
+            missing.display()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Settings with their stores' URLs as they may be shown: what is printed may end up in a log.
 fn shown(mut settings: Settings) -> Settings {
-    let of_tools = settings.tool_config.values_mut().map(|tool| &mut tool.backend_url);
+    let of_tools = settings
+        .tool_config
+        .values_mut()
+        .map(|tool| &mut tool.backend_url);
     for url in of_tools.chain([&mut settings.backend_url]).flatten() {
         *url = StoreUrl::from(url.to_string());
     }
@@ -60,7 +66,11 @@ fn shown(mut settings: Settings) -> Settings {
 
 /// Nobody who checks has to be told that there is a check.
 fn without_itself(failure: Failure) -> Failure {
-    if failure.what_to_do() == Some(settings::HELP) { failure.hint(settings::HELP_IN_CHECK) } else { failure }
+    if failure.what_to_do() == Some(settings::HELP) {
+        failure.hint(settings::HELP_IN_CHECK)
+    } else {
+        failure
+    }
 }
 
 #[cfg(test)]
@@ -75,13 +85,24 @@ mod tests {
 
     #[test]
     fn every_option_is_printed_with_its_default() {
-        assert_eq!(Settings::from_toml(DEFAULT).unwrap(), Settings::default(), "all of it is comments");
-        assert_eq!(Settings::from_toml(&uncommented()).unwrap(), Settings::default());
-        let serde_json::Value::Object(fields) = serde_json::to_value(Settings::default()).unwrap() else { panic!() };
+        assert_eq!(
+            Settings::from_toml(DEFAULT).unwrap(),
+            Settings::default(),
+            "all of it is comments"
+        );
+        assert_eq!(
+            Settings::from_toml(&uncommented()).unwrap(),
+            Settings::default()
+        );
+        let serde_json::Value::Object(fields) = serde_json::to_value(Settings::default()).unwrap()
+        else {
+            panic!()
+        };
         for field in fields.keys() {
             let is_listed = DEFAULT.lines().any(|line| {
                 let line = line.trim_start_matches(['#', ':', ' ', '[']);
-                line.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with([' ', '.']))
+                line.strip_prefix(field.as_str())
+                    .is_some_and(|rest| rest.starts_with([' ', '.']))
             });
             assert!(is_listed, "`{field}` is missing in default.toml");
         }
@@ -91,10 +112,16 @@ mod tests {
     fn what_has_no_default_is_shown_as_it_is_written() {
         let examples = DEFAULT.lines().filter_map(|line| line.strip_prefix("# "));
         let is_setting = |line: &&str| line.starts_with('[') || line.split(' ').nth(1) == Some("=");
-        let text: String = examples.filter(is_setting).map(|line| format!("{line}\n")).collect();
+        let text: String = examples
+            .filter(is_setting)
+            .map(|line| format!("{line}\n"))
+            .collect();
         let settings = Settings::from_toml(&text).unwrap();
         assert_eq!(settings.tool_config.len(), 1, "{text}");
         assert_eq!(settings.templates.len(), 1, "{text}");
-        assert!(settings.backend_url.is_some() && settings.clear_target_tokens.is_some(), "{text}");
+        assert!(
+            settings.backend_url.is_some() && settings.clear_target_tokens.is_some(),
+            "{text}"
+        );
     }
 }

@@ -13,8 +13,16 @@ use crate::{args, output, settings};
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    if args.pattern.is_some() && args.offset.as_ref().is_some_and(|offset| offset.starts_with('-')) {
-        return Err(Failure::usage("--pattern goes with an --offset from 1", "leave the sign away, or the pattern"));
+    if args.pattern.is_some()
+        && args
+            .offset
+            .as_ref()
+            .is_some_and(|offset| offset.starts_with('-'))
+    {
+        return Err(Failure::usage(
+            "--pattern goes with an --offset from 1",
+            "leave the sign away, or the pattern",
+        ));
     }
     let reader = settings::reader(&args.reduction)?.read_file_tool();
     let asked: Value = json!({
@@ -25,7 +33,8 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     });
     let call = ToolCall::new("", reader.definition().name, asked.to_string());
     let output = runtime.block_on(reader.call(&call)).map_err(|error| {
-        Failure::new(chain(&error)).hint("settings, --backend and --session have to be those that stored it")
+        Failure::new(chain(&error))
+            .hint("settings, --backend and --session have to be those that stored it")
     })?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {

@@ -36,7 +36,11 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let progress = Progress::new("replayed", sources.len());
     let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
-        output::warn(&format!("skipped {}: {}", output::visible(&one.name), output::visible(&one.why)));
+        output::warn(&format!(
+            "skipped {}: {}",
+            output::visible(&one.name),
+            output::visible(&one.why)
+        ));
     }
     if replayed.is_empty() {
         return Err(Failure::usage(
@@ -46,7 +50,9 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     }
 
     let totals = replay::totals(&replayed, policies.len());
-    let names: Vec<&str> = std::iter::once(NONE).chain(policies.iter().map(|policy| policy.name.as_str())).collect();
+    let names: Vec<&str> = std::iter::once(NONE)
+        .chain(policies.iter().map(|policy| policy.name.as_str()))
+        .collect();
     let written = match &args.html {
         Some(file) => {
             let page = report::html(&names, &totals, &replayed, card)?;
@@ -61,7 +67,11 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         output::write(&overview(&names, &totals, &replayed, card))?;
     }
     written?;
-    Ok(if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
+    Ok(if skipped.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(PARTLY)
+    })
 }
 
 /// Whether `file` can be written, found out without leaving anything behind: a replay may take long.
@@ -69,39 +79,66 @@ fn try_out(file: &Path) -> io::Result<()> {
     match File::create_new(file) {
         Ok(_) => std::fs::remove_file(file),
         // A pipe is not to be opened twice.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !file.is_file() && !file.is_dir() => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::options().append(true).open(file).map(drop),
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists
+                && !file.is_file()
+                && !file.is_dir() =>
+        {
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            File::options().append(true).open(file).map(drop)
+        }
         Err(error) => Err(error),
     }
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("the report can't be written to {}: {error}", file.display()))
-        .hint("name a file in a folder that is there")
+    Failure::new(format!(
+        "the report can't be written to {}: {error}",
+        file.display()
+    ))
+    .hint("name a file in a folder that is there")
 }
 
 /// The policies that `NAME=FILE` name; the ready ones where there are none.
 fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
-    let ready: Vec<String> = settings::READY.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let ready: Vec<String> = settings::READY
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
     let mut policies: Vec<Policy> = Vec::new();
     for named in if named.is_empty() { &ready } else { named } {
         // A store's URL is no policy, and what comes after the `=` of its option is no file's name to be repeated.
         let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
-        let (name, file) = named.split_once('=').filter(is_name).unwrap_or((named, named));
+        let (name, file) = named
+            .split_once('=')
+            .filter(is_name)
+            .unwrap_or((named, named));
         if name.is_empty() || file.is_empty() {
-            let what = if name.is_empty() { "no name before" } else { "no file behind" };
+            let what = if name.is_empty() {
+                "no name before"
+            } else {
+                "no file behind"
+            };
             return Err(Failure::usage(
                 format!("--policy {named:?} has {what} its `=`"),
                 "write NAME=FILE, or the name of a ready policy alone",
             ));
         }
         if name == NONE || policies.iter().any(|policy| policy.name == name) {
-            return Err(Failure::usage(format!("there are two policies called {name}"), "give each a name of its own"));
+            return Err(Failure::usage(
+                format!("there are two policies called {name}"),
+                "give each a name of its own",
+            ));
         }
         let settings = settings::load(file)?;
         // What does not build is said before anything is replayed.
         settings::build(&settings, name, Some(replay::scratch()))?;
-        policies.push(Policy { name: name.to_owned(), settings });
+        policies.push(Policy {
+            name: name.to_owned(),
+            settings,
+        });
     }
     Ok(policies)
 }
@@ -109,15 +146,22 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
 fn summaries(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> Output {
     let of_policy = |(index, name): (usize, &&str)| OfPolicy {
         all: totals[index].summary(name, card),
-        traces: replayed.iter().map(|one| one.replays[index].figures.summary(&one.name, card)).collect(),
+        traces: replayed
+            .iter()
+            .map(|one| one.replays[index].figures.summary(&one.name, card))
+            .collect(),
     };
-    Output { policies: names.iter().enumerate().map(of_policy).collect() }
+    Output {
+        policies: names.iter().enumerate().map(of_policy).collect(),
+    }
 }
 
 fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> String {
     let none = totals[0];
-    let by_trace: Vec<Vec<Figures>> =
-        replayed.iter().map(|one| one.replays.iter().map(|replay| replay.figures).collect()).collect();
+    let by_trace: Vec<Vec<Figures>> = replayed
+        .iter()
+        .map(|one| one.replays.iter().map(|replay| replay.figures).collect())
+        .collect();
     format!(
         "{}, {}, {:.1} M tokens sent, {} and {} used from results\n\n{}\n{}",
         units::count(replayed.len() as u64, "transcript"),

@@ -11,9 +11,15 @@ use crate::failure::{Failure, chain};
 use crate::{args, exact, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
-    let inputs = [&args.schema].into_iter().chain(&args.state).chain(&args.updates);
+    let inputs = [&args.schema]
+        .into_iter()
+        .chain(&args.state)
+        .chain(&args.updates);
     if inputs.filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(Failure::usage("- is given more than once", "stdin can be read once: name files for the others"));
+        return Err(Failure::usage(
+            "- is given more than once",
+            "stdin can be read once: name files for the others",
+        ));
     }
     let schema = read_schema(&args.schema)?;
     for warning in schema.warnings() {
@@ -44,8 +50,11 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
 fn read_schema(path: &Path) -> Result<Schema, Failure> {
     let text = read_text(path)?;
     let is_json = path.extension().is_some_and(|ending| ending == "json");
-    let schema =
-        if is_json { Schema::from_json(&text, &Reducers::new()) } else { Schema::from_yaml(&text, &Reducers::new()) };
+    let schema = if is_json {
+        Schema::from_json(&text, &Reducers::new())
+    } else {
+        Schema::from_yaml(&text, &Reducers::new())
+    };
     schema.map_err(|error| {
         let (code, error) = (error.code(), chain(&error));
         let hint = if error.contains("there is no reducer") {
@@ -58,6 +67,10 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
-    exact::from_slice(read_text(path)?.as_bytes())
-        .map_err(|error| Failure::usage(format!("{} can't be read as JSON: {error}", name_of(path)), "mend it"))
+    exact::from_slice(read_text(path)?.as_bytes()).map_err(|error| {
+        Failure::usage(
+            format!("{} can't be read as JSON: {error}", name_of(path)),
+            "mend it",
+        )
+    })
 }

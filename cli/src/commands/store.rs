@@ -33,9 +33,15 @@ impl Listing {
     fn of(entries: Vec<Listed>) -> Self {
         let sum = |swept: bool| {
             let counted = entries.iter().filter(|entry| entry.swept || !swept);
-            counted.map(|entry| entry.bytes).fold(0, u64::saturating_add)
+            counted
+                .map(|entry| entry.bytes)
+                .fold(0, u64::saturating_add)
         };
-        Self { bytes: sum(false), swept_bytes: sum(true), entries }
+        Self {
+            bytes: sum(false),
+            swept_bytes: sum(true),
+            entries,
+        }
     }
 }
 
@@ -52,16 +58,24 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
     })?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     if !entries.is_empty() && !stores::may_be_store(url) {
-        output::note(&format!("{url} may be no store: where there are files, there is no folder `.staging`"));
+        output::note(&format!(
+            "{url} may be no store: where there are files, there is no folder `.staging`"
+        ));
     }
     let entries: Vec<_> = entries
         .iter()
-        .map(|Entry { key, bytes, stored_at }| Listed {
-            location: store.locate(key).to_string(),
-            bytes: *bytes,
-            stored_at: seconds(*stored_at),
-            swept: origin_of(key).is_some(),
-        })
+        .map(
+            |Entry {
+                 key,
+                 bytes,
+                 stored_at,
+             }| Listed {
+                location: store.locate(key).to_string(),
+                bytes: *bytes,
+                stored_at: seconds(*stored_at),
+                swept: origin_of(key).is_some(),
+            },
+        )
         .collect();
     let listing = Listing::of(entries);
     if json {
@@ -69,12 +83,22 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    for Listed { location, bytes, stored_at, swept } in &listing.entries {
+    for Listed {
+        location,
+        bytes,
+        stored_at,
+        swept,
+    } in &listing.entries
+    {
         let age = units::age(UNIX_EPOCH + Duration::from_secs(*stored_at));
         let swept = if *swept { "  swept" } else { "" };
         text += &format!("{bytes:>12}  {age:>5}  {location}{swept}\n");
     }
-    let (count, bytes, swept) = (listing.entries.len(), units::size(listing.bytes), units::size(listing.swept_bytes));
+    let (count, bytes, swept) = (
+        listing.entries.len(),
+        units::size(listing.bytes),
+        units::size(listing.swept_bytes),
+    );
     text += &format!("{count} in all, {bytes}; {swept} of it swept\n");
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -107,7 +131,10 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     let place = place_of(&key);
     let (mut there, mut swept) = (None, None);
     let mut entries = store.list();
-    while let Some(entry) = runtime.block_on(entries.try_next()).map_err(|error| failed(&error))? {
+    while let Some(entry) = runtime
+        .block_on(entries.try_next())
+        .map_err(|error| failed(&error))?
+    {
         if Some(&entry.key) == place.as_ref() {
             swept = Some(entry);
         } else if entry.key == key {
@@ -124,16 +151,31 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
         what: what(&key),
         bytes: entry.bytes,
         stored_at: seconds(entry.stored_at),
-        swept_to: swept.as_ref().map(|entry| store.locate(&entry.key).to_string()),
+        swept_to: swept
+            .as_ref()
+            .map(|entry| store.locate(&entry.key).to_string()),
         // Of another length, it is something else that was stored there meanwhile, and nobody's.
-        brought_back: swept.as_ref().zip(there.as_ref()).is_some_and(|(swept, there)| swept.bytes == there.bytes),
+        brought_back: swept
+            .as_ref()
+            .zip(there.as_ref())
+            .is_some_and(|(swept, there)| swept.bytes == there.bytes),
     };
     if json {
         output::write_json(&stat)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Stat { location, what, bytes, swept_to, brought_back, stored_at: _ } = &stat;
-    let mut text = format!("{location}\n{what}\n{bytes} bytes, stored {} ago\n", units::age(entry.stored_at));
+    let Stat {
+        location,
+        what,
+        bytes,
+        swept_to,
+        brought_back,
+        stored_at: _,
+    } = &stat;
+    let mut text = format!(
+        "{location}\n{what}\n{bytes} bytes, stored {} ago\n",
+        units::age(entry.stored_at)
+    );
     if let Some(place) = swept_to {
         text += &if *brought_back {
             format!("swept to {place}, and brought back: the copy there goes with a later sweep\n")
@@ -159,7 +201,8 @@ fn what(key: &Key) -> &'static str {
 }
 
 fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 fn failed(error: &BackendError) -> Failure {
@@ -172,7 +215,12 @@ mod tests {
 
     #[test]
     fn l7_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
-        let entry = |swept| Listed { location: String::new(), bytes: u64::MAX, stored_at: 0, swept };
+        let entry = |swept| Listed {
+            location: String::new(),
+            bytes: u64::MAX,
+            stored_at: 0,
+            swept,
+        };
         let listing = Listing::of(vec![entry(false), entry(true), entry(true)]);
         assert_eq!((listing.bytes, listing.swept_bytes), (u64::MAX, u64::MAX));
     }

@@ -29,12 +29,22 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         builder = match number {
             0 => builder.backend(store),
             // The number too: two URLs may differ only in what is not shown.
-            _ => builder.tool(format!("store {} ({url})", number + 1), ToolPolicy::new().backend(store)),
+            _ => builder.tool(
+                format!("store {} ({url})", number + 1),
+                ToolPolicy::new().backend(store),
+            ),
         };
     }
-    let reduction = builder.skip_truncation(true).token_counter(TokenCounter::Estimate).build().map_err(|error| {
-        Failure::usage(format!("--root: {}", chain(&error)), "name what the agents' settings name as `root_dir`")
-    })?;
+    let reduction = builder
+        .skip_truncation(true)
+        .token_counter(TokenCounter::Estimate)
+        .build()
+        .map_err(|error| {
+            Failure::usage(
+                format!("--root: {}", chain(&error)),
+                "name what the agents' settings name as `root_dir`",
+            )
+        })?;
 
     let reduction = match &args.session {
         Some(id) => reduction.session(id),
@@ -43,19 +53,32 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
 
     // Before anything live is looked at.
     let now = SystemTime::now();
-    let live = args.keep_session.iter().fold(Live::new(), |live, id| live.session(id));
-    let live = args.live.iter().try_fold(live, Live::folder).map_err(|error| {
-        let hint = "nothing was swept: name folders that hold transcripts as text, and nothing else";
-        Failure::usage(chain(&error), hint)
-    })?;
+    let live = args
+        .keep_session
+        .iter()
+        .fold(Live::new(), |live, id| live.session(id));
+    let live = args
+        .live
+        .iter()
+        .try_fold(live, Live::folder)
+        .map_err(|error| {
+            let hint =
+                "nothing was swept: name folders that hold transcripts as text, and nothing else";
+            Failure::usage(chain(&error), hint)
+        })?;
     let swept = runtime.block_on(reduction.sweep(&live, &policy(args), now));
     let report = swept.map_err(|error| match error {
         SweepError::Grace { .. } => Failure::usage(chain(&error), "leave --grace away for 24h"),
-        _ => Failure::new(chain(&error)).hint("nothing was swept: mend that, or wait, and sweep again"),
+        _ => Failure::new(chain(&error))
+            .hint("nothing was swept: mend that, or wait, and sweep again"),
     })?;
 
     for failure in &report.failed {
-        output::warn(&format!("{}: {}", output::visible(failure.location.as_str()), failure.error));
+        output::warn(&format!(
+            "{}: {}",
+            output::visible(failure.location.as_str()),
+            failure.error
+        ));
     }
     if json {
         output::write_json(&report)?;
@@ -64,8 +87,11 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     }
     if tallies(&report).iter().all(|tally| tally.count == 0) {
         output::note(&match part(args) {
-            Some(part) => format!("nothing at all is stored below {part}: name it as the agents do"),
-            None => "nothing at all is stored there: name the stores as the agents' settings do".to_owned(),
+            Some(part) => {
+                format!("nothing at all is stored below {part}: name it as the agents do")
+            }
+            None => "nothing at all is stored there: name the stores as the agents' settings do"
+                .to_owned(),
         });
     }
     for note in about_space(&report) {
@@ -77,7 +103,11 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if report.stopped {
         output::warn("it ran for half of its grace and stopped there: sweep again to go on");
     }
-    Ok(if report.failed.is_empty() && !report.stopped { ExitCode::SUCCESS } else { ExitCode::from(PARTLY) })
+    Ok(if report.failed.is_empty() && !report.stopped {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(PARTLY)
+    })
 }
 
 /// Fails where `url` names a directory that is no store. It is not searched for content first: that could take long, and fail, in what
@@ -88,9 +118,12 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
         return Ok(());
     }
     let advice = "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one";
-    let hint = stores::inside(url).map(|store| format!("{} in it is a store; {advice}", store.display()));
+    let hint =
+        stores::inside(url).map(|store| format!("{} in it is a store; {advice}", store.display()));
     Err(Failure::usage(
-        format!("{url} is no store: it has no folder `.staging`, which a store has from its first content on"),
+        format!(
+            "{url} is no store: it has no folder `.staging`, which a store has from its first content on"
+        ),
         hint.unwrap_or_else(|| advice.to_owned()),
     ))
 }
@@ -103,9 +136,15 @@ fn about_space(report: &SweepReport) -> Vec<String> {
             format!("{size} {what} and takes its space until a sweep removes it, at the earliest {time} from now")
         })
     };
-    let moved = if report.dry_run { "would be moved aside" } else { "was moved aside" };
-    let notes =
-        [note(report.moved, moved, report.moved_free_at), note(report.waiting, "waits aside", report.waiting_free_at)];
+    let moved = if report.dry_run {
+        "would be moved aside"
+    } else {
+        "was moved aside"
+    };
+    let notes = [
+        note(report.moved, moved, report.moved_free_at),
+        note(report.waiting, "waits aside", report.waiting_free_at),
+    ];
     notes.into_iter().flatten().collect()
 }
 
@@ -127,7 +166,16 @@ fn policy(args: &args::Sweep) -> SweepPolicy {
 }
 
 fn tallies(report: &SweepReport) -> [Tally; 7] {
-    let SweepReport { live, young, kept, moved, brought_back, waiting, removed, .. } = *report;
+    let SweepReport {
+        live,
+        young,
+        kept,
+        moved,
+        brought_back,
+        waiting,
+        removed,
+        ..
+    } = *report;
     [live, young, kept, moved, brought_back, waiting, removed]
 }
 
@@ -143,7 +191,9 @@ fn table(report: &SweepReport) -> String {
         done("removed", "to be removed"),
     ];
     let lines = names.into_iter().zip(tallies(report));
-    let line = |(what, Tally { count, bytes })| format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes));
+    let line = |(what, Tally { count, bytes })| {
+        format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes))
+    };
     let mut table: String = lines.map(line).collect();
     if report.tidied > 0 {
         table += &format!("{:<20}{:>9}\n", "leftovers removed", report.tidied);

@@ -27,17 +27,28 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
     let _inside = runtime.enter();
     let open = |url: &str| {
         let store = stores::open(url)?;
-        Ok(Arc::new(Kept { store, came: came.clone() }) as _)
+        Ok(Arc::new(Kept {
+            store,
+            came: came.clone(),
+        }) as _)
     };
     let reduction = match settings::reduction_with(&args.reduction, open) {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),
     };
     let call = ToolCall::new(&args.call_id, &args.tool, &args.arguments);
-    if args.parts { of_parts(&runtime, &reduction, &call) } else { of_text(&runtime, &reduction, &call, &came, json) }
+    if args.parts {
+        of_parts(&runtime, &reduction, &call)
+    } else {
+        of_text(&runtime, &reduction, &call, &came, json)
+    }
 }
 
-fn of_parts(runtime: &Runtime, reduction: &ToolReduction, call: &ToolCall) -> Result<ExitCode, Failure> {
+fn of_parts(
+    runtime: &Runtime,
+    reduction: &ToolReduction,
+    call: &ToolCall,
+) -> Result<ExitCode, Failure> {
     let bytes = input::read_all()?;
     let truncated = parts(&bytes).and_then(|parts| truncate(runtime, reduction, call, parts));
     match truncated {
@@ -55,15 +66,23 @@ fn of_text(
 ) -> Result<ExitCode, Failure> {
     let may_lose = reduction.settings().on_offload_error == OnOffloadError::PreviewOnly;
     let truncated = truncate(runtime, reduction, call, came.stream(may_lose));
-    let is_lost = |truncated: &Truncated| truncated.report.decisions.iter().any(|one| one.outcome == Outcome::Lost);
+    let is_lost = |truncated: &Truncated| {
+        truncated
+            .report
+            .decisions
+            .iter()
+            .any(|one| one.outcome == Outcome::Lost)
+    };
     match truncated {
         // It had left memory, and the store does not give it a name: it goes on as it came, for that is what is asked for.
         Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
             note_failures(&truncated.report);
             runtime.block_on(came.pass_on())?;
             if json {
-                return Err(Failure::new("the result goes on as it came, and not as JSON")
-                    .hint("mend the store, and run the command again"));
+                return Err(
+                    Failure::new("the result goes on as it came, and not as JSON")
+                        .hint("mend the store, and run the command again"),
+                );
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -92,12 +111,18 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     note_failures(&truncated.report);
     let text = truncated.text();
     if json {
-        output::write_json(&Output { text: &text, parts: &truncated.parts, report: &truncated.report })?;
+        output::write_json(&Output {
+            text: &text,
+            parts: &truncated.parts,
+            report: &truncated.report,
+        })?;
     } else {
         output::write(&text)?;
     }
     match &truncated.interrupted {
-        Some(error) => Err(Failure::new(error.to_string()).hint("what came before it is shown and stored")),
+        Some(error) => {
+            Err(Failure::new(error.to_string()).hint("what came before it is shown and stored"))
+        }
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -108,7 +133,9 @@ fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
         let parts: Vec<Part> = exact::from_slice(text)?;
         let (came, kept): (Value, Value) = (exact::from_slice(text)?, json!(parts));
         let is_kept = came == kept;
-        is_kept.then_some(parts).ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())
+        is_kept
+            .then_some(parts)
+            .ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())
     };
     let parts = read().map_err(|error| {
         Failure::usage(

@@ -37,14 +37,23 @@ mod tests {
     #[test]
     fn short_lines_are_no_quotations() {
         assert!(quotable("nineteen characters\n   nineteen characters   ").is_empty());
-        assert_eq!(quotable("  twenty characters it\n"), HashSet::from(["twenty characters it"]));
+        assert_eq!(
+            quotable("  twenty characters it\n"),
+            HashSet::from(["twenty characters it"])
+        );
     }
 
     #[test]
     fn numbers_and_diff_marks_stand_aside() {
-        for line in ["   12→let total = sum(values);", "12: let total = sum(values);", "+    let total = sum(values);"]
-        {
-            assert!(quotable(line).contains("let total = sum(values);"), "{line}");
+        for line in [
+            "   12→let total = sum(values);",
+            "12: let total = sum(values);",
+            "+    let total = sum(values);",
+        ] {
+            assert!(
+                quotable(line).contains("let total = sum(values);"),
+                "{line}"
+            );
         }
         assert!(!quotable("12 let total = sum(values);").contains("let total = sum(values);"));
     }

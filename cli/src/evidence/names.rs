@@ -29,11 +29,18 @@ struct Patterns {
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    #[allow(clippy::expect_used, reason = "constant patterns, compiled by every test")]
+    #[allow(
+        clippy::expect_used,
+        reason = "constant patterns, compiled by every test"
+    )]
     let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
-    let letter = r"\p{L}\p{M}\p{N}_&&[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]";
+    let letter =
+        r"\p{L}\p{M}\p{N}_&&[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]";
     Patterns {
-        ascii: [pattern("[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]"), pattern("[A-Za-z0-9_]{6,}")],
+        ascii: [
+            pattern("[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]"),
+            pattern("[A-Za-z0-9_]{6,}"),
+        ],
         spaced: pattern(&format!("[{letter}][[{letter}]./:@#-]{{4,}}[{letter}]")),
         unspaced: [
             (pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}ー]{6,}"), HAN),
@@ -47,7 +54,11 @@ pub(crate) fn names(text: &str) -> Names<'_> {
     let mut found = words(text);
     each_stretch(text, |start, stretch, bounds, size| {
         for window in bounds.windows(size + 1) {
-            add(&mut found, &stretch[window[0]..window[size]], start + window[0]);
+            add(
+                &mut found,
+                &stretch[window[0]..window[size]],
+                start + window[0],
+            );
         }
     });
     found
@@ -56,7 +67,10 @@ pub(crate) fn names(text: &str) -> Names<'_> {
 /// The distinctive strings of `text` that are also in something else: all words, and of scripts without spaces those that
 /// `is_known` has, none of which overlap.
 pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
-    let mut found: Vec<&str> = words(text).into_keys().filter(|name| is_known(name)).collect();
+    let mut found: Vec<&str> = words(text)
+        .into_keys()
+        .filter(|name| is_known(name))
+        .collect();
     each_stretch(text, |_, stretch, bounds, size| {
         let mut at = 0;
         while at + size < bounds.len() {
@@ -76,7 +90,10 @@ pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
 fn words(text: &str) -> Names<'_> {
     let mut found = Names::new();
     for pattern in &PATTERNS.ascii {
-        for name in pattern.find_iter(text).filter(|name| is_distinctive(name.as_str())) {
+        for name in pattern
+            .find_iter(text)
+            .filter(|name| is_distinctive(name.as_str()))
+        {
             add(&mut found, name.as_str(), name.start());
         }
     }
@@ -99,7 +116,11 @@ fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize],
     for (pattern, size) in &PATTERNS.unspaced {
         for found in pattern.find_iter(text) {
             let stretch = found.as_str();
-            let bounds: Vec<usize> = stretch.char_indices().map(|(at, _)| at).chain([stretch.len()]).collect();
+            let bounds: Vec<usize> = stretch
+                .char_indices()
+                .map(|(at, _)| at)
+                .chain([stretch.len()])
+                .collect();
             see(found.start(), stretch, &bounds, *size);
         }
     }
@@ -114,7 +135,8 @@ fn add<'t>(found: &mut Names<'t>, name: &'t str, at: usize) {
 
 fn is_distinctive(name: &str) -> bool {
     let is_mark = |c: char| c.is_numeric() || matches!(c, '_' | '/' | '.');
-    let is_all_capitals = || name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase);
+    let is_all_capitals =
+        || name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase);
     name.chars().any(is_mark) || name.chars().skip(1).any(char::is_uppercase) && !is_all_capitals()
 }
 
@@ -134,14 +156,26 @@ mod tests {
             sorted(
                 "The function parse_header in src/http/header.rs:42 returns HTTP_OK or NotFound; README WARNING 1234567"
             ),
-            ["1234567", "HTTP_OK", "NotFound", "parse_header", "src/http/header.rs:42"]
+            [
+                "1234567",
+                "HTTP_OK",
+                "NotFound",
+                "parse_header",
+                "src/http/header.rs:42"
+            ]
         );
-        assert_eq!(sorted("ordinary words, Capitalised and ALLCAPS, a-b-c-d"), [""; 0]);
+        assert_eq!(
+            sorted("ordinary words, Capitalised and ALLCAPS, a-b-c-d"),
+            [""; 0]
+        );
     }
 
     #[test]
     fn parts_of_a_path_are_found_by_themselves() {
-        assert_eq!(sorted("see lib/make_index.rs"), ["lib/make_index.rs", "make_index"]);
+        assert_eq!(
+            sorted("see lib/make_index.rs"),
+            ["lib/make_index.rs", "make_index"]
+        );
     }
 
     #[test]
@@ -155,14 +189,20 @@ mod tests {
     fn scripts_without_spaces_are_known_by_stretches() {
         assert_eq!(sorted("配送费用为五元。"), ["送费用为五元", "配送费用为五"]);
         assert_eq!(sorted("短い文。"), [""; 0]);
-        assert_eq!(sorted("ราคาค่าส่งสินค้า").len(), "ราคาค่าส่งสินค้า".chars().count() - 11);
+        assert_eq!(
+            sorted("ราคาค่าส่งสินค้า").len(),
+            "ราคาค่าส่งสินค้า".chars().count() - 11
+        );
     }
 
     #[test]
     fn a_long_quotation_counts_by_its_length_once() {
         let text = "一二三四五六七八九十甲乙丙";
         let known = names(text);
-        assert_eq!(used(text, |name| known.contains_key(name)), ["一二三四五六", "七八九十甲乙"]);
+        assert_eq!(
+            used(text, |name| known.contains_key(name)),
+            ["一二三四五六", "七八九十甲乙"]
+        );
         // What is known begins later: it is found there.
         assert_eq!(used(text, |name| name == "三四五六七八"), ["三四五六七八"]);
     }

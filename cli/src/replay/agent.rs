@@ -28,7 +28,11 @@ pub(crate) struct Ruler(ToolReduction);
 
 impl Ruler {
     pub(crate) fn new() -> Result<Self, offcut::BuildError> {
-        ToolReduction::builder().skip_truncation(true).token_counter(offcut::TokenCounter::O200kBase).build().map(Self)
+        ToolReduction::builder()
+            .skip_truncation(true)
+            .token_counter(offcut::TokenCounter::O200kBase)
+            .build()
+            .map(Self)
     }
 
     /// What each transcript is measured with: its own counts, so that they are forgotten with it.
@@ -37,14 +41,23 @@ impl Ruler {
     }
 
     pub(crate) fn tokens(&self, message: &mut Message) -> u64 {
-        self.0.count_tokens(&Messages::new(&Plain, std::slice::from_mut(message)), &[])
+        self.0
+            .count_tokens(&Messages::new(&Plain, std::slice::from_mut(message)), &[])
     }
 }
 
 impl<'t> Script<'t> {
     pub(crate) fn new(messages: &'t [Message], read: &'t Read, ruler: &'t Ruler) -> Self {
-        let tokens = messages.iter().map(|message| ruler.tokens(&mut message.clone())).collect();
-        Self { messages, evidence: Evidence::of(read), tokens, ruler }
+        let tokens = messages
+            .iter()
+            .map(|message| ruler.tokens(&mut message.clone()))
+            .collect();
+        Self {
+            messages,
+            evidence: Evidence::of(read),
+            tokens,
+            ruler,
+        }
     }
 }
 
@@ -92,12 +105,17 @@ struct Shown {
 
 impl Shown {
     fn leads_to(&self, text: &str) -> bool {
-        self.originals.iter().any(|original| original.contains(text))
+        self.originals
+            .iter()
+            .any(|original| original.contains(text))
     }
 }
 
 /// Lives `script` again; without a reduction, nothing is done to it.
-pub(crate) async fn replay(script: &Script<'_>, reduction: Option<&ToolReduction>) -> Result<Replay, offcut::Error> {
+pub(crate) async fn replay(
+    script: &Script<'_>,
+    reduction: Option<&ToolReduction>,
+) -> Result<Replay, offcut::Error> {
     let mut agent = Agent::new(script, reduction);
     for message in script.messages {
         if matches!(message, Message::Assistant { .. }) {
@@ -151,10 +169,20 @@ impl<'s, 't> Agent<'s, 't> {
         self.tokens.push(self.script.tokens[at]);
         match message {
             Message::Assistant { calls, .. } => self.open.clone_from(calls),
-            Message::Tool { call_id, name, content, is_error } => {
-                let Some(reduction) = self.reduction else { return Ok(()) };
+            Message::Tool {
+                call_id,
+                name,
+                content,
+                is_error,
+            } => {
+                let Some(reduction) = self.reduction else {
+                    return Ok(());
+                };
                 let open = self.open.iter().position(|call| call.id == *call_id);
-                let call = open.map_or_else(|| ToolCall::new(call_id, name, ""), |open| self.open.remove(open));
+                let call = open.map_or_else(
+                    || ToolCall::new(call_id, name, ""),
+                    |open| self.open.remove(open),
+                );
                 let mut output = offcut::ToolOutput::parts(content.clone());
                 output.is_error = *is_error;
                 let truncated = reduction.truncate(&call, output).await?;
@@ -175,7 +203,9 @@ impl<'s, 't> Agent<'s, 't> {
         if let Some(reduction) = self.reduction {
             let mut conversation = Messages::new(&Plain, &mut self.messages);
             let begin = Instant::now();
-            let report = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await?;
+            let report = reduction
+                .clear_turn(&mut BeforeModel::new(&mut conversation))
+                .await?;
             self.replay.figures.pass += begin.elapsed();
             self.take_in(&report, None).await;
         }
@@ -196,13 +226,25 @@ impl<'s, 't> Agent<'s, 't> {
 
     /// Takes in what a report says was changed. A truncation's does not say in which message: it is the one that has just arrived.
     async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
-        for decision in report.decisions.iter().filter(|decision| decision.outcome.is_change()) {
-            let Some(at) = decision.message.or(arrived) else { continue };
+        for decision in report
+            .decisions
+            .iter()
+            .filter(|decision| decision.outcome.is_change())
+        {
+            let Some(at) = decision.message.or(arrived) else {
+                continue;
+            };
             self.untouched = self.untouched.min(at);
             let before = self.tokens[at];
             self.tokens[at] = self.script.ruler.tokens(&mut self.messages[at]);
             let (call, after) = (self.replay.contexts.len(), self.tokens[at]);
-            self.replay.changes.push(Change { call, message: at, outcome: decision.outcome, before, after });
+            self.replay.changes.push(Change {
+                call,
+                message: at,
+                outcome: decision.outcome,
+                before,
+                after,
+            });
             for location in &decision.locations {
                 if let Some(original) = self.original(location).await {
                     self.stored.insert(location.clone(), original.len() as u64);
@@ -241,7 +283,12 @@ impl<'s, 't> Agent<'s, 't> {
         let text = texts.join("\n");
         let names = names(&text).into_keys().map(str::to_owned).collect();
         let lines = quotable(&text).into_iter().map(str::to_owned).collect();
-        Shown { text, names, lines, originals }
+        Shown {
+            text,
+            names,
+            lines,
+            originals,
+        }
     }
 
     async fn original(&self, location: &Location) -> Option<Bytes> {
@@ -251,19 +298,37 @@ impl<'s, 't> Agent<'s, 't> {
     /// Which of what the coming turn uses is still there.
     fn look_for_evidence(&mut self, call: usize, total: u64) {
         let evidence = &self.script.evidence;
-        let (turn, calls_left) = (&evidence.turns[call], (evidence.turns.len() - call - 1) as u64);
+        let (turn, calls_left) = (
+            &evidence.turns[call],
+            (evidence.turns.len() - call - 1) as u64,
+        );
         let (mut figures, mut misses) = (self.replay.figures, Vec::new());
         let miss = |used: &Use, is_quote, is_reachable| {
             let result = used.results.last().copied().unwrap_or_default();
-            Miss { call, text: used.text.clone(), is_quote, result, is_reachable }
+            Miss {
+                call,
+                text: used.text.clone(),
+                is_quote,
+                result,
+                is_reachable,
+            }
         };
         for name in &turn.names {
-            let is_named = |at: &usize| self.reduced.get(at).is_none_or(|shown| shown.names.contains(&name.text));
+            let is_named = |at: &usize| {
+                self.reduced
+                    .get(at)
+                    .is_none_or(|shown| shown.names.contains(&name.text))
+            };
             let is_shown = |at: &usize| {
-                let is_window_in = |shown: &Shown| evidence.is_window_in(&shown.text, *at, &name.text);
+                let is_window_in =
+                    |shown: &Shown| evidence.is_window_in(&shown.text, *at, &name.text);
                 self.reduced.get(at).is_none_or(is_window_in)
             };
-            let is_stored = |at: &usize| self.reduced.get(at).is_some_and(|shown| shown.leads_to(&name.text));
+            let is_stored = |at: &usize| {
+                self.reduced
+                    .get(at)
+                    .is_some_and(|shown| shown.leads_to(&name.text))
+            };
             let named = name.results.iter().any(is_named);
             let is_reachable = named || name.results.iter().any(is_stored);
             figures.uses += 1;
@@ -275,16 +340,28 @@ impl<'s, 't> Agent<'s, 't> {
             }
         }
         for quote in &turn.quotes {
-            let is_quoted = |at: &usize| self.reduced.get(at).is_none_or(|shown| shown.lines.contains(&quote.text));
+            let is_quoted = |at: &usize| {
+                self.reduced
+                    .get(at)
+                    .is_none_or(|shown| shown.lines.contains(&quote.text))
+            };
             let quoted = quote.results.iter().any(is_quoted);
             figures.quotes += 1;
             figures.quoted += u64::from(quoted);
             if !quoted {
-                let is_stored = |at: &usize| self.reduced.get(at).is_some_and(|shown| shown.leads_to(&quote.text));
+                let is_stored = |at: &usize| {
+                    self.reduced
+                        .get(at)
+                        .is_some_and(|shown| shown.leads_to(&quote.text))
+                };
                 misses.push(miss(quote, true, quote.results.iter().any(is_stored)));
             }
         }
-        let reads = misses.iter().map(|miss| miss.result).collect::<HashSet<_>>().len() as u64;
+        let reads = misses
+            .iter()
+            .map(|miss| miss.result)
+            .collect::<HashSet<_>>()
+            .len() as u64;
         figures.reads += reads;
         figures.read_context += reads * total;
         figures.read_calls_left += reads * calls_left;

@@ -122,7 +122,11 @@ impl Figures {
 
 /// The part of the whole; of nothing, everything.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 /// A bill holds no more than the prices' digits: what adding them up leaves behind is no money.

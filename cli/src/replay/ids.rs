@@ -11,7 +11,9 @@ const LENGTH: usize = 21;
 pub(crate) fn of_a_provider(mut messages: Vec<Message>) -> Vec<Message> {
     for message in &mut messages {
         match message {
-            Message::Assistant { calls, .. } => calls.iter_mut().for_each(|call| call.id = id(&call.id)),
+            Message::Assistant { calls, .. } => {
+                calls.iter_mut().for_each(|call| call.id = id(&call.id))
+            }
             Message::Tool { call_id, .. } => *call_id = id(call_id),
             Message::System { .. } | Message::User { .. } => {}
         }
@@ -26,7 +28,10 @@ fn id(known: &str) -> String {
         return String::new();
     }
     let digest = Sha256::digest(known);
-    let letters = digest.iter().take(LENGTH).map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
+    let letters = digest
+        .iter()
+        .take(LENGTH)
+        .map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
     PREFIX.chars().chain(letters).collect()
 }
 
@@ -37,7 +42,10 @@ mod tests {
     #[test]
     fn ids_stay_the_same_ones() {
         let one = id("toolu_01");
-        assert_eq!((one.len(), ".offcut/trunc/".len() + one.len()), (PREFIX.len() + LENGTH, 40));
+        assert_eq!(
+            (one.len(), ".offcut/trunc/".len() + one.len()),
+            (PREFIX.len() + LENGTH, 40)
+        );
         assert_eq!(one, id("toolu_01"));
         assert_ne!(one, id("toolu_02"));
         assert_eq!(id(""), "");

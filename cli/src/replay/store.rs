@@ -57,7 +57,10 @@ mod tests {
     fn locations_lead_back() {
         let (store, key) = (Scratch::default(), Key::new("trunc/a").unwrap());
         let location = store.locate(&key);
-        assert_eq!((location.as_str(), store.resolve(location.as_str())), (".offcut/trunc/a", Some(key)));
+        assert_eq!(
+            (location.as_str(), store.resolve(location.as_str())),
+            (".offcut/trunc/a", Some(key))
+        );
         assert_eq!(store.resolve("trunc/a"), None);
     }
 }

@@ -24,7 +24,10 @@ fn build(settings: &Settings) -> ToolReduction {
 fn run(messages: &[Message], reduction: Option<&ToolReduction>) -> Replay {
     let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
     let script = Script::new(messages, &read, &ruler);
-    settings::runtime().unwrap().block_on(replay(&script, reduction)).unwrap()
+    settings::runtime()
+        .unwrap()
+        .block_on(replay(&script, reduction))
+        .unwrap()
 }
 
 /// An agent that looks twice, and then says what it saw first.
@@ -57,7 +60,10 @@ fn first_as(hint: &str, key: &str) -> u64 {
 fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u64) {
     let bill = 0.1 * cached as f64 + fresh as f64;
     assert_eq!(figures.bill(Card::DEFAULT), bill);
-    assert_eq!(figures.bill(Card::ANTHROPIC), 0.1 * cached as f64 + 1.25 * fresh as f64);
+    assert_eq!(
+        figures.bill(Card::ANTHROPIC),
+        0.1 * cached as f64 + 1.25 * fresh as f64
+    );
     assert_eq!(figures.reads, reads);
     let with_reads = bill + reads as f64 * (0.1 * third as f64 + 500.0);
     assert!((figures.bill_with_reads(Card::DEFAULT) - with_reads).abs() < 1e-9);
@@ -67,12 +73,22 @@ fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u
 fn doing_nothing_is_worked_out_by_hand() {
     let done = run(&by_hand(), None);
     // Each call sends all that came before it; what the call before it sent is cached.
-    let (first, second, third) = (USER, USER + ASKS + FIRST, USER + ASKS + FIRST + ASKS + SECOND);
+    let (first, second, third) = (
+        USER,
+        USER + ASKS + FIRST,
+        USER + ASKS + FIRST + ASKS + SECOND,
+    );
     assert_eq!(done.contexts, [first, second, third]);
     assert_eq!(done.contexts, [5, 422, 632]);
-    assert_eq!((done.figures.tokens, done.figures.peak, done.figures.breaks), (5 + 422 + 632, 632, 0));
+    assert_eq!(
+        (done.figures.tokens, done.figures.peak, done.figures.breaks),
+        (5 + 422 + 632, 632, 0)
+    );
     assert_bills(&done.figures, 5 + 422, 5 + 417 + 210, 0, third);
-    assert_eq!((done.figures.uses, done.figures.named, done.figures.shown), (1, 1, 1));
+    assert_eq!(
+        (done.figures.uses, done.figures.named, done.figures.shown),
+        (1, 1, 1)
+    );
 }
 
 #[test]
@@ -80,14 +96,26 @@ fn truncation_is_worked_out_by_hand() {
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 0\nskip_clear = true");
     let done = run(&by_hand(), Some(&build(&policy)));
     // The first result, 2 018 bytes, is shown as a hint from the beginning, so nothing that was sent ever changes.
-    let hint =
-        first_as("[offcut/1 truncated 2018B/1L 39 \"LOCATION\"] Stored in full. Read it with read_file.", "trunc/c1");
+    let hint = first_as(
+        "[offcut/1 truncated 2018B/1L 39 \"LOCATION\"] Stored in full. Read it with read_file.",
+        "trunc/c1",
+    );
     let (first, second, third) = (USER, USER + ASKS + hint, USER + ASKS + hint + ASKS + SECOND);
     assert_eq!(done.contexts, [first, second, third]);
     assert_eq!(done.figures.breaks, 0);
-    assert_bills(&done.figures, first + second, first + (ASKS + hint) + (ASKS + SECOND), 1, third);
+    assert_bills(
+        &done.figures,
+        first + second,
+        first + (ASKS + hint) + (ASKS + SECOND),
+        1,
+        third,
+    );
     let figures = done.figures;
-    assert_eq!((figures.uses, figures.named, figures.reachable), (1, 0, 1), "only the hint leads to it");
+    assert_eq!(
+        (figures.uses, figures.named, figures.reachable),
+        (1, 0, 1),
+        "only the hint leads to it"
+    );
     assert_eq!((figures.stored_objects, figures.stored_bytes), (1, 2_018));
 }
 
@@ -96,15 +124,41 @@ fn clearing_is_worked_out_by_hand() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let done = run(&by_hand(), Some(&build(&policy)));
     // Before the third call there are 632 tokens, so the first result goes. What was sent is the same up to it: user and call.
-    let hint =
-        first_as("[offcut/1 cleared 2018B/1L 43 \"LOCATION\"] Old result of look. Read it with read_file.", "clear/c1");
-    let (first, second, third) = (USER, USER + ASKS + FIRST, USER + ASKS + hint + ASKS + SECOND);
+    let hint = first_as(
+        "[offcut/1 cleared 2018B/1L 43 \"LOCATION\"] Old result of look. Read it with read_file.",
+        "clear/c1",
+    );
+    let (first, second, third) = (
+        USER,
+        USER + ASKS + FIRST,
+        USER + ASKS + hint + ASKS + SECOND,
+    );
     assert_eq!(done.contexts, [first, second, third]);
     assert_eq!(done.figures.breaks, 1);
-    assert_bills(&done.figures, first + (USER + ASKS), first + (ASKS + FIRST) + (hint + ASKS + SECOND), 1, third);
-    assert_eq!((done.figures.uses, done.figures.named, done.figures.reachable), (1, 0, 1));
+    assert_bills(
+        &done.figures,
+        first + (USER + ASKS),
+        first + (ASKS + FIRST) + (hint + ASKS + SECOND),
+        1,
+        third,
+    );
+    assert_eq!(
+        (
+            done.figures.uses,
+            done.figures.named,
+            done.figures.reachable
+        ),
+        (1, 0, 1)
+    );
     assert_eq!(done.changes.len(), 1);
-    assert_eq!((done.changes[0].call, done.changes[0].before, done.changes[0].after), (2, FIRST, hint));
+    assert_eq!(
+        (
+            done.changes[0].call,
+            done.changes[0].before,
+            done.changes[0].after
+        ),
+        (2, FIRST, hint)
+    );
 }
 
 #[test]
@@ -123,16 +177,30 @@ fn what_is_seen_is_worked_out_by_hand() {
         messages.push(Message::calls(vec![call.clone()]));
         messages.push(Message::tool(&call, vec![text.into()], false));
     }
-    messages.push(Message::assistant(format!("first_line, middle_one, middle_two, near_the_cut:\n{quote}")));
+    messages.push(Message::assistant(format!(
+        "first_line, middle_one, middle_two, near_the_cut:\n{quote}"
+    )));
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 300\nskip_clear = true");
     let seen = run(&messages, Some(&build(&policy))).figures;
     // The beginning of the first result is shown, and of the third so much that its name stands there without its surroundings.
-    assert_eq!((seen.uses, seen.named, seen.shown, seen.reachable), (4, 2, 1, 4));
+    assert_eq!(
+        (seen.uses, seen.named, seen.shown, seen.reachable),
+        (4, 2, 1, 4)
+    );
     assert_eq!((seen.quotes, seen.quoted), (1, 0));
     // `middle_one` is read where it stood last, in the second; `middle_two` and the line in the first, at once.
     assert_eq!(seen.reads, 2);
     let nothing = run(&messages, None).figures;
-    assert_eq!((nothing.uses, nothing.named, nothing.shown, nothing.quotes, nothing.quoted), (4, 4, 4, 1, 1));
+    assert_eq!(
+        (
+            nothing.uses,
+            nothing.named,
+            nothing.shown,
+            nothing.quotes,
+            nothing.quoted
+        ),
+        (4, 4, 4, 1, 1)
+    );
 }
 
 #[test]
@@ -140,14 +208,26 @@ fn what_is_gone_for_good_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let reduction = settings::build(&policy, "a test", None).unwrap();
     let done = run(&by_hand(), Some(&reduction));
-    assert_eq!((done.figures.uses, done.figures.named, done.figures.reachable), (1, 0, 0));
+    assert_eq!(
+        (
+            done.figures.uses,
+            done.figures.named,
+            done.figures.reachable
+        ),
+        (1, 0, 0)
+    );
     assert_eq!(done.figures.stored_objects, 0);
 }
 
 /// What a loop sends that trusts no report: all of it compared, all of it counted, at each call.
 async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64) {
     let ruler = Ruler::new().unwrap();
-    let count = |messages: &mut [Message]| messages.iter_mut().map(|message| ruler.tokens(message)).sum::<u64>();
+    let count = |messages: &mut [Message]| {
+        messages
+            .iter_mut()
+            .map(|message| ruler.tokens(message))
+            .sum::<u64>()
+    };
     let (mut now, mut sent, mut open) = (Vec::new(), Vec::<Message>::new(), Vec::new());
     let mut figures = Figures::default();
     for message in messages {
@@ -156,9 +236,20 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
             Message::Assistant { calls, .. } => {
                 let mut before: Vec<Message> = now.clone();
                 let mut conversation = Messages::new(&Plain, &mut now);
-                let report = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await.unwrap();
-                assert_eq!(count(&mut before) - count(&mut now), report.cleared_input_tokens(), "the report's sum");
-                let same = now.iter().zip(&sent).take_while(|(now, sent)| now == sent).count();
+                let report = reduction
+                    .clear_turn(&mut BeforeModel::new(&mut conversation))
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    count(&mut before) - count(&mut now),
+                    report.cleared_input_tokens(),
+                    "the report's sum"
+                );
+                let same = now
+                    .iter()
+                    .zip(&sent)
+                    .take_while(|(now, sent)| now == sent)
+                    .count();
                 let (total, cached) = (count(&mut now), count(&mut now.clone()[..same]));
                 figures.model_calls += 1;
                 figures.tokens += total;
@@ -168,9 +259,17 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
                 sent.clone_from(&now);
                 open.clone_from(calls);
             }
-            Message::Tool { call_id, name, content, is_error } => {
+            Message::Tool {
+                call_id,
+                name,
+                content,
+                is_error,
+            } => {
                 let at = open.iter().position(|call: &ToolCall| call.id == *call_id);
-                let call = at.map_or_else(|| ToolCall::new(&*call_id, &*name, ""), |at| open.remove(at));
+                let call = at.map_or_else(
+                    || ToolCall::new(&*call_id, &*name, ""),
+                    |at| open.remove(at),
+                );
                 let mut output = ToolOutput::parts(content.clone());
                 output.is_error = *is_error;
                 *content = reduction.truncate(&call, output).await.unwrap().parts;
@@ -187,15 +286,39 @@ fn assert_agrees_with_a_naive_loop(messages: &[Message], policy: &Settings, at: 
     let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
     let script = Script::new(messages, &read, &ruler);
     let runtime = settings::runtime().unwrap();
-    let done = runtime.block_on(replay(&script, Some(&build(policy)))).unwrap();
+    let done = runtime
+        .block_on(replay(&script, Some(&build(policy))))
+        .unwrap();
     let (expected, left) = runtime.block_on(naive(messages, &build(policy)));
-    let books = |figures: Figures| (figures.model_calls, figures.tokens, figures.fresh, figures.peak, figures.breaks);
+    let books = |figures: Figures| {
+        (
+            figures.model_calls,
+            figures.tokens,
+            figures.fresh,
+            figures.peak,
+            figures.breaks,
+        )
+    };
     assert_eq!(books(done.figures), books(expected), "{at}");
-    let saved: u64 = done.changes.iter().map(|change| change.before - change.after).sum();
-    assert_eq!(script.tokens.iter().sum::<u64>() - left, saved, "{at}: the sum of all changes");
+    let saved: u64 = done
+        .changes
+        .iter()
+        .map(|change| change.before - change.after)
+        .sum();
+    assert_eq!(
+        script.tokens.iter().sum::<u64>() - left,
+        saved,
+        "{at}: the sum of all changes"
+    );
     let nothing = runtime.block_on(replay(&script, None)).unwrap();
     assert_eq!(nothing.contexts.len(), done.contexts.len());
-    assert!(done.contexts.iter().zip(&nothing.contexts).all(|(one, other)| one <= other), "{at}: never longer");
+    assert!(
+        done.contexts
+            .iter()
+            .zip(&nothing.contexts)
+            .all(|(one, other)| one <= other),
+        "{at}: never longer"
+    );
 }
 
 fn tight() -> [Settings; 3] {
@@ -213,7 +336,13 @@ fn a_naive_loop_finds_the_same() {
     for round in 0..40_usize {
         // Ids that repeat, several calls in a round, results of all lengths.
         let calls: Vec<ToolCall> = (0..=round % 3)
-            .map(|n| ToolCall::new(format!("call_{n}"), "look", format!("{{\"at\":\"{}\"}}", "x".repeat(round * 40))))
+            .map(|n| {
+                ToolCall::new(
+                    format!("call_{n}"),
+                    "look",
+                    format!("{{\"at\":\"{}\"}}", "x".repeat(round * 40)),
+                )
+            })
             .collect();
         messages.push(Message::calls(calls.clone()));
         for call in &calls {
@@ -233,21 +362,36 @@ fn a_naive_loop_finds_the_same() {
 
 #[test]
 fn a_naive_loop_finds_the_same_on_real_transcripts() {
-    let Some(folder) = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from).filter(|folder| folder.is_dir()) else {
-        let skipped =
-            "SKIPPED a_naive_loop_finds_the_same_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
+    let Some(folder) = std::env::var_os("OFFCUT_TRACES")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_dir())
+    else {
+        let skipped = "SKIPPED a_naive_loop_finds_the_same_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
         writeln!(std::io::stderr(), "{skipped}").unwrap();
         return;
     };
     let every = if cfg!(debug_assertions) { 12 } else { 1 };
     let ready = ["cache-friendly"].map(|name| settings::load(name).unwrap());
-    let chosen: Vec<Source> = sources(&[folder]).unwrap().into_iter().step_by(every).collect();
+    let chosen: Vec<Source> = sources(&[folder])
+        .unwrap()
+        .into_iter()
+        .step_by(every)
+        .collect();
     for source in &chosen {
         for messages in source.read().unwrap() {
             for (index, policy) in tight().iter().chain(&ready).enumerate() {
-                assert_agrees_with_a_naive_loop(&messages, policy, &format!("{} under policy {index}", source.name()));
+                assert_agrees_with_a_naive_loop(
+                    &messages,
+                    policy,
+                    &format!("{} under policy {index}", source.name()),
+                );
             }
         }
     }
-    writeln!(std::io::stderr(), "{} transcripts agree with a naive loop", chosen.len()).unwrap();
+    writeln!(
+        std::io::stderr(),
+        "{} transcripts agree with a naive loop",
+        chosen.len()
+    )
+    .unwrap();
 }

@@ -44,7 +44,12 @@ impl Backend for Kept {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let writer = Some(self.store.writer().await?);
-        Ok(Box::new(KeptWriter { writer, came: self.came.clone(), length: 0, is_failed: false }))
+        Ok(Box::new(KeptWriter {
+            writer,
+            came: self.came.clone(),
+            length: 0,
+            is_failed: false,
+        }))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
@@ -83,14 +88,21 @@ struct KeptWriter {
 
 impl KeptWriter {
     fn writer(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
-        let gone = || BackendError::new(offcut::backend::ErrorKind::Other, "the writer is gone: open another one");
+        let gone = || {
+            BackendError::new(
+                offcut::backend::ErrorKind::Other,
+                "the writer is gone: open another one",
+            )
+        };
         self.writer.as_mut().ok_or_else(gone)
     }
 }
 
 impl fmt::Debug for KeptWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptWriter").field("writer", &self.writer).finish_non_exhaustive()
+        f.debug_struct("KeptWriter")
+            .field("writer", &self.writer)
+            .finish_non_exhaustive()
     }
 }
 

@@ -10,12 +10,21 @@ use super::messages;
 /// The documents of a file that has one on each line. The last may be incomplete: a session may be writing to it.
 pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
-    let mut rest = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let mut rest = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .peekable();
     while let Some((index, line)) = rest.next() {
         match serde_json::from_str(line) {
             Ok(document) => documents.push(document),
             Err(error) if error.is_eof() && rest.peek().is_none() && !documents.is_empty() => {}
-            Err(error) => return Err(format!("it is no JSON, and line {} alone is none either: {error}", index + 1)),
+            Err(error) => {
+                return Err(format!(
+                    "it is no JSON, and line {} alone is none either: {error}",
+                    index + 1
+                ));
+            }
         }
     }
     Ok(documents)
@@ -23,11 +32,23 @@ pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
 
 /// The transcripts in a log, as the messages of each. Where the context was compacted, another one begins.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
-    if lines.iter().any(|line| line.get("payload").is_some_and(Value::is_object)) {
-        return codex(lines).iter().map(|items| messages::read(WireFormat::Responses, items)).collect();
+    if lines
+        .iter()
+        .any(|line| line.get("payload").is_some_and(Value::is_object))
+    {
+        return codex(lines)
+            .iter()
+            .map(|items| messages::read(WireFormat::Responses, items))
+            .collect();
     }
-    if lines.iter().any(|line| line.pointer("/message/role").is_some()) {
-        return claude_code(lines).iter().map(|raw| messages::read(WireFormat::Anthropic, raw)).collect();
+    if lines
+        .iter()
+        .any(|line| line.pointer("/message/role").is_some())
+    {
+        return claude_code(lines)
+            .iter()
+            .map(|raw| messages::read(WireFormat::Anthropic, raw))
+            .collect();
     }
     let documents: Vec<_> = lines.iter().filter_map(messages::of_document).collect();
     if !documents.is_empty() {
@@ -43,7 +64,9 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
 fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
     let mut transcripts = vec![Vec::new()];
     for line in lines {
-        let Some(payload) = line.get("payload") else { continue };
+        let Some(payload) = line.get("payload") else {
+            continue;
+        };
         match line.get("type").and_then(Value::as_str) {
             Some("response_item") if is_said(payload) => {
                 if let Some(items) = transcripts.last_mut() {
@@ -51,9 +74,16 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
                 }
             }
             Some("compacted") => {
-                let replaced = payload.get("replacement_history").and_then(Value::as_array).cloned();
+                let replaced = payload
+                    .get("replacement_history")
+                    .and_then(Value::as_array)
+                    .cloned();
                 transcripts.push(replaced.unwrap_or_else(|| {
-                    payload.get("message").map(|said| json!({"role": "user", "content": said})).into_iter().collect()
+                    payload
+                        .get("message")
+                        .map(|said| json!({"role": "user", "content": said}))
+                        .into_iter()
+                        .collect()
                 }));
             }
             _ => {}
@@ -71,7 +101,8 @@ fn is_said(item: &Value) -> bool {
 /// The messages of a Claude Code log, without those of its subagents, which are conversations of their own, and without thinking,
 /// which the API leaves out of earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
-    let is_true = |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
+    let is_true =
+        |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
     let mut transcripts = vec![Vec::new()];
     // Where in the last transcript each message of the assistant is: the log has a line for each of its blocks.
     let mut by_id = HashMap::new();
@@ -80,17 +111,28 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
             transcripts.push(Vec::new());
             by_id.clear();
         }
-        let Some(message) = line.get("message").filter(|message| message.get("role").is_some()) else { continue };
+        let Some(message) = line
+            .get("message")
+            .filter(|message| message.get("role").is_some())
+        else {
+            continue;
+        };
         let is_made_up = message.get("model").and_then(Value::as_str) == Some("<synthetic>");
-        let Some(transcript) = transcripts.last_mut() else { continue };
+        let Some(transcript) = transcripts.last_mut() else {
+            continue;
+        };
         if is_true(line, "isSidechain") || is_made_up {
             continue;
         }
         let message = json!({"role": message["role"], "id": message.get("id"), "content": without_thinking(message)});
         let known = message["id"].as_str().and_then(|id| by_id.get(id).copied());
-        match known.and_then(|at: usize| transcript.get_mut(at)).and_then(|first: &mut Value| first.get_mut("content"))
+        match known
+            .and_then(|at: usize| transcript.get_mut(at))
+            .and_then(|first: &mut Value| first.get_mut("content"))
         {
-            Some(Value::Array(blocks)) => blocks.extend(message["content"].as_array().cloned().unwrap_or_default()),
+            Some(Value::Array(blocks)) => {
+                blocks.extend(message["content"].as_array().cloned().unwrap_or_default())
+            }
             _ => {
                 if let Some(id) = message["id"].as_str() {
                     by_id.insert(id.to_owned(), transcript.len());
@@ -103,10 +145,18 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
 }
 
 fn without_thinking(message: &Value) -> Value {
-    let is_thinking =
-        |block: &&Value| matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"));
+    let is_thinking = |block: &&Value| {
+        matches!(
+            block.get("type").and_then(Value::as_str),
+            Some("thinking" | "redacted_thinking")
+        )
+    };
     match &message["content"] {
-        Value::Array(blocks) => blocks.iter().filter(|block| !is_thinking(block)).cloned().collect(),
+        Value::Array(blocks) => blocks
+            .iter()
+            .filter(|block| !is_thinking(block))
+            .cloned()
+            .collect(),
         other => other.clone(),
     }
 }
@@ -121,19 +171,33 @@ mod tests {
             Message::System { .. } => "s".to_owned(),
             Message::User { .. } => "u".to_owned(),
             Message::Assistant { calls, .. } => format!("a{}", calls.len()),
-            Message::Tool { name, is_error, .. } => format!("t:{name}{}", if *is_error { "!" } else { "" }),
+            Message::Tool { name, is_error, .. } => {
+                format!("t:{name}{}", if *is_error { "!" } else { "" })
+            }
         };
-        transcripts.iter().map(|messages| messages.iter().map(short).collect::<Vec<_>>().join(" ")).collect()
+        transcripts
+            .iter()
+            .map(|messages| messages.iter().map(short).collect::<Vec<_>>().join(" "))
+            .collect()
     }
 
     #[test]
     fn codex_logs_are_responses_items() {
-        let item = |payload: Value| json!({"timestamp": "t", "type": "response_item", "payload": payload});
-        let call = |id: &str| item(json!({"type": "function_call", "name": "shell", "call_id": id, "arguments": "{}"}));
-        let output = |id: &str| item(json!({"type": "function_call_output", "call_id": id, "output": "text"}));
+        let item =
+            |payload: Value| json!({"timestamp": "t", "type": "response_item", "payload": payload});
+        let call = |id: &str| {
+            item(
+                json!({"type": "function_call", "name": "shell", "call_id": id, "arguments": "{}"}),
+            )
+        };
+        let output = |id: &str| {
+            item(json!({"type": "function_call_output", "call_id": id, "output": "text"}))
+        };
         let log = [
             json!({"type": "session_meta", "payload": {"id": "x", "instructions": null}}),
-            item(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]})),
+            item(
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}),
+            ),
             json!({"type": "event_msg", "payload": {"type": "user_message", "message": "go"}}),
             item(json!({"type": "reasoning", "summary": [], "encrypted_content": "gAAA"})),
             call("1"),
@@ -141,7 +205,9 @@ mod tests {
             call("2"),
             output("1"),
             output("2"),
-            item(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]})),
+            item(
+                json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}),
+            ),
             json!({"type": "compacted", "payload": {"message": "what was said so far"}}),
             call("3"),
         ];
@@ -156,12 +222,14 @@ mod tests {
             let block = json!({"type": "tool_result", "tool_use_id": id, "content": "text", "is_error": id == "2"});
             json!({"type": "user", "toolUseResult": {}, "message": {"role": "user", "content": [block]}})
         };
-        let aside =
-            json!({"type": "user", "isSidechain": true, "message": {"role": "user", "content": "a subagent's task"}});
+        let aside = json!({"type": "user", "isSidechain": true, "message": {"role": "user", "content": "a subagent's task"}});
         let log = [
             json!({"type": "summary", "summary": "…"}),
             json!({"type": "user", "message": {"role": "user", "content": "go"}}),
-            assistant("m1", json!({"type": "thinking", "thinking": "…", "signature": "…"})),
+            assistant(
+                "m1",
+                json!({"type": "thinking", "thinking": "…", "signature": "…"}),
+            ),
             assistant("m1", json!({"type": "text", "text": "Looking."})),
             assistant("m1", call("1")),
             result("1"),
@@ -180,10 +248,15 @@ mod tests {
 
     #[test]
     fn lines_may_be_transcripts_or_messages() {
-        let (user, assistant) =
-            (json!({"role": "user", "content": "go"}), json!({"role": "assistant", "content": "done"}));
+        let (user, assistant) = (
+            json!({"role": "user", "content": "go"}),
+            json!({"role": "assistant", "content": "done"}),
+        );
         let transcript = json!({"messages": [user, assistant]});
-        assert_eq!(outline(&read(&[transcript.clone(), transcript])), ["u a0", "u a0"]);
+        assert_eq!(
+            outline(&read(&[transcript.clone(), transcript])),
+            ["u a0", "u a0"]
+        );
         assert_eq!(outline(&read(&[user, assistant])), ["u a0"]);
         let items = [
             json!({"id": "x", "timestamp": "t"}),

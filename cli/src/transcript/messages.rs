@@ -9,18 +9,39 @@ use serde_json::Value;
 /// What a document holds: a list of messages in any wire format, or an object with one. `None` is no conversation.
 pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
     let format = WireFormat::detect(document)?;
-    let mut messages: Vec<Message> = instructions(document).map(Message::system).into_iter().collect();
+    let mut messages: Vec<Message> = instructions(document)
+        .map(Message::system)
+        .into_iter()
+        .collect();
     messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
     Some(messages)
 }
 
 /// What stands beside the messages and is sent with them.
 fn instructions(document: &Value) -> Option<String> {
-    let field = ["system", "instructions", "system_instruction", "systemInstruction"];
+    let field = [
+        "system",
+        "instructions",
+        "system_instruction",
+        "systemInstruction",
+    ];
     let value = field.iter().find_map(|field| document.get(*field))?;
-    let text_of = |value: &Value| value.as_str().or_else(|| value.get("text")?.as_str()).map(str::to_owned);
+    let text_of = |value: &Value| {
+        value
+            .as_str()
+            .or_else(|| value.get("text")?.as_str())
+            .map(str::to_owned)
+    };
     let blocks = value.get("parts").unwrap_or(value).as_array();
-    text_of(value).or_else(|| Some(blocks?.iter().filter_map(text_of).collect::<Vec<_>>().join("\n")))
+    text_of(value).or_else(|| {
+        Some(
+            blocks?
+                .iter()
+                .filter_map(text_of)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
+    })
 }
 
 /// What `raw` holds, message by message, as `format` sees it.
@@ -42,9 +63,16 @@ pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
 
 fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
     match piece {
-        Piece::Role(Role::System) => messages.push(Message::System { content: Vec::new() }),
-        Piece::Role(Role::User) => messages.push(Message::User { content: Vec::new() }),
-        Piece::Role(Role::Assistant) => messages.push(Message::Assistant { content: Vec::new(), calls: Vec::new() }),
+        Piece::Role(Role::System) => messages.push(Message::System {
+            content: Vec::new(),
+        }),
+        Piece::Role(Role::User) => messages.push(Message::User {
+            content: Vec::new(),
+        }),
+        Piece::Role(Role::Assistant) => messages.push(Message::Assistant {
+            content: Vec::new(),
+            calls: Vec::new(),
+        }),
         // Its results are the messages.
         Piece::Role(Role::Tool) => {}
         Piece::Result(head) => messages.push(Message::Tool {
@@ -55,7 +83,11 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         }),
         Piece::Call(call) => {
             if let Some(Message::Assistant { calls, .. }) = messages.last_mut() {
-                calls.push(ToolCall::new(call.id, call.name, call.arguments.to_string()));
+                calls.push(ToolCall::new(
+                    call.id,
+                    call.name,
+                    call.arguments.to_string(),
+                ));
             }
         }
         Piece::Content(part) => {
@@ -74,17 +106,34 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
 }
 
 fn owned(part: PartRef<'_>) -> Part {
-    let read =
-        |json: JsonRef<'_>, part: fn(Value) -> Part| json.to_value().map_or_else(|| Part::Text(json.to_string()), part);
+    let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
+        json.to_value()
+            .map_or_else(|| Part::Text(json.to_string()), part)
+    };
     match part {
         PartRef::Text(text) => Part::Text(text.to_owned()),
         PartRef::Json(json) => read(json, Part::Json),
-        PartRef::Media { mime, data: Data::Bytes(data) } => Part::Media { mime: mime.to_owned(), data: data.clone() },
-        PartRef::Media { mime, data: Data::Base64(text) } => match STANDARD.decode(text) {
-            Ok(data) => Part::Media { mime: mime.to_owned(), data: data.into() },
+        PartRef::Media {
+            mime,
+            data: Data::Bytes(data),
+        } => Part::Media {
+            mime: mime.to_owned(),
+            data: data.clone(),
+        },
+        PartRef::Media {
+            mime,
+            data: Data::Base64(text),
+        } => match STANDARD.decode(text) {
+            Ok(data) => Part::Media {
+                mime: mime.to_owned(),
+                data: data.into(),
+            },
             Err(_) => Part::Text(text.to_owned()),
         },
-        PartRef::Link { mime, url } => Part::Link { mime: mime.map(str::to_owned), url: url.to_owned() },
+        PartRef::Link { mime, url } => Part::Link {
+            mime: mime.map(str::to_owned),
+            url: url.to_owned(),
+        },
         PartRef::Opaque(json) => read(json, Part::Opaque),
     }
 }

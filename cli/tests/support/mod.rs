@@ -15,7 +15,12 @@ pub struct Ran {
 /// The program, with `args` and nothing of this environment that could change what it does.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_offcut"));
-    command.args(args).env("NO_COLOR", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -55,9 +60,22 @@ pub fn succeed(args: &[&str], stdin: &str) -> String {
 #[track_caller]
 pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {
     let ran = run(args, stdin);
-    let passed = if matches!(args[0], "truncate" | "clear") { stdin } else { "" };
-    assert_eq!((ran.code, ran.out.as_str()), (code, passed), "{args:?}: {}", ran.err);
-    assert!(ran.err.contains("error: ") && ran.err.contains("\nhint: "), "{args:?}: {}", ran.err);
+    let passed = if matches!(args[0], "truncate" | "clear") {
+        stdin
+    } else {
+        ""
+    };
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (code, passed),
+        "{args:?}: {}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("error: ") && ran.err.contains("\nhint: "),
+        "{args:?}: {}",
+        ran.err
+    );
     ran.err
 }
 

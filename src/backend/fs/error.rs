@@ -39,23 +39,28 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
 
 fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
-    if source.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>) {
-        let advice =
-            "hints would name what is not there; move the directory back, or open the store again where it is now";
+    if source
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>)
+    {
+        let advice = "hints would name what is not there; move the directory back, or open the store again where it is now";
         return (ErrorKind::Other, advice);
     }
     match source.kind() {
         Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
-        Io::NotFound if doing == Doing::Open => (ErrorKind::Other, "no directory can be made there"),
+        Io::NotFound if doing == Doing::Open => {
+            (ErrorKind::Other, "no directory can be made there")
+        }
         // Not `ErrorKind::NotFound`, which is about content.
         Io::NotFound => (
             ErrorKind::Other,
             "the directory or the staging file was removed meanwhile; clean up only while no process uses the store",
         ),
         // cap-std's own error, the only one without a code of the system.
-        Io::PermissionDenied if source.raw_os_error().is_none() => {
-            (ErrorKind::Denied, "a symbolic link leads out of the store; remove the link")
-        }
+        Io::PermissionDenied if source.raw_os_error().is_none() => (
+            ErrorKind::Denied,
+            "a symbolic link leads out of the store; remove the link",
+        ),
         Io::PermissionDenied => (
             ErrorKind::Denied,
             "the system refuses; give this user the right to read and write the store's directory, or choose another one",
@@ -66,19 +71,26 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
             "the file system has no hard links, or refuses them here, and without them nothing can be stored whole and never \
              overwritten; choose a directory on another file system",
         ),
-        Io::ReadOnlyFilesystem => {
-            (ErrorKind::Denied, "the file system is read-only; choose a directory that can be written to")
-        }
-        Io::StorageFull => {
-            (ErrorKind::Full, "no space is left; free some, or choose a directory on another file system")
-        }
-        Io::QuotaExceeded => (ErrorKind::Full, "the quota is used up; free some space, or raise the quota"),
-        Io::FileTooLarge => {
-            (ErrorKind::Full, "the file is larger than the file system or the process's limit allows; raise the limit")
-        }
-        Io::NotADirectory | Io::AlreadyExists => {
-            (ErrorKind::Other, "a part of the path is not a directory; move it away, or choose another path")
-        }
+        Io::ReadOnlyFilesystem => (
+            ErrorKind::Denied,
+            "the file system is read-only; choose a directory that can be written to",
+        ),
+        Io::StorageFull => (
+            ErrorKind::Full,
+            "no space is left; free some, or choose a directory on another file system",
+        ),
+        Io::QuotaExceeded => (
+            ErrorKind::Full,
+            "the quota is used up; free some space, or raise the quota",
+        ),
+        Io::FileTooLarge => (
+            ErrorKind::Full,
+            "the file is larger than the file system or the process's limit allows; raise the limit",
+        ),
+        Io::NotADirectory | Io::AlreadyExists => (
+            ErrorKind::Other,
+            "a part of the path is not a directory; move it away, or choose another path",
+        ),
         _ => (ErrorKind::Other, "the system reports an error"),
     }
 }
@@ -95,7 +107,9 @@ pub(super) fn moved() -> io::Error {
 /// The error for a hard link that was refused: `source`, or one that says so if the file system may have none.
 pub(super) fn link_refused(source: io::Error) -> io::Error {
     const EPERM: i32 = 1; // Linux's word for it on FAT and exFAT; the same number on every Unix
-    if source.kind() == io::ErrorKind::Unsupported || (cfg!(unix) && source.raw_os_error() == Some(EPERM)) {
+    if source.kind() == io::ErrorKind::Unsupported
+        || (cfg!(unix) && source.raw_os_error() == Some(EPERM))
+    {
         return io::Error::new(io::ErrorKind::Unsupported, source);
     }
     source
@@ -108,15 +122,25 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
-    runtime()?.spawn_blocking(work).await.unwrap_or_else(|source| {
-        Err(BackendError::new(ErrorKind::Other, "the runtime ended before the store had answered").with_source(source))
-    })
+    runtime()?
+        .spawn_blocking(work)
+        .await
+        .unwrap_or_else(|source| {
+            Err(BackendError::new(
+                ErrorKind::Other,
+                "the runtime ended before the store had answered",
+            )
+            .with_source(source))
+        })
 }
 
 pub(super) fn runtime() -> Result<Handle, BackendError> {
     Handle::try_current().map_err(|source| {
-        BackendError::new(ErrorKind::Other, "a store in a directory needs a tokio runtime; call it within one")
-            .with_source(source)
+        BackendError::new(
+            ErrorKind::Other,
+            "a store in a directory needs a tokio runtime; call it within one",
+        )
+        .with_source(source)
     })
 }
 
@@ -137,14 +161,36 @@ mod tests {
 
     #[test]
     fn only_reading_can_find_nothing() {
-        let kind = |kind: io::ErrorKind, doing| failed(kind.into(), doing, &Location::new("x")).kind();
-        assert_eq!(kind(io::ErrorKind::NotFound, Doing::Read), ErrorKind::NotFound);
-        assert_eq!(kind(io::ErrorKind::NotFound, Doing::Store), ErrorKind::Other);
-        assert_eq!(kind(io::ErrorKind::PermissionDenied, Doing::Read), ErrorKind::Denied);
-        assert_eq!(kind(io::ErrorKind::ReadOnlyFilesystem, Doing::Store), ErrorKind::Denied);
-        assert_eq!(kind(io::ErrorKind::QuotaExceeded, Doing::Store), ErrorKind::Full);
-        assert_eq!(kind(io::ErrorKind::FileTooLarge, Doing::Store), ErrorKind::Full);
-        assert_eq!(kind(io::ErrorKind::BrokenPipe, Doing::Store), ErrorKind::Other);
+        let kind =
+            |kind: io::ErrorKind, doing| failed(kind.into(), doing, &Location::new("x")).kind();
+        assert_eq!(
+            kind(io::ErrorKind::NotFound, Doing::Read),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            kind(io::ErrorKind::NotFound, Doing::Store),
+            ErrorKind::Other
+        );
+        assert_eq!(
+            kind(io::ErrorKind::PermissionDenied, Doing::Read),
+            ErrorKind::Denied
+        );
+        assert_eq!(
+            kind(io::ErrorKind::ReadOnlyFilesystem, Doing::Store),
+            ErrorKind::Denied
+        );
+        assert_eq!(
+            kind(io::ErrorKind::QuotaExceeded, Doing::Store),
+            ErrorKind::Full
+        );
+        assert_eq!(
+            kind(io::ErrorKind::FileTooLarge, Doing::Store),
+            ErrorKind::Full
+        );
+        assert_eq!(
+            kind(io::ErrorKind::BrokenPipe, Doing::Store),
+            ErrorKind::Other
+        );
     }
 
     #[test]
@@ -165,7 +211,12 @@ mod tests {
     #[test]
     fn l7_without_a_runtime_it_is_an_error() {
         let mut work = Box::pin(blocking(|| Ok(())));
-        let polled = work.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-        assert!(matches!(polled, std::task::Poll::Ready(Err(_))), "{polled:?}");
+        let polled = work
+            .as_mut()
+            .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(
+            matches!(polled, std::task::Poll::Ready(Err(_))),
+            "{polled:?}"
+        );
     }
 }

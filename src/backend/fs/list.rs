@@ -65,7 +65,11 @@ impl Walk {
     }
 
     fn place(&self) -> Location {
-        let prefix = self.open.as_ref().and_then(|open| open.last()).map_or("", |level| &*level.prefix);
+        let prefix = self
+            .open
+            .as_ref()
+            .and_then(|open| open.last())
+            .map_or("", |level| &*level.prefix);
         Location::new(format!("{}{prefix}", self.store.shown))
     }
 
@@ -74,10 +78,15 @@ impl Walk {
             // Begun even if this fails, or the walk would never end.
             let open = self.open.insert(Vec::new());
             let entries = self.store.root.dir()?.entries()?;
-            open.push(Level { entries, prefix: String::new() });
+            open.push(Level {
+                entries,
+                prefix: String::new(),
+            });
             return Ok(Step::On);
         };
-        let Some(level) = open.last_mut() else { return Ok(Step::End) };
+        let Some(level) = open.last_mut() else {
+            return Ok(Step::End);
+        };
         match level.entries.next() {
             None => drop(open.pop()),
             Some(Ok(entry)) => match look(&self.store, &entry, &level.prefix)? {
@@ -116,10 +125,15 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
     let name = entry.file_name();
     if !prefix.is_empty() && name == STAGING {
         // What is in it has other names where its agents opened it.
-        return Ok(Look::Refused("it is a store of its own; open that, or move it away".to_owned()));
+        return Ok(Look::Refused(
+            "it is a store of its own; open that, or move it away".to_owned(),
+        ));
     }
     // The path of a directory is a key as well, if there can be keys in it.
-    let Some(key) = name.to_str().and_then(|name| Key::new(format!("{prefix}{name}")).ok()) else {
+    let Some(key) = name
+        .to_str()
+        .and_then(|name| Key::new(format!("{prefix}{name}")).ok())
+    else {
         return Ok(Look::Other);
     };
     let metadata = entry.metadata()?;
@@ -130,13 +144,24 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
         })));
     }
     // What was stored through a link is read through it, and is listed where it leads.
-    if metadata.is_symlink() && store.root.dir()?.metadata(key.as_str()).is_ok_and(|target| target.is_dir()) {
-        let why =
-            format!("`{key}` is a symbolic link to another directory of the store; put that directory in its place");
+    if metadata.is_symlink()
+        && store
+            .root
+            .dir()?
+            .metadata(key.as_str())
+            .is_ok_and(|target| target.is_dir())
+    {
+        let why = format!(
+            "`{key}` is a symbolic link to another directory of the store; put that directory in its place"
+        );
         return Ok(Look::Refused(why));
     }
     if !metadata.is_file() {
         return Ok(Look::Other);
     }
-    Ok(Look::File(Entry { key, bytes: metadata.len(), stored_at: metadata.modified()?.into_std() }))
+    Ok(Look::File(Entry {
+        key,
+        bytes: metadata.len(),
+        stored_at: metadata.modified()?.into_std(),
+    }))
 }

@@ -38,8 +38,11 @@ fn is_hopeless(error: &io::Error) -> bool {
 /// Makes the directory `path`, private, with its parents.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     // The directories in which others are made: without a sync of these, a new store is lost with the power.
-    let parents: Vec<&Path> =
-        path.ancestors().take_while(|directory| !directory.exists()).filter_map(Path::parent).collect();
+    let parents: Vec<&Path> = path
+        .ancestors()
+        .take_while(|directory| !directory.exists())
+        .filter_map(Path::parent)
+        .collect();
     private().recursive(true).create(path)?;
     // By who made them: another handle does not know that they are new.
     if cfg!(unix) {
@@ -66,7 +69,14 @@ fn private() -> std::fs::DirBuilder {
 pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
     match directory.sync_all() {
         // A file system that can't sync directories; there is nothing more to be done.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
         other => other,
     }
 }
@@ -79,9 +89,21 @@ mod tests {
     fn a_path_that_is_not_there_is_resolved_as_it_will_be() {
         let home = tempfile::tempdir().unwrap();
         let real = home.path().canonicalize().unwrap();
-        for (given, resolved) in [("", ""), ("a/b", "a/b"), ("a/../b/./c", "b/c"), ("a/b/../..", "")] {
-            let resolved = real.components().chain(Path::new(resolved).components()).collect::<PathBuf>();
-            assert_eq!(resolve(&home.path().join(given)).unwrap(), resolved, "{given}");
+        for (given, resolved) in [
+            ("", ""),
+            ("a/b", "a/b"),
+            ("a/../b/./c", "b/c"),
+            ("a/b/../..", ""),
+        ] {
+            let resolved = real
+                .components()
+                .chain(Path::new(resolved).components())
+                .collect::<PathBuf>();
+            assert_eq!(
+                resolve(&home.path().join(given)).unwrap(),
+                resolved,
+                "{given}"
+            );
         }
         assert_eq!(home.path().read_dir().unwrap().count(), 0);
     }
@@ -93,6 +115,9 @@ mod tests {
         let real = home.path().canonicalize().unwrap();
         std::fs::create_dir_all(real.join("deep/er")).unwrap();
         std::os::unix::fs::symlink("deep/er", real.join("link")).unwrap();
-        assert_eq!(resolve(&real.join("link/../new")).unwrap(), real.join("deep/new"));
+        assert_eq!(
+            resolve(&real.join("link/../new")).unwrap(),
+            real.join("deep/new")
+        );
     }
 }

@@ -61,7 +61,13 @@ impl Root {
             BackendError::new(ErrorKind::Other, format!("opening the store in {place} failed: {why}"))
         })?;
         let prefix = ending_in_slash(portable(prefix));
-        Ok(Self { path, prefix, dir: OnceLock::new(), is_tried: AtomicBool::new(false), temporary: None })
+        Ok(Self {
+            path,
+            prefix,
+            dir: OnceLock::new(),
+            is_tried: AtomicBool::new(false),
+            temporary: None,
+        })
     }
 
     /// The directory; [`io::ErrorKind::NotFound`] where it is not there yet.
@@ -122,7 +128,11 @@ impl Root {
 
     /// Windows lets nobody move a directory that is open.
     #[cfg(not(unix))]
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "on Unix it can fail")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "on Unix it can fail"
+    )]
     pub(super) fn expect_in_place(&self) -> io::Result<()> {
         Ok(())
     }
@@ -177,7 +187,11 @@ impl Root {
         };
         // Asked of what is open: the name may have changed hands.
         let metadata = file.metadata()?;
-        Ok(if metadata.is_file() { Found::File(file, metadata.len()) } else { Found::Foreign })
+        Ok(if metadata.is_file() {
+            Found::File(file, metadata.len())
+        } else {
+            Found::Foreign
+        })
     }
 
     /// Makes the directory `path`, private, if nothing is there.
@@ -217,12 +231,16 @@ impl Root {
     /// Makes the directories that `key` lies in.
     pub(super) fn make_parents(&self, key: &Key) -> io::Result<()> {
         let key = key.as_str();
-        key.match_indices('/').try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
+        key.match_indices('/')
+            .try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
     }
 
     /// Removes the file under `key`, if there is one, and says whether there was.
     pub(super) fn remove(&self, key: &Key) -> io::Result<bool> {
-        match self.dir().and_then(|dir| dir.symlink_metadata(key.as_str())) {
+        match self
+            .dir()
+            .and_then(|dir| dir.symlink_metadata(key.as_str()))
+        {
             Ok(metadata) if metadata.is_file() => {}
             // Nothing that a store has stored.
             Ok(_) => return Ok(false),
@@ -237,8 +255,15 @@ impl Root {
 
     /// Syncs the directory that `key` lies in, if it is still there.
     pub(super) fn sync_parent(&self, key: &Key) -> io::Result<()> {
-        let parent = key.as_str().rsplit_once('/').map_or(".", |(parent, _)| parent);
-        match if cfg!(unix) { self.dir()?.open(parent) } else { return Ok(()) } {
+        let parent = key
+            .as_str()
+            .rsplit_once('/')
+            .map_or(".", |(parent, _)| parent);
+        match if cfg!(unix) {
+            self.dir()?.open(parent)
+        } else {
+            return Ok(());
+        } {
             Err(error) if is_absent(&error) => Ok(()),
             opened => sync(&opened?.into_std()),
         }
@@ -247,11 +272,14 @@ impl Root {
     /// Removes the directories that `key` lay in, as far as they are empty and as this store makes them: one with another mode is
     /// somebody's own.
     pub(super) fn remove_empty_parents(&self, key: &Key) {
-        let (key, Ok(dir)) = (key.as_str(), self.dir()) else { return };
+        let (key, Ok(dir)) = (key.as_str(), self.dir()) else {
+            return;
+        };
         for (end, _) in key.rmatch_indices('/') {
             let is_ours = dir.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
                 #[cfg(unix)]
-                let is_private = cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
+                let is_private =
+                    cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
                 #[cfg(not(unix))]
                 let is_private = true;
                 metadata.is_dir() && is_private
@@ -279,7 +307,10 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        let is_made = self.temporary.as_mut().map(|made| *made.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let is_made = self
+            .temporary
+            .as_mut()
+            .map(|made| *made.get_mut().unwrap_or_else(PoisonError::into_inner));
         if is_made == Some(true) {
             // Windows does not remove a directory that is open.
             drop(self.dir.take());
@@ -299,7 +330,10 @@ pub(super) enum Made {
 
 /// Whether `error` says that nothing has that name. Below a file there is nothing either.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// `prefix` as what locations begin with.
@@ -328,9 +362,13 @@ mod tests {
 
     #[test]
     fn prefixes_end_in_one_slash() {
-        for (given, made) in
-            [("/", "/"), (".offcut", ".offcut/"), (".offcut/", ".offcut/"), ("offcut:", "offcut:/"), ("", "/")]
-        {
+        for (given, made) in [
+            ("/", "/"),
+            (".offcut", ".offcut/"),
+            (".offcut/", ".offcut/"),
+            ("offcut:", "offcut:/"),
+            ("", "/"),
+        ] {
             assert_eq!(ending_in_slash(given.to_owned()), made);
         }
     }

@@ -53,7 +53,13 @@ impl Stage {
         for _ in 0..ATTEMPTS {
             let path = unused_path();
             match store.root.dir()?.open_with(&path, &options) {
-                Ok(file) => return Ok(Self { file, path, store: store.clone() }),
+                Ok(file) => {
+                    return Ok(Self {
+                        file,
+                        path,
+                        store: store.clone(),
+                    });
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     store.root.make_directory(STAGING)?;
                     last = error;
@@ -76,7 +82,9 @@ impl Stage {
         let length = end.saturating_sub(range.start);
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(range.start.min(end)))?;
-        Read::by_ref(&mut self.file).take(length).read_to_end(&mut bytes)?;
+        Read::by_ref(&mut self.file)
+            .take(length)
+            .read_to_end(&mut bytes)?;
         self.file.seek(SeekFrom::End(0))?;
         Ok(bytes)
     }
@@ -88,7 +96,10 @@ impl Stage {
             self.file.sync_all()?;
         }
         let mut put = link(&self.store, &self.path, &mut self.file, key);
-        if put.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        if put
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
             // A sweep took it for a leftover, for nothing was written to it for so long. It is still open.
             let mut again = Self::create(&self.store)?;
             self.file.rewind()?;
@@ -115,7 +126,12 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if let Err(error) = self.store.root.dir().and_then(|dir| dir.remove_file(&self.path)) {
+        if let Err(error) = self
+            .store
+            .root
+            .dir()
+            .and_then(|dir| dir.remove_file(&self.path))
+        {
             // What is stored is not in danger: it has a name of its own.
             tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
         }
@@ -157,7 +173,9 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
 /// As another name of the same file where that can be made to say that it is stored now, which takes the owner's rights; else as
 /// a file of its own.
 pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> {
-    let Found::File(mut file, length) = store.root.find(from)? else { return Ok(None) };
+    let Found::File(mut file, length) = store.root.find(from)? else {
+        return Ok(None);
+    };
     // Before the time is changed: what is there already is not stored now.
     if let Some(put) = compare(store, to, &file, length)? {
         return Ok(Some(put));
@@ -180,7 +198,11 @@ pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> 
 /// Says of what is under `key` that it is stored now.
 fn touch(store: &Fs, key: &Key) -> io::Result<()> {
     // Windows sets the time of what is open for writing only.
-    let file = store.root.dir()?.open_with(key.as_str(), OpenOptions::new().write(true))?.into_std();
+    let file = store
+        .root
+        .dir()?
+        .open_with(key.as_str(), OpenOptions::new().write(true))?
+        .into_std();
     file.set_modified(SystemTime::now())
 }
 
@@ -197,7 +219,13 @@ pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
             let metadata = entry.metadata()?;
             Ok(metadata.is_file() && metadata.modified()?.into_std() < before)
         };
-        match is_old().and_then(|is_old| if is_old { entry.remove_file().map(|()| 1) } else { Ok(0) }) {
+        match is_old().and_then(|is_old| {
+            if is_old {
+                entry.remove_file().map(|()| 1)
+            } else {
+                Ok(0)
+            }
+        }) {
             Ok(count) => removed += count,
             // Its writer is done with it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -208,7 +236,12 @@ pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
 }
 
 /// What storing `content`, of `length` bytes, under `key` comes to if something is there, and `None` if nothing is.
-pub(super) fn compare(store: &Fs, key: &Key, content: impl Read, length: u64) -> io::Result<Option<Put>> {
+pub(super) fn compare(
+    store: &Fs,
+    key: &Key,
+    content: impl Read,
+    length: u64,
+) -> io::Result<Option<Put>> {
     let mut stored = match store.root.find(key)? {
         Found::Nothing => return Ok(None),
         Found::Foreign => return Ok(Some(Put::Taken)),
@@ -257,7 +290,8 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
     let tried = Stage::untried(store).and_then(|mut stage| {
         stage.write(b"offcut")?;
         let name = unused_path();
-        dir.hard_link(&stage.path, dir, &name).map_err(link_refused)?;
+        dir.hard_link(&stage.path, dir, &name)
+            .map_err(link_refused)?;
         dir.remove_file(&name)
     });
     if made == Made::New {
@@ -301,12 +335,26 @@ mod tests {
         let store = Fs::open(home.path()).unwrap();
         let mut stage = Stage::create(&store).unwrap();
         stage.write(b"slow").unwrap();
-        assert_eq!(tidy(&store, SystemTime::now() + std::time::Duration::from_secs(60)).unwrap(), 1);
+        assert_eq!(
+            tidy(
+                &store,
+                SystemTime::now() + std::time::Duration::from_secs(60)
+            )
+            .unwrap(),
+            1
+        );
         stage.write(b"ly").unwrap();
-        assert_eq!(stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(), Put::Stored);
+        assert_eq!(
+            stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(),
+            Put::Stored
+        );
         stage.write(b"!").unwrap();
         drop(stage);
-        assert!(std::fs::read(home.path().join("trunc/call_1")).unwrap().starts_with(b"slowly"));
+        assert!(
+            std::fs::read(home.path().join("trunc/call_1"))
+                .unwrap()
+                .starts_with(b"slowly")
+        );
         assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
     }
 
@@ -350,6 +398,9 @@ mod tests {
         assert_eq!(other.name(&key).unwrap(), Put::Taken);
         drop(other);
         assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
-        assert_eq!(std::fs::read(home.path().join("trunc/call_1")).unwrap(), b"one");
+        assert_eq!(
+            std::fs::read(home.path().join("trunc/call_1")).unwrap(),
+            b"one"
+        );
     }
 }

@@ -83,18 +83,32 @@ impl Buffer {
 impl FsWriter {
     pub(super) fn open(store: &Fs) -> Result<Self, BackendError> {
         let stage = Stage::create(store);
-        let stage = stage.map_err(|source| failed(source, Doing::Stage, &Location::new(&*store.shown)))?;
+        let stage =
+            stage.map_err(|source| failed(source, Doing::Stage, &Location::new(&*store.shown)))?;
         let (in_flight, next) = (Buffer::default(), Buffer::default());
-        Ok(Self { stage: Place::Here(stage), on_disk: 0, in_flight, next, is_broken: false, is_writing: false })
+        Ok(Self {
+            stage: Place::Here(stage),
+            on_disk: 0,
+            in_flight,
+            next,
+            is_broken: false,
+            is_writing: false,
+        })
     }
 
     /// Waits until nothing is on its way. Where the future is dropped, that goes on.
     async fn settle(&mut self) -> Result<(), BackendError> {
-        let Place::Writing(call) = &mut self.stage else { return Ok(()) };
+        let Place::Writing(call) = &mut self.stage else {
+            return Ok(());
+        };
         let ended = call.await;
         self.stage = Place::Gone;
         let (written, stage) = ended.map_err(|source| {
-            BackendError::new(ErrorKind::Other, "the runtime ended before the store had answered").with_source(source)
+            BackendError::new(
+                ErrorKind::Other,
+                "the runtime ended before the store had answered",
+            )
+            .with_source(source)
         })?;
         let written = written.map_err(|source| could_not_write(source, &stage));
         self.stage = Place::Here(stage);
@@ -117,8 +131,7 @@ impl FsWriter {
             Place::Here(stage) => Ok(stage),
             other => {
                 self.stage = other;
-                let why =
-                    "this writer's content is stored already, or was given up after an error: open another writer";
+                let why = "this writer's content is stored already, or was given up after an error: open another writer";
                 Err(BackendError::new(ErrorKind::Other, why))
             }
         }
@@ -192,14 +205,19 @@ impl Writer for FsWriter {
         let _ = self.settle().await;
         let total = self.on_disk + (self.in_flight.length + self.next.length) as u64;
         let end = range.end.min(total);
-        let (start, from_disk) = (range.start.min(end), range.start.min(end)..end.min(self.on_disk));
+        let (start, from_disk) = (
+            range.start.min(end),
+            range.start.min(end)..end.min(self.on_disk),
+        );
         let mut stage = self.take()?;
         let mut bytes = Vec::new();
         if from_disk.is_empty() {
             self.stage = Place::Here(stage);
         } else {
             let read = blocking(move || {
-                let read = stage.read(&from_disk).map_err(|source| could_not_write(source, &stage));
+                let read = stage
+                    .read(&from_disk)
+                    .map_err(|source| could_not_write(source, &stage));
                 Ok((read, stage))
             });
             let (read, stage) = read.await?;
@@ -209,8 +227,10 @@ impl Writer for FsWriter {
         let mut at = self.on_disk;
         for buffer in [&mut self.in_flight, &mut self.next] {
             for piece in buffer.gather() {
-                let within =
-                    |place: u64| usize::try_from(place.saturating_sub(at)).map_or(piece.len(), |p| p.min(piece.len()));
+                let within = |place: u64| {
+                    usize::try_from(place.saturating_sub(at))
+                        .map_or(piece.len(), |p| p.min(piece.len()))
+                };
                 bytes.extend_from_slice(&piece[within(start)..within(end)]);
                 at += piece.len() as u64;
             }
@@ -227,7 +247,9 @@ impl Writer for FsWriter {
             if let Err(source) = written {
                 return Ok((Err(could_not_write(source, &stage)), Some(stage), false));
             }
-            let put = stage.name(&key).map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
+            let put = stage
+                .name(&key)
+                .map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
             // Kept to be read or for another name, or dropped here, on the thread that may block.
             let is_stored = matches!(put, Ok(Put::Stored | Put::AlreadyThere));
             Ok((put, (!is_stored).then_some(stage), true))

@@ -26,15 +26,24 @@ pub(super) fn shown(url: &str) -> String {
     let (user, rest) = without_user(rest, is_place);
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (head, tail) = rest.split_at(end);
-    let head = if is_place || slashes.is_empty() { head.to_owned() } else { without_password(head) };
+    let head = if is_place || slashes.is_empty() {
+        head.to_owned()
+    } else {
+        without_password(head)
+    };
     format!("{scheme}{slashes}{user}{head}{}", without_values(tail))
 }
 
 /// What stands for user and password, and what comes after them.
 fn without_user(rest: &str, is_place: bool) -> (String, &str) {
-    let Some((before, _)) = rest.rsplit_once('@') else { return (String::new(), rest) };
+    let Some((before, _)) = rest.rsplit_once('@') else {
+        return (String::new(), rest);
+    };
     let head = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (host, of_head) = (rest.find('/').unwrap_or(rest.len()), rest[..head].rfind('@'));
+    let (host, of_head) = (
+        rest.find('/').unwrap_or(rest.len()),
+        rest[..head].rfind('@'),
+    );
     let at = match of_head {
         // A directory may have an `@` in its name; what is between a `:` and an `@` looks like a password.
         Some(at) if is_place => (at < host || rest[..at].contains(':')).then_some(at),
@@ -52,7 +61,9 @@ fn without_user(rest: &str, is_place: bool) -> (String, &str) {
 fn without_password(head: &str) -> String {
     let (host, path) = head.split_at(head.find('/').unwrap_or(head.len()));
     match host.split_once(':') {
-        Some((name, port)) if port.len() > MAX_PORT || !port.bytes().all(|byte| byte.is_ascii_digit()) => {
+        Some((name, port))
+            if port.len() > MAX_PORT || !port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
             format!("{name}:{HIDDEN}")
         }
         _ => format!("{host}{path}"),
@@ -66,13 +77,24 @@ fn without_values(tail: &str) -> String {
         Some((name, _)) if is_name(name) => format!("{name}={HIDDEN}"),
         _ => HIDDEN.to_owned(),
     };
-    let options = query.strip_prefix('?').map(|query| query.split('&').map(option).collect::<Vec<_>>().join("&"));
-    let options = options.map(|options| format!("?{options}")).unwrap_or_default();
-    if fragment.is_empty() { options } else { format!("{options}#{HIDDEN}") }
+    let options = query
+        .strip_prefix('?')
+        .map(|query| query.split('&').map(option).collect::<Vec<_>>().join("&"));
+    let options = options
+        .map(|options| format!("?{options}"))
+        .unwrap_or_default();
+    if fragment.is_empty() {
+        options
+    } else {
+        format!("{options}#{HIDDEN}")
+    }
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    (1..=MAX_NAME).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -95,10 +117,16 @@ mod tests {
             ("file://me:pass@host/x", "file://…@host/x"),
             ("s3://bucket/agents/a-1", "s3://bucket/agents/a-1"),
             ("http://host:9000/x", "http://host:9000/x"),
-            ("s3://bucket/p?region=eu&secret_access_key=abc#x", "s3://bucket/p?region=…&secret_access_key=…#…"),
+            (
+                "s3://bucket/p?region=eu&secret_access_key=abc#x",
+                "s3://bucket/p?region=…&secret_access_key=…#…",
+            ),
             ("s3://bucket?abc", "s3://bucket?…"),
             ("s3://bucket?ABC=def", "s3://bucket?…"),
-            ("s3://bucket?endpoint=http://me:pass@host", "s3://bucket?endpoint=…"),
+            (
+                "s3://bucket?endpoint=http://me:pass@host",
+                "s3://bucket?endpoint=…",
+            ),
             ("s3://me@bucket", "s3://…@bucket"),
             ("s3://me:p/a?s@s@bucket/p", "s3://…@bucket/p"),
             ("s3://me:pass/bucket", "s3://me:…"),

@@ -35,11 +35,19 @@ pub(crate) enum New<'m> {
 
 impl<'m> Edit<'m> {
     pub(crate) fn set(path: Vec<Step>, field: &'static str, value: New<'m>) -> Self {
-        Self { path, field, value: Some(value) }
+        Self {
+            path,
+            field,
+            value: Some(value),
+        }
     }
 
     pub(crate) fn remove(path: Vec<Step>, field: &'static str) -> Self {
-        Self { path, field, value: None }
+        Self {
+            path,
+            field,
+            value: None,
+        }
     }
 }
 
@@ -78,9 +86,14 @@ impl New<'_> {
 
 fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> String {
     let field = |(name, value): (&str, String)| format!("{}:{value}", Value::from(name));
-    let own = fields.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+    let own = fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_string()));
     let marks = marks.iter().map(|(name, value)| (*name, value.to_string()));
-    format!("{{{}}}", own.chain(marks).map(field).collect::<Vec<_>>().join(","))
+    format!(
+        "{{{}}}",
+        own.chain(marks).map(field).collect::<Vec<_>>().join(",")
+    )
 }
 
 /// Edits that hold nothing of the message any more; `None` if one of them can't be made.
@@ -98,14 +111,23 @@ fn make<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Mad
 }
 
 /// Makes all of the edits in a value, or none.
-pub(crate) fn put_into_value(message: &mut Value, edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>) {
-    let Some(edits) = edits(message).and_then(|edits| make(edits, New::into_value)) else { return };
+pub(crate) fn put_into_value(
+    message: &mut Value,
+    edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
+) {
+    let Some(edits) = edits(message).and_then(|edits| make(edits, New::into_value)) else {
+        return;
+    };
     for (path, field, value) in edits {
-        let object = path.iter().try_fold(&mut *message, |value, step| match step {
-            Step::Field(name) => value.get_mut(name),
-            Step::Item(nth) => value.get_mut(nth),
-        });
-        let Some(Value::Object(fields)) = object else { continue };
+        let object = path
+            .iter()
+            .try_fold(&mut *message, |value, step| match step {
+                Step::Field(name) => value.get_mut(name),
+                Step::Item(nth) => value.get_mut(nth),
+            });
+        let Some(Value::Object(fields)) = object else {
+            continue;
+        };
         match value {
             Some(value) => drop(fields.insert(field.to_owned(), value)),
             // Not `remove`, which would change the order of the other fields where order is kept.
@@ -119,18 +141,29 @@ pub(crate) fn put_into_text(
     message: &mut JsonText,
     edits: impl for<'m> FnOnce(super::Node<'m>) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(message.root()).and_then(|edits| make(edits, New::into_text)) else { return };
-    let added: usize =
-        edits.iter().map(|(_, field, value)| field.len() + value.as_ref().map_or(0, String::len) + 8).sum();
+    let Some(edits) = edits(message.root()).and_then(|edits| make(edits, New::into_text)) else {
+        return;
+    };
+    let added: usize = edits
+        .iter()
+        .map(|(_, field, value)| field.len() + value.as_ref().map_or(0, String::len) + 8)
+        .sum();
     if u32::try_from(message.as_str().len() + added).is_err() {
         return;
     }
     for (path, field, value) in edits {
-        let object = path.iter().try_fold(message.root(), |node, step| match step {
-            Step::Field(name) => node.get(name),
-            Step::Item(nth) => node.items().nth(*nth),
-        });
-        let Some(object) = object.filter(|object| object.is_object()).map(|object| object.at) else { continue };
+        let object = path
+            .iter()
+            .try_fold(message.root(), |node, step| match step {
+                Step::Field(name) => node.get(name),
+                Step::Item(nth) => node.items().nth(*nth),
+            });
+        let Some(object) = object
+            .filter(|object| object.is_object())
+            .map(|object| object.at)
+        else {
+            continue;
+        };
         match value {
             Some(value) => message.set(object, field, &value),
             None => message.remove(object, field),

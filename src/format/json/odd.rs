@@ -33,7 +33,10 @@ impl Fixed {
         }
         let watch = Watch::default();
         let (mut results, mut calls, mut open) = (0, 0, None);
-        let root = Node { watch: Some(&watch), ..message.root() };
+        let root = Node {
+            watch: Some(&watch),
+            ..message.root()
+        };
         format.see(root, &mut |piece| {
             // What was read for this piece, and for the result that it ends.
             let is_garbled = watch.is_garbled.take();
@@ -92,7 +95,8 @@ impl JsonText {
     /// Whether the strings of a value, keys included, are valid Unicode.
     pub(super) fn is_unicode(&self, at: usize) -> bool {
         !self.has_surrogates
-            || (at..self.next(at)).all(|at| self.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
+            || (at..self.next(at))
+                .all(|at| self.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
     }
 
     pub(super) fn has_twice(&self, object: Node<'_>) -> bool {

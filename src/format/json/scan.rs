@@ -56,7 +56,11 @@ impl InvalidJson {
     fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |feed| feed + 1);
-        Self { line: memchr::memchr_iter(b'\n', before).count() + 1, column: before.len() - line_start + 1, expected }
+        Self {
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: before.len() - line_start + 1,
+            expected,
+        }
     }
 
     /// The line of the first byte that does not fit, from 1.
@@ -74,8 +78,15 @@ impl InvalidJson {
 
 impl fmt::Display for InvalidJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, column, expected } = self;
-        write!(f, "not JSON: expected {expected} at line {line}, column {column}")
+        let Self {
+            line,
+            column,
+            expected,
+        } = self;
+        write!(
+            f,
+            "not JSON: expected {expected} at line {line}, column {column}"
+        )
     }
 }
 
@@ -87,7 +98,12 @@ pub(super) fn scan(text: &str) -> Result<Spans, InvalidJson> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));
     }
-    let mut scanner = Scanner { bytes, at: 0, spans: Spans::default(), open: NONE };
+    let mut scanner = Scanner {
+        bytes,
+        at: 0,
+        spans: Spans::default(),
+        open: NONE,
+    };
     match scanner.run() {
         Ok(()) => Ok(scanner.spans),
         Err(expected) => Err(InvalidJson::new(bytes, scanner.at, expected)),
@@ -143,7 +159,11 @@ impl Scanner<'_> {
             loop {
                 self.skip_space();
                 let Some(open) = self.spans.all.get(self.open as usize) else {
-                    return if self.at == self.bytes.len() { Ok(()) } else { Err("the end") };
+                    return if self.at == self.bytes.len() {
+                        Ok(())
+                    } else {
+                        Err("the end")
+                    };
                 };
                 let is_object = open.kind == SpanKind::Object;
                 match (self.peek(), is_object) {
@@ -176,7 +196,12 @@ impl Scanner<'_> {
     }
 
     fn push(&mut self, kind: SpanKind, start: usize, link: u32) {
-        self.spans.all.push(Span { kind, start: start as u32, end: self.at as u32, link });
+        self.spans.all.push(Span {
+            kind,
+            start: start as u32,
+            end: self.at as u32,
+            link,
+        });
     }
 
     /// Opens a list or an object, up to what it holds first.
@@ -277,7 +302,11 @@ impl Scanner<'_> {
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        if self.at > start { Ok(()) } else { Err("a digit") }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err("a digit")
+        }
     }
 
     fn word(&mut self, word: &[u8], kind: SpanKind) -> Result<(), Expected> {
@@ -298,7 +327,10 @@ const CHUNK: usize = 32;
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
         // Without a branch, so that it becomes a few vector instructions.
-        if chunk.iter().fold(false, |any, byte| any | is_special(*byte)) {
+        if chunk
+            .iter()
+            .fold(false, |any, byte| any | is_special(*byte))
+        {
             break;
         }
         at += CHUNK;

@@ -15,7 +15,14 @@ impl JsonText {
             return self.splice(start..end, at..self.next(at), value, scan(value).ok()?.all);
         }
         let name = serde_json::to_string(field).ok()?;
-        let (added, comma) = (format!("{name}:{value}"), if self.last_key(object).is_some() { "," } else { "" });
+        let (added, comma) = (
+            format!("{name}:{value}"),
+            if self.last_key(object).is_some() {
+                ","
+            } else {
+                ""
+            },
+        );
         // Scanned as an object, without its braces and the object itself.
         let mut spans = scan(&format!("{{{added}}}")).ok()?.all.split_off(1);
         for span in &mut spans {
@@ -26,16 +33,25 @@ impl JsonText {
             }
         }
         // After the last value, so that white space before the brace stays there.
-        let from = self.last_key(object).map_or(self.spans[object].start + 1, |key| self.spans[key + 1].end);
+        let from = self
+            .last_key(object)
+            .map_or(self.spans[object].start + 1, |key| self.spans[key + 1].end);
         let at = self.next(object);
         self.splice(from..from, at..at, &format!("{comma}{added}"), spans)
     }
 
     /// Removes a field of the object at `object`, and the comma that was its own.
     pub(super) fn remove(&mut self, object: usize, field: &str) -> Option<()> {
-        let Some(key) = self.key(object, field) else { return Some(()) };
+        let Some(key) = self.key(object, field) else {
+            return Some(());
+        };
         let after = self.next(key + 1);
-        let keys: Vec<usize> = Node { at: object, ..self.root() }.keys().collect();
+        let keys: Vec<usize> = Node {
+            at: object,
+            ..self.root()
+        }
+        .keys()
+        .collect();
         let before = keys.iter().take_while(|other| **other < key).last();
         let (start, end) = (self.spans[key].start, self.spans[key + 1].end);
         let bytes = match before {
@@ -47,21 +63,43 @@ impl JsonText {
     }
 
     fn key(&self, object: usize, field: &str) -> Option<usize> {
-        let keys = Node { at: object, ..self.root() }.keys();
+        let keys = Node {
+            at: object,
+            ..self.root()
+        }
+        .keys();
         keys.filter(|key| self.meaning(*key) == Some(field)).last()
     }
 
     fn last_key(&self, object: usize) -> Option<usize> {
-        Node { at: object, ..self.root() }.keys().last()
+        Node {
+            at: object,
+            ..self.root()
+        }
+        .keys()
+        .last()
     }
 
     /// Exchanges bytes, and the values in them. `spans` are those of `new`; what somebody has asked of others stays known.
-    fn splice(&mut self, bytes: Range<u32>, values: Range<usize>, new: &str, spans: Vec<Span>) -> Option<()> {
+    fn splice(
+        &mut self,
+        bytes: Range<u32>,
+        values: Range<usize>,
+        new: &str,
+        spans: Vec<Span>,
+    ) -> Option<()> {
         let added = u32::try_from(new.len()).ok()?;
         let length = u32::try_from(self.text.len()).ok()?;
-        length.checked_sub(bytes.end - bytes.start)?.checked_add(added)?;
+        length
+            .checked_sub(bytes.end - bytes.start)?
+            .checked_add(added)?;
         let number = |count: usize| u32::try_from(count).ok();
-        let escaped = |spans: &[Span]| spans.iter().filter(|span| span.kind == SpanKind::Escaped).count();
+        let escaped = |spans: &[Span]| {
+            spans
+                .iter()
+                .filter(|span| span.kind == SpanKind::Escaped)
+                .count()
+        };
         let first = escaped(&self.spans[..values.start]);
         let (gone, come) = (escaped(&self.spans[values.clone()]), escaped(&spans));
         // Differences of unsigned numbers, which wrap where something got shorter.
@@ -84,7 +122,8 @@ impl JsonText {
                 _ => 0,
             };
         }
-        let (base, values_before, escaped_before) = (bytes.start, number(values.start)?, number(first)?);
+        let (base, values_before, escaped_before) =
+            (bytes.start, number(values.start)?, number(first)?);
         let moved = spans.into_iter().map(|span| Span {
             start: span.start + base,
             end: span.end + base,
@@ -96,8 +135,10 @@ impl JsonText {
             ..span
         });
         self.spans.splice(values, moved);
-        self.meanings.splice(first..first + gone, (0..come).map(|_| OnceLock::new()));
-        self.text.replace_range(bytes.start as usize..bytes.end as usize, new);
+        self.meanings
+            .splice(first..first + gone, (0..come).map(|_| OnceLock::new()));
+        self.text
+            .replace_range(bytes.start as usize..bytes.end as usize, new);
         Some(())
     }
 }

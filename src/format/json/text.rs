@@ -45,9 +45,19 @@ impl JsonText {
     }
 
     fn new(text: String, spans: Spans) -> Self {
-        let Spans { all, escaped, has_surrogates } = spans;
+        let Spans {
+            all,
+            escaped,
+            has_surrogates,
+        } = spans;
         let meanings = (0..escaped).map(|_| OnceLock::new()).collect();
-        Self { text, spans: all, meanings, has_surrogates, is_plain: OnceLock::new() }
+        Self {
+            text,
+            spans: all,
+            meanings,
+            has_surrogates,
+            is_plain: OnceLock::new(),
+        }
     }
 
     /// The text.
@@ -63,13 +73,21 @@ impl JsonText {
     }
 
     pub(crate) fn root(&self) -> Node<'_> {
-        Node { json: self, at: 0, watch: None }
+        Node {
+            json: self,
+            at: 0,
+            watch: None,
+        }
     }
 
     /// The index after a value and all that it holds.
     pub(super) fn next(&self, at: usize) -> usize {
         let span = self.spans[at];
-        if span.is_container() { span.link as usize } else { at + 1 }
+        if span.is_container() {
+            span.link as usize
+        } else {
+            at + 1
+        }
     }
 
     pub(super) fn spelling(&self, at: usize) -> &str {
@@ -87,7 +105,8 @@ impl JsonText {
             SpanKind::Plain => Some(inside()),
             SpanKind::Escaped => {
                 let cell = &self.meanings[self.spans[at].link as usize];
-                cell.get_or_init(|| unescape(inside()).map(Into::into)).as_deref()
+                cell.get_or_init(|| unescape(inside()).map(Into::into))
+                    .as_deref()
             }
             _ => None,
         }
@@ -111,7 +130,14 @@ impl JsonText {
         };
         let escaped = u32::try_from(spans.iter().filter(is_escaped).count()).unwrap_or_default();
         let all = spans.iter().map(moved).collect();
-        Self::new(self.spelling(at).to_owned(), Spans { all, escaped, has_surrogates: self.has_surrogates })
+        Self::new(
+            self.spelling(at).to_owned(),
+            Spans {
+                all,
+                escaped,
+                has_surrogates: self.has_surrogates,
+            },
+        )
     }
 }
 
@@ -162,12 +188,19 @@ impl<'m> Node<'m> {
     /// The keys of an object, by their indices; their values follow them.
     pub(super) fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
-        let end = if json.spans[at].kind == SpanKind::Object { json.next(at) } else { at + 1 };
+        let end = if json.spans[at].kind == SpanKind::Object {
+            json.next(at)
+        } else {
+            at + 1
+        };
         walk(at + 1, end, move |key| json.next(key + 1))
     }
 
     fn value_of(self, key: usize) -> Self {
-        Self { at: key + 1, ..self }
+        Self {
+            at: key + 1,
+            ..self
+        }
     }
 
     fn key(self, at: usize) -> &'m str {
@@ -215,12 +248,17 @@ impl<'m> View<'m> for Node<'m> {
 
     fn items(self) -> impl Iterator<Item = Self> {
         let Self { json, at, .. } = self;
-        let end = if json.spans[at].kind == SpanKind::Array { json.next(at) } else { at + 1 };
+        let end = if json.spans[at].kind == SpanKind::Array {
+            json.next(at)
+        } else {
+            at + 1
+        };
         walk(at + 1, end, move |item| json.next(item)).map(move |item| Self { at: item, ..self })
     }
 
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
-        self.keys().map(move |key| (self.key(key), self.value_of(key)))
+        self.keys()
+            .map(move |key| (self.key(key), self.value_of(key)))
     }
 
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {

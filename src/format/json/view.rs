@@ -81,7 +81,10 @@ impl<'m> View<'m> for &'m Value {
     }
 
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
-        self.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+        self.as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {

@@ -11,12 +11,22 @@ pub(in crate::format) fn validate(messages: &[Value]) -> Result<(), InvalidMessa
     for (at, message) in messages.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);
         let role = text(message, "role").map_err(fail)?;
-        require(matches!(role, "user" | "assistant"), "`role` must be user or assistant").map_err(fail)?;
-        require(at > 0 || role == "user", "the first message must be the user's").map_err(fail)?;
+        require(
+            matches!(role, "user" | "assistant"),
+            "`role` must be user or assistant",
+        )
+        .map_err(fail)?;
+        require(
+            at > 0 || role == "user",
+            "the first message must be the user's",
+        )
+        .map_err(fail)?;
         turns.begin(at, role)?;
         let said = message.get("content");
         let is_last = at + 1 == messages.len() && role == "assistant";
-        let is_empty = said.is_some_and(|said| said.as_str() == Some("") || said.as_array().is_some_and(Vec::is_empty));
+        let is_empty = said.is_some_and(|said| {
+            said.as_str() == Some("") || said.as_array().is_some_and(Vec::is_empty)
+        });
         if is_empty {
             require(is_last, "`content` is empty").map_err(fail)?;
             continue;
@@ -58,16 +68,25 @@ impl<'m> Turns<'m> {
         match text(block, "type")? {
             "tool_use" => {
                 let id = text(block, "id")?;
-                require(self.ids.insert(id), format!("the id {} is used for two calls", shown(id)))?;
+                require(
+                    self.ids.insert(id),
+                    format!("the id {} is used for two calls", shown(id)),
+                )?;
                 self.open.push((id, at));
             }
             "tool_result" => {
                 let id = text(block, "tool_use_id")?;
                 let Some(call) = self.open.iter().position(|(open, _)| *open == id) else {
-                    return Err(format!("no open call of the assistant turn before it has the id {}", shown(id)));
+                    return Err(format!(
+                        "no open call of the assistant turn before it has the id {}",
+                        shown(id)
+                    ));
                 };
                 self.open.remove(call);
-                require(!self.has_text, "results must come before everything else of a turn")?;
+                require(
+                    !self.has_text,
+                    "results must come before everything else of a turn",
+                )?;
             }
             _ => self.has_text = true,
         }
@@ -76,7 +95,10 @@ impl<'m> Turns<'m> {
 
     fn end(&self) -> Result<(), InvalidMessage> {
         match self.open.first() {
-            Some((id, at)) => Err(invalid(*at, format!("the call {} has no result in the next turn", shown(id)))),
+            Some((id, at)) => Err(invalid(
+                *at,
+                format!("the call {} has no result in the next turn", shown(id)),
+            )),
             None => Ok(()),
         }
     }
@@ -88,24 +110,43 @@ fn shape(block: &Value, role: &str) -> Result<(), String> {
             let is_safe = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
             let id = text(block, "id")?;
             let is_id = !id.is_empty() && id.bytes().all(is_safe);
-            require(is_id, format!("the id {} must be of letters, digits, `_` and `-`", shown(id)))?;
+            require(
+                is_id,
+                format!(
+                    "the id {} must be of letters, digits, `_` and `-`",
+                    shown(id)
+                ),
+            )?;
             text(block, "name")?;
-            require(block.get("input").is_some_and(Value::is_object), "`input` must be an object")
+            require(
+                block.get("input").is_some_and(Value::is_object),
+                "`input` must be an object",
+            )
         }
         ("tool_use", _) => Err("calls belong into assistant messages".to_owned()),
         ("tool_result", "user") => result(block),
         ("tool_result", _) => Err("results belong into user messages".to_owned()),
-        ("thinking", _) => text(block, "thinking").and(text(block, "signature")).map(drop),
+        ("thinking", _) => text(block, "thinking")
+            .and(text(block, "signature"))
+            .map(drop),
         _ => part(block),
     }
 }
 
 fn result(block: &Value) -> Result<(), String> {
     let said = block.get("content").filter(|said| !said.is_null());
-    let parts = said.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+    let parts = said
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let is_error = block
+        .get("is_error")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
     let is_text = |part: &Value| part.get("type").is_some_and(|kind| kind == "text");
-    require(!is_error || parts.iter().all(is_text), "a result that is an error must hold nothing but text")?;
+    require(
+        !is_error || parts.iter().all(is_text),
+        "a result that is an error must hold nothing but text",
+    )?;
     match said {
         Some(said) if !parts.is_empty() || !said.is_array() => content(Some(said), "content", part),
         _ => Ok(()),
@@ -115,7 +156,10 @@ fn result(block: &Value) -> Result<(), String> {
 fn part(part: &Value) -> Result<(), String> {
     match text(part, "type")? {
         "text" => require(!text(part, "text")?.trim().is_empty(), "a text is empty"),
-        "image" | "document" => require(part.get("source").is_some_and(Value::is_object), "`source` must be an object"),
+        "image" | "document" => require(
+            part.get("source").is_some_and(Value::is_object),
+            "`source` must be an object",
+        ),
         _ => Ok(()),
     }
 }

@@ -9,8 +9,15 @@ pub(in crate::format) fn validate(contents: &[Value]) -> Result<(), InvalidMessa
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
     for (at, content) in contents.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);
-        let role = content.get("role").and_then(Value::as_str).unwrap_or("user");
-        require(matches!(role, "user" | "model" | "function"), "`role` must be user or model").map_err(fail)?;
+        let role = content
+            .get("role")
+            .and_then(Value::as_str)
+            .unwrap_or("user");
+        require(
+            matches!(role, "user" | "model" | "function"),
+            "`role` must be user or model",
+        )
+        .map_err(fail)?;
         let parts = content.get("parts").and_then(Value::as_array);
         let parts = parts.filter(|parts| !parts.is_empty());
         let parts = parts.ok_or_else(|| invalid(at, "`parts` must be a list that is not empty"))?;
@@ -20,34 +27,64 @@ pub(in crate::format) fn validate(contents: &[Value]) -> Result<(), InvalidMessa
         }
         if answers.len() != open.len() {
             let (is, should) = (answers.len(), open.len());
-            let problem = format!("{is} function responses stand behind a content with {should} function calls");
-            return Err(invalid(if answers.is_empty() { asked_at } else { at }, problem));
+            let problem = format!(
+                "{is} function responses stand behind a content with {should} function calls"
+            );
+            return Err(invalid(
+                if answers.is_empty() { asked_at } else { at },
+                problem,
+            ));
         }
         for name in answers {
             let Some(call) = open.iter().position(|open| *open == name) else {
-                return Err(invalid(at, format!("no function call before it has the name {}", shown(name))));
+                return Err(invalid(
+                    at,
+                    format!("no function call before it has the name {}", shown(name)),
+                ));
             };
             open.remove(call);
         }
-        require(calls.is_empty() || at > 0, "function calls must stand behind a content of the user").map_err(fail)?;
+        require(
+            calls.is_empty() || at > 0,
+            "function calls must stand behind a content of the user",
+        )
+        .map_err(fail)?;
         (open, asked_at) = (calls, at);
     }
-    require(open.is_empty(), "its function calls have no responses").map_err(|problem| invalid(asked_at, problem))
+    require(open.is_empty(), "its function calls have no responses")
+        .map_err(|problem| invalid(asked_at, problem))
 }
 
-fn shape<'m>(part: &'m Value, role: &str, calls: &mut Vec<&'m str>, answers: &mut Vec<&'m str>) -> Result<(), String> {
-    require(part.as_object().is_some_and(|fields| !fields.is_empty()), "a part must be an object that is not empty")?;
+fn shape<'m>(
+    part: &'m Value,
+    role: &str,
+    calls: &mut Vec<&'m str>,
+    answers: &mut Vec<&'m str>,
+) -> Result<(), String> {
+    require(
+        part.as_object().is_some_and(|fields| !fields.is_empty()),
+        "a part must be an object that is not empty",
+    )?;
     let either = |camel: &str, snake: &str| part.get(camel).or_else(|| part.get(snake));
     if let Some(call) = either("functionCall", "function_call") {
         require(role == "model", "function calls belong to the model")?;
         calls.push(text(call, "name")?);
         let args = call.get("args");
-        return require(args.is_none_or(Value::is_object), "`args` must be an object");
+        return require(
+            args.is_none_or(Value::is_object),
+            "`args` must be an object",
+        );
     }
     if let Some(answer) = either("functionResponse", "function_response") {
-        require(role != "model", "function responses do not belong to the model")?;
+        require(
+            role != "model",
+            "function responses do not belong to the model",
+        )?;
         answers.push(text(answer, "name")?);
-        return require(answer.get("response").is_some_and(Value::is_object), "`response` must be an object");
+        return require(
+            answer.get("response").is_some_and(Value::is_object),
+            "`response` must be an object",
+        );
     }
     match part.get("text") {
         Some(said) => require(said.is_string(), "`text` must be text"),

@@ -15,22 +15,38 @@ pub(in crate::format) fn validate(messages: &[Value]) -> Result<(), InvalidMessa
             let Some(answered) = open.iter().position(|open| *open == id) else {
                 return Err(invalid(
                     at,
-                    format!("no open call of the assistant message before it has the id {}", shown(id)),
+                    format!(
+                        "no open call of the assistant message before it has the id {}",
+                        shown(id)
+                    ),
                 ));
             };
             open.remove(answered);
         } else if let Some(id) = open.first() {
-            return Err(invalid(asked_at, format!("the call {} has no tool message directly behind it", shown(id))));
+            return Err(invalid(
+                asked_at,
+                format!(
+                    "the call {} has no tool message directly behind it",
+                    shown(id)
+                ),
+            ));
         }
         shape(message, role).map_err(fail)?;
         if role == "assistant" {
             asked_at = at;
-            let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+            let calls = message
+                .get("tool_calls")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             open = calls.filter_map(|call| call.get("id")?.as_str()).collect();
         }
     }
     match open.first() {
-        Some(id) => Err(invalid(asked_at, format!("the call {} has no tool message", shown(id)))),
+        Some(id) => Err(invalid(
+            asked_at,
+            format!("the call {} has no tool message", shown(id)),
+        )),
         None => Ok(()),
     }
 }
@@ -45,7 +61,10 @@ fn shape(message: &Value, role: &str) -> Result<(), String> {
             let has = |field: &str| message.get(field).is_some_and(|value| !value.is_null());
             if !has("content") {
                 let instead = ["tool_calls", "function_call", "refusal", "audio"];
-                require(instead.into_iter().any(has), "an assistant message must say something or call tools")?;
+                require(
+                    instead.into_iter().any(has),
+                    "an assistant message must say something or call tools",
+                )?;
             } else {
                 content(said, "content", part)?;
             }
@@ -63,7 +82,9 @@ fn shape(message: &Value, role: &str) -> Result<(), String> {
 fn call(call: &Value) -> Result<(), String> {
     text(call, "id")?;
     match (call.get("function"), call.get("custom")) {
-        (Some(function), _) => text(function, "name").and(text(function, "arguments")).map(drop),
+        (Some(function), _) => text(function, "name")
+            .and(text(function, "arguments"))
+            .map(drop),
         (None, Some(custom)) => text(custom, "name").and(text(custom, "input")).map(drop),
         (None, None) => Err("a call must have a `function`".to_owned()),
     }

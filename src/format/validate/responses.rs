@@ -10,7 +10,11 @@ pub(in crate::format) fn validate(items: &[Value]) -> Result<(), InvalidMessage>
     for (at, item) in items.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);
         require(item.is_object(), "an item must be an object").map_err(fail)?;
-        let kind = if item.get("type").is_some() { text(item, "type").map_err(fail)? } else { "message" };
+        let kind = if item.get("type").is_some() {
+            text(item, "type").map_err(fail)?
+        } else {
+            "message"
+        };
         let is_custom = kind.starts_with("custom_");
         match kind {
             "message" => message(item).map_err(fail)?,
@@ -21,8 +25,14 @@ pub(in crate::format) fn validate(items: &[Value]) -> Result<(), InvalidMessage>
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let id = text(item, "call_id").map_err(fail)?;
-                let Some(call) = open.iter().position(|(custom, open, _)| (*custom, *open) == (is_custom, id)) else {
-                    return Err(invalid(at, format!("no call before it is open that has the id {}", shown(id))));
+                let Some(call) = open
+                    .iter()
+                    .position(|(custom, open, _)| (*custom, *open) == (is_custom, id))
+                else {
+                    return Err(invalid(
+                        at,
+                        format!("no call before it is open that has the id {}", shown(id)),
+                    ));
                 };
                 open.remove(call);
                 content(item.get("output"), "output", part).map_err(fail)?;
@@ -31,7 +41,10 @@ pub(in crate::format) fn validate(items: &[Value]) -> Result<(), InvalidMessage>
         }
     }
     match open.first() {
-        Some((_, id, at)) => Err(invalid(*at, format!("the call {} has no output", shown(id)))),
+        Some((_, id, at)) => Err(invalid(
+            *at,
+            format!("the call {} has no output", shown(id)),
+        )),
         None => Ok(()),
     }
 }
@@ -42,24 +55,32 @@ fn message(item: &Value) -> Result<(), String> {
         matches!(role, "user" | "assistant" | "system" | "developer"),
         "`role` must be user, assistant, system or developer",
     )?;
-    content(item.get("content"), "content", |said| match text(said, "type")? {
-        "output_text" => text(said, "text").map(drop),
-        "refusal" => text(said, "refusal").map(drop),
-        _ => part(said),
+    content(item.get("content"), "content", |said| {
+        match text(said, "type")? {
+            "output_text" => text(said, "text").map(drop),
+            "refusal" => text(said, "refusal").map(drop),
+            _ => part(said),
+        }
     })
 }
 
 fn part(part: &Value) -> Result<(), String> {
     match text(part, "type")? {
         "input_text" => text(part, "text").map(drop),
-        "input_image" => require(has_one(part, &["image_url", "file_id"]), "an image must have a URL or an id"),
-        "input_file" => {
-            require(has_one(part, &["file_data", "file_url", "file_id"]), "a file must have data, a URL or an id")
-        }
+        "input_image" => require(
+            has_one(part, &["image_url", "file_id"]),
+            "an image must have a URL or an id",
+        ),
+        "input_file" => require(
+            has_one(part, &["file_data", "file_url", "file_id"]),
+            "a file must have data, a URL or an id",
+        ),
         kind => Err(format!("there is no part of the type {} here", shown(kind))),
     }
 }
 
 fn has_one(part: &Value, fields: &[&str]) -> bool {
-    fields.iter().any(|field| part.get(field).is_some_and(Value::is_string))
+    fields
+        .iter()
+        .any(|field| part.get(field).is_some_and(Value::is_string))
 }

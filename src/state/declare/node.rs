@@ -45,9 +45,12 @@ impl Node {
         match self.shape {
             Shape::Scalar(value) => value,
             Shape::List(items) => items.into_iter().map(Self::into_value).collect(),
-            Shape::Map(entries) => {
-                Value::Object(entries.into_iter().map(|(key, node)| (key, node.into_value())).collect::<Map<_, _>>())
-            }
+            Shape::Map(entries) => Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, node)| (key, node.into_value()))
+                    .collect::<Map<_, _>>(),
+            ),
         }
     }
 
@@ -63,13 +66,26 @@ impl Node {
     }
 
     /// What its word stands for.
-    pub(super) fn one_of<T: Copy>(self, place: &Place, words: &[(&str, T)]) -> Result<T, SchemaError> {
+    pub(super) fn one_of<T: Copy>(
+        self,
+        place: &Place,
+        words: &[(&str, T)],
+    ) -> Result<T, SchemaError> {
         let place = place.clone().on_line(self.line);
         let word = self.string(&place)?;
-        words.iter().find_map(|(known, is)| (*known == word).then_some(*is)).ok_or_else(|| {
-            let known: Vec<_> = words.iter().map(|(known, _)| format!("`{known}`")).collect();
-            declaration(place, format!("there is no `{word}` here; there are {}", known.join(", ")))
-        })
+        words
+            .iter()
+            .find_map(|(known, is)| (*known == word).then_some(*is))
+            .ok_or_else(|| {
+                let known: Vec<_> = words
+                    .iter()
+                    .map(|(known, _)| format!("`{known}`"))
+                    .collect();
+                declaration(
+                    place,
+                    format!("there is no `{word}` here; there are {}", known.join(", ")),
+                )
+            })
     }
 
     /// The entries of a map that has these keys and no others, each at most once.
@@ -79,14 +95,20 @@ impl Node {
         keys: [&str; N],
     ) -> Result<[Option<Self>; N], SchemaError> {
         let Shape::Map(entries) = self.shape else {
-            return Err(declaration(place.clone(), format!("this is {}: write a map", self.described())));
+            return Err(declaration(
+                place.clone(),
+                format!("this is {}: write a map", self.described()),
+            ));
         };
         let mut found = [const { None }; N];
         for (key, node) in entries {
             let here = place.at(&key).on_line(node.line);
             let Some(at) = keys.iter().position(|known| *known == key) else {
                 let known = keys.map(|known| format!("`{known}`")).join(", ");
-                return Err(declaration(here, format!("there is no `{key}` here; there are {known}")));
+                return Err(declaration(
+                    here,
+                    format!("there is no `{key}` here; there are {known}"),
+                ));
             };
             if found[at].is_some() {
                 return Err(declaration(here, format!("`{key}` is there twice")));

@@ -36,15 +36,24 @@ pub(super) enum Takes {
 
 impl Asked {
     fn list(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self { reducer: Arc::new(reducer), takes: Takes::List }
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::List,
+        }
     }
 
     fn map(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self { reducer: Arc::new(reducer), takes: Takes::Map }
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::Map,
+        }
     }
 
     fn any(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self { reducer: Arc::new(reducer), takes: Takes::Anything }
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::Anything,
+        }
     }
 
     pub(super) fn langgraph_messages() -> Self {
@@ -71,8 +80,14 @@ const WORDS: [&str; 15] = [
     "remove_tool_messages",
 ];
 
-const WITH_PARAMETERS: [&str; 6] =
-    ["bounded_append", "bounded_messages", "dedupe_append", "append_items", "merge_by_key", "add_messages"];
+const WITH_PARAMETERS: [&str; 6] = [
+    "bounded_append",
+    "bounded_messages",
+    "dedupe_append",
+    "append_items",
+    "merge_by_key",
+    "add_messages",
+];
 
 pub(super) fn is_known(name: &str) -> bool {
     WORDS.contains(&name)
@@ -104,29 +119,43 @@ pub(super) fn read(
         Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
         Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
         _ => {
-            let message = format!("this is {described}: write a reducer's name, or a map from it to its parameters");
+            let message = format!(
+                "this is {described}: write a reducer's name, or a map from it to its parameters"
+            );
             return Err(declaration(place.clone(), message));
         }
     };
     if let Some(reducer) = registered.get(&word) {
         if parameters.is_some() {
-            let message = format!("`{word}` is registered and takes no parameters here: write its name alone");
+            let message = format!(
+                "`{word}` is registered and takes no parameters here: write its name alone"
+            );
             return Err(configuration(place.clone(), message));
         }
-        return Ok(Asked { reducer: reducer.clone(), takes: Takes::Anything });
+        return Ok(Asked {
+            reducer: reducer.clone(),
+            takes: Takes::Anything,
+        });
     }
     let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
     let is_there = has(dialect, &word) || parameters.is_some() && takes_parameters;
     if !is_there {
-        let mut known: Vec<_> = WORDS.into_iter().filter(|word| has(dialect, word)).collect();
+        let mut known: Vec<_> = WORDS
+            .into_iter()
+            .filter(|word| has(dialect, word))
+            .collect();
         known.extend(registered.keys().map(String::as_str));
-        let message = format!("there is no reducer `{word}` in this dialect; there are {}", known.join(", "));
+        let message = format!(
+            "there is no reducer `{word}` in this dialect; there are {}",
+            known.join(", ")
+        );
         return Err(declaration(place.clone(), message));
     }
     match parameters {
-        Some(_) if !takes_parameters => {
-            Err(configuration(place.clone(), format!("`{word}` takes no parameters: write its name alone")))
-        }
+        Some(_) if !takes_parameters => Err(configuration(
+            place.clone(),
+            format!("`{word}` takes no parameters: write its name alone"),
+        )),
         parameters => build(&word, parameters, &place.at(&word), dialect),
     }
 }
@@ -136,8 +165,15 @@ fn conflict(place: &Place, count: usize) -> SchemaError {
     SchemaError::new(SchemaErrorKind::ConflictingReducers, place.clone(), message)
 }
 
-fn build(word: &str, parameters: Option<Node>, place: &Place, dialect: Dialect) -> Result<Asked, SchemaError> {
-    let place = &place.clone().on_line(parameters.as_ref().and_then(|node| node.line));
+fn build(
+    word: &str,
+    parameters: Option<Node>,
+    place: &Place,
+    dialect: Dialect,
+) -> Result<Asked, SchemaError> {
+    let place = &place
+        .clone()
+        .on_line(parameters.as_ref().and_then(|node| node.line));
     Ok(match word {
         "merge" => Asked::map(Merge),
         "merge_all" => Asked::map(MergeAll),
@@ -146,18 +182,28 @@ fn build(word: &str, parameters: Option<Node>, place: &Place, dialect: Dialect) 
         "append" if dialect == Dialect::Sherma => Asked::langgraph_messages(),
         "append" => Asked::list(Append),
         "bounded_append" => Asked::list(BoundedAppend::new(max_len(word, parameters, place)?)),
-        "bounded_messages" => Asked::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters, place)?)),
+        "bounded_messages" => Asked::list(BoundedMessages::new(
+            OpenAiChat,
+            max_len(word, parameters, place)?,
+        )),
         "dedupe_append" => match key(parameters, place)? {
-            (Some(key), no_key) => Asked::list(KeyedList::dedupe_append(Field::new(key)).no_key(no_key)),
+            (Some(key), no_key) => {
+                Asked::list(KeyedList::dedupe_append(Field::new(key)).no_key(no_key))
+            }
             (None, _) => Asked::list(KeyedList::dedupe_append(Scalar)),
         },
         // Agentflow: "avoiding duplicates by item.id".
         "append_items" => {
             let (key, no_key) = key(parameters, place)?;
-            Asked::list(KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into()))).no_key(no_key))
+            Asked::list(
+                KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
+                    .no_key(no_key),
+            )
         }
         "merge_by_key" => match key(parameters, place)? {
-            (Some(key), no_key) => Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key)),
+            (Some(key), no_key) => {
+                Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
+            }
             (None, _) => {
                 let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that items are \
                                known by";
@@ -189,26 +235,49 @@ fn entries<const N: usize>(
     }
 }
 
-fn max_len(word: &str, parameters: Option<Node>, place: &Place) -> Result<NonZeroUsize, SchemaError> {
+fn max_len(
+    word: &str,
+    parameters: Option<Node>,
+    place: &Place,
+) -> Result<NonZeroUsize, SchemaError> {
     let [max] = entries(parameters, place, ["max_len"])?;
-    let here = place.at("max_len").on_line(max.as_ref().and_then(|node| node.line));
+    let here = place
+        .at("max_len")
+        .on_line(max.as_ref().and_then(|node| node.line));
     let Some(max) = max else {
         let message = format!("`{word}` needs a bound: write `{word}: {{max_len: 50}}`");
         return Err(configuration(place.clone(), message));
     };
     let (described, value) = (max.described(), max.into_value());
-    value.as_u64().and_then(|max| usize::try_from(max).ok()).and_then(NonZeroUsize::new).ok_or_else(|| {
-        let found = if value.is_i64() || value.is_u64() { value.to_string() } else { described.to_owned() };
-        configuration(here, format!("`max_len` is {found}: write an integer of at least 1"))
-    })
+    value
+        .as_u64()
+        .and_then(|max| usize::try_from(max).ok())
+        .and_then(NonZeroUsize::new)
+        .ok_or_else(|| {
+            let found = if value.is_i64() || value.is_u64() {
+                value.to_string()
+            } else {
+                described.to_owned()
+            };
+            configuration(
+                here,
+                format!("`max_len` is {found}: write an integer of at least 1"),
+            )
+        })
 }
 
 /// The key that items are known by, and what becomes of those without.
 fn key(parameters: Option<Node>, place: &Place) -> Result<(Option<String>, NoKey), SchemaError> {
     let [key, no_key] = entries(parameters, place, ["key", "no_key"])?;
-    let key = key.filter(|key| !key.is_null()).map(|key| name(key, place)).transpose()?;
+    let key = key
+        .filter(|key| !key.is_null())
+        .map(|key| name(key, place))
+        .transpose()?;
     let no_key = match no_key {
-        Some(node) => node.one_of(&place.at("no_key"), &[("fail", NoKey::Fail), ("new", NoKey::New)])?,
+        Some(node) => node.one_of(
+            &place.at("no_key"),
+            &[("fail", NoKey::Fail), ("new", NoKey::New)],
+        )?,
         None => NoKey::Fail,
     };
     Ok((key, no_key))
@@ -219,6 +288,9 @@ fn name(key: Node, place: &Place) -> Result<String, SchemaError> {
     let described = key.described();
     match key.shape {
         Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
-        _ => Err(configuration(here, format!("the key is {described}: name the field that items are known by"))),
+        _ => Err(configuration(
+            here,
+            format!("the key is {described}: name the field that items are known by"),
+        )),
     }
 }

@@ -24,19 +24,38 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     let mut root = None;
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let place = Place { line: Some(error.marker().line()), path: String::new() };
+            let place = Place {
+                line: Some(error.marker().line()),
+                path: String::new(),
+            };
             declaration(place, "this is no YAML that can be read").with_source(error)
         })?;
         let line = line_of(&span);
-        let refuse = |what: &str| declaration(Place { line: Some(line), path: String::new() }, what);
+        let refuse = |what: &str| {
+            declaration(
+                Place {
+                    line: Some(line),
+                    path: String::new(),
+                },
+                what,
+            )
+        };
         let node = match event {
-            Event::Alias(_) => return Err(refuse("this is an alias: write out what it stands for")),
-            Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
+            Event::Alias(_) => {
+                return Err(refuse("this is an alias: write out what it stands for"));
+            }
+            Event::Scalar(_, _, anchor, _)
+            | Event::SequenceStart(anchor, _)
+            | Event::MappingStart(anchor, _)
                 if anchor != 0 =>
             {
-                return Err(refuse("this has an anchor: leave it out, and write out what stands for it"));
+                return Err(refuse(
+                    "this has an anchor: leave it out, and write out what stands for it",
+                ));
             }
-            Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => {
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, Some(_))
+            | Event::MappingStart(_, Some(_)) => {
                 return Err(refuse("this has a tag: leave it out"));
             }
             Event::Scalar(text, style, _, None) => {
@@ -44,7 +63,10 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                     *key = Some(text.into_owned());
                     continue;
                 }
-                Node { line: Some(line), shape: Shape::Scalar(scalar(&text, style)) }
+                Node {
+                    line: Some(line),
+                    shape: Shape::Scalar(scalar(&text, style)),
+                }
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if matches!(open.last(), Some(Open::Map(_, _, None))) {
@@ -60,12 +82,24 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(line, items)) => Node { line: Some(line), shape: Shape::List(items) },
-                Some(Open::Map(line, entries, _)) => Node { line: Some(line), shape: Shape::Map(entries) },
+                Some(Open::List(line, items)) => Node {
+                    line: Some(line),
+                    shape: Shape::List(items),
+                },
+                Some(Open::Map(line, entries, _)) => Node {
+                    line: Some(line),
+                    shape: Shape::Map(entries),
+                },
                 None => return Err(refuse("this closes nothing")),
             },
-            Event::DocumentStart(_) if root.is_some() => return Err(refuse("a second document: write one")),
-            Event::DocumentStart(_) | Event::DocumentEnd | Event::StreamStart | Event::StreamEnd | Event::Nothing => {
+            Event::DocumentStart(_) if root.is_some() => {
+                return Err(refuse("a second document: write one"));
+            }
+            Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::Nothing => {
                 continue;
             }
         };
@@ -75,7 +109,10 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
             None => root = Some(node),
         }
     }
-    Ok(root.unwrap_or(Node { line: Some(1), shape: Shape::Scalar(Value::Null) }))
+    Ok(root.unwrap_or(Node {
+        line: Some(1),
+        shape: Shape::Scalar(Value::Null),
+    }))
 }
 
 fn line_of(span: &Span) -> usize {
@@ -96,14 +133,18 @@ fn scalar(text: &str, style: ScalarStyle) -> Value {
 }
 
 fn number(text: &str) -> Option<Value> {
-    let radix =
-        |prefix: &str, radix| text.strip_prefix(prefix).and_then(|digits| u64::from_str_radix(digits, radix).ok());
+    let radix = |prefix: &str, radix| {
+        text.strip_prefix(prefix)
+            .and_then(|digits| u64::from_str_radix(digits, radix).ok())
+    };
     if let Some(number) = radix("0x", 16).or_else(|| radix("0o", 8)) {
         return Some(number.into());
     }
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     if !is_number {
         return None;
     }
@@ -116,5 +157,9 @@ fn number(text: &str) -> Option<Value> {
             return Some(number.into());
         }
     }
-    plain.parse().ok().and_then(Number::from_f64).map(Value::Number)
+    plain
+        .parse()
+        .ok()
+        .and_then(Number::from_f64)
+        .map(Value::Number)
 }

@@ -35,7 +35,10 @@ impl ReduceNodeBuilder {
             max_model_calls: 5,
             first_wait: Duration::from_secs(1),
         };
-        Self { prompt_template, node }
+        Self {
+            prompt_template,
+            node,
+        }
     }
 
     /// The keys to be deleted once the model has answered. A key that is not there is no error, unless the template names it.
@@ -104,7 +107,10 @@ impl ReduceNodeBuilder {
     ///
     /// The template can't be read, a key is empty, the model may never be called, or the root is no safe path.
     pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
-        let Self { prompt_template, mut node } = self;
+        let Self {
+            prompt_template,
+            mut node,
+        } = self;
         node.template = Template::parse(&prompt_template)
             .map_err(|NoTemplate { at, problem }| ReduceNodeBuildError::Template { at, problem })?;
         if node.template.is_empty() {
@@ -112,10 +118,14 @@ impl ReduceNodeBuilder {
             return Err(ReduceNodeBuildError::Template { at: 0, problem });
         }
         if node.input_keys.iter().any(String::is_empty) {
-            return Err(ReduceNodeBuildError::EmptyKey { option: "input_keys" });
+            return Err(ReduceNodeBuildError::EmptyKey {
+                option: "input_keys",
+            });
         }
         if node.output_key.is_empty() {
-            return Err(ReduceNodeBuildError::EmptyKey { option: "output_key" });
+            return Err(ReduceNodeBuildError::EmptyKey {
+                option: "output_key",
+            });
         }
         if node.max_model_calls == 0 {
             return Err(ReduceNodeBuildError::NoModelCalls);

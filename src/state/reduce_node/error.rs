@@ -55,7 +55,9 @@ pub enum ReduceNodeError {
         source: BoxError,
     },
     /// An input could not be stored. The model was not called.
-    #[error("the input `{key}` could not be stored: try again, or run the node without a backend to let inputs go")]
+    #[error(
+        "the input `{key}` could not be stored: try again, or run the node without a backend to let inputs go"
+    )]
     Store {
         /// The input's key.
         key: String,

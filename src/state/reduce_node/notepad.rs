@@ -27,7 +27,12 @@ pub trait Notepad: Send + Sync {
     /// # Errors
     ///
     /// It can't hold the output. Nothing has changed.
-    fn condense(&mut self, output_key: &str, output: String, delete: &[String]) -> Result<(), BoxError>;
+    fn condense(
+        &mut self,
+        output_key: &str,
+        output: String,
+        delete: &[String],
+    ) -> Result<(), BoxError>;
 }
 
 /// Lár's `GraphState`: a map.
@@ -40,7 +45,12 @@ impl Notepad for Map<String, Value> {
         Ok(())
     }
 
-    fn condense(&mut self, output_key: &str, output: String, delete: &[String]) -> Result<(), BoxError> {
+    fn condense(
+        &mut self,
+        output_key: &str,
+        output: String,
+        delete: &[String],
+    ) -> Result<(), BoxError> {
         for key in delete {
             self.remove(key);
         }
@@ -58,21 +68,29 @@ impl Notepad for State {
             Value::Object(fields) => fields.is_empty(),
             _ => false,
         };
-        self.get(key).filter(|value| !value.is_null() && (self.is_set(key) || !is_empty(value)))
+        self.get(key)
+            .filter(|value| !value.is_null() && (self.is_set(key) || !is_empty(value)))
     }
 
     fn accepts(&self, output_key: &str, _: &[String]) -> Result<(), BoxError> {
         match self.schema().field(output_key) {
             None => Err(format!("there is no field `{output_key}`: declare it").into()),
             // What other reducers make of a text only they know.
-            Some(field) if !field.reducer.folds() && !field.of.fits(&json!("")) => {
-                Err(format!("the field `{output_key}` takes {}: declare it as `str`", field.of.described()).into())
-            }
+            Some(field) if !field.reducer.folds() && !field.of.fits(&json!("")) => Err(format!(
+                "the field `{output_key}` takes {}: declare it as `str`",
+                field.of.described()
+            )
+            .into()),
             Some(_) => Ok(()),
         }
     }
 
-    fn condense(&mut self, output_key: &str, output: String, delete: &[String]) -> Result<(), BoxError> {
+    fn condense(
+        &mut self,
+        output_key: &str,
+        output: String,
+        delete: &[String],
+    ) -> Result<(), BoxError> {
         let planned = self.plan([json!({ output_key: output })])?;
         for key in delete {
             self.unset(key);
@@ -143,7 +161,11 @@ pub enum ToolResultError {
 impl<'a, F: Format> ToolResults<'a, F> {
     /// The results of `messages`; none has a name yet.
     pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
-        Self { format, messages, results: Vec::new() }
+        Self {
+            format,
+            messages,
+            results: Vec::new(),
+        }
     }
 
     /// Names the result of a call, the newest one where the id repeats. JSON parts count as their compact text.
@@ -152,53 +174,84 @@ impl<'a, F: Format> ToolResults<'a, F> {
     ///
     /// There is no such result, or it holds more than text.
     pub fn with(mut self, name: impl Into<String>, call_id: &str) -> Result<Self, ToolResultError> {
-        let Self { format, messages, .. } = &self;
+        let Self {
+            format, messages, ..
+        } = &self;
         let outline = Outline::read(messages.len(), |at, see| {
             if let Some(message) = messages.get(at) {
                 format.visit(message, see);
             }
         });
         let slot = outline.slots.iter().rfind(|slot| slot.head.id == call_id);
-        let slot = slot.ok_or_else(|| ToolResultError::Missing { call_id: call_id.to_owned() })?;
+        let slot = slot.ok_or_else(|| ToolResultError::Missing {
+            call_id: call_id.to_owned(),
+        })?;
         let mut texts = Vec::new();
         for part in &slot.parts {
             texts.push(match part {
                 PartRef::Text(text) => (*text).to_owned(),
                 PartRef::Json(value) => value.to_string(),
-                _ => return Err(ToolResultError::NotText { call_id: call_id.to_owned() }),
+                _ => {
+                    return Err(ToolResultError::NotText {
+                        call_id: call_id.to_owned(),
+                    });
+                }
             });
         }
         let place = (slot.message, slot.slot);
         let (name, text) = (name.into(), Value::String(texts.join("\n")));
         self.results.retain(|bound| bound.name != name);
-        self.results.push(Bound { name, call_id: call_id.to_owned(), text, place });
+        self.results.push(Bound {
+            name,
+            call_id: call_id.to_owned(),
+            text,
+            place,
+        });
         Ok(self)
     }
 }
 
 impl<F: Format> Notepad for ToolResults<'_, F> {
     fn value(&self, key: &str) -> Option<&Value> {
-        self.results.iter().find(|bound| bound.name == key).map(|bound| &bound.text)
+        self.results
+            .iter()
+            .find(|bound| bound.name == key)
+            .map(|bound| &bound.text)
     }
 
     fn accepts(&self, _: &str, delete: &[String]) -> Result<(), BoxError> {
-        if self.results.iter().any(|bound| delete.contains(&bound.name)) {
+        if self
+            .results
+            .iter()
+            .any(|bound| delete.contains(&bound.name))
+        {
             return Ok(());
         }
         Err("none of `input_keys` is the name of a tool result: the output has no place".into())
     }
 
-    fn condense(&mut self, output_key: &str, output: String, delete: &[String]) -> Result<(), BoxError> {
+    fn condense(
+        &mut self,
+        output_key: &str,
+        output: String,
+        delete: &[String],
+    ) -> Result<(), BoxError> {
         self.accepts(output_key, delete)?;
-        let (mut gone, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.results).into_iter().partition(|bound| delete.contains(&bound.name));
+        let (mut gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.results)
+            .into_iter()
+            .partition(|bound| delete.contains(&bound.name));
         self.results = kept;
         gone.sort_by_key(|bound| bound.place);
         gone.dedup_by_key(|bound| bound.place);
         let mut gone = gone.into_iter();
-        let Some(first) = gone.next() else { return Ok(()) };
+        let Some(first) = gone.next() else {
+            return Ok(());
+        };
         for bound in gone {
-            let text = format!("[condensed, with others, in the result of {}]", first.call_id);
+            let text = format!(
+                "[condensed, with others, in the result of {}]",
+                first.call_id
+            );
             if text.len() < bound.text.as_str().map_or(0, str::len) {
                 self.put(bound.place, text);
             }
@@ -211,7 +264,8 @@ impl<F: Format> Notepad for ToolResults<'_, F> {
 impl<F: Format> ToolResults<'_, F> {
     fn put(&mut self, (message, slot): (usize, usize), text: String) {
         if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_result(message, slot, vec![Part::Text(text)]);
+            self.format
+                .replace_result(message, slot, vec![Part::Text(text)]);
         }
     }
 }

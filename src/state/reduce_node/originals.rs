@@ -24,20 +24,40 @@ impl Original {
     ///
     /// The store could not be asked.
     pub(super) async fn of(text: &str, backend: &Arc<dyn Backend>) -> Result<Self, BackendError> {
-        let Some(hints) = Hint::parse_all(text) else { return Ok(Self::Content) };
+        let Some(hints) = Hint::parse_all(text) else {
+            return Ok(Self::Content);
+        };
         let resolve = |location: &Location| backend.resolve(location.as_str());
-        if !hints.iter().any(|hint| hint.location.as_ref().and_then(resolve).is_some()) {
+        if !hints
+            .iter()
+            .any(|hint| hint.location.as_ref().and_then(resolve).is_some())
+        {
             return Ok(Self::Content);
         }
         let prose = Prose::of(Language::English);
-        let said = Said { prose: &prose, tool: "", reader: Some(READER), own: &|_| None };
+        let said = Said {
+            prose: &prose,
+            tool: "",
+            reader: Some(READER),
+            own: &|_| None,
+        };
         let mut locations = Vec::new();
         for hint in hints {
-            let Some(location) = &hint.location else { return Ok(Self::Imitation) };
-            let Some(key) = resolve(location) else { return Ok(Self::Imitation) };
-            let stored = Stored { backend: backend.clone(), key, location: location.clone() };
+            let Some(location) = &hint.location else {
+                return Ok(Self::Imitation);
+            };
+            let Some(key) = resolve(location) else {
+                return Ok(Self::Imitation);
+            };
+            let stored = Stored {
+                backend: backend.clone(),
+                key,
+                location: location.clone(),
+            };
             match stored.whole().await {
-                Ok(Some(content)) if shows_only(&hint, &content, said) => locations.push(location.clone()),
+                Ok(Some(content)) if shows_only(&hint, &content, said) => {
+                    locations.push(location.clone())
+                }
                 Ok(_) => return Ok(Self::Imitation),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Imitation),
                 Err(error) => return Err(error),

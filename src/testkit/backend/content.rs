@@ -34,9 +34,13 @@ pub(super) async fn stored_content_is_read(store: &impl Backend) {
 
 pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
     const CLAUSE: &str = "any key can be stored under";
-    for path in
-        ["a".to_owned(), "k".repeat(255), ["s"; 16].join("/"), ["d".repeat(224), "e".repeat(255)].join("/"), "-".into()]
-    {
+    for path in [
+        "a".to_owned(),
+        "k".repeat(255),
+        ["s"; 16].join("/"),
+        ["d".repeat(224), "e".repeat(255)].join("/"),
+        "-".into(),
+    ] {
         let key = key(path);
         let content = Bytes::from(key.to_string());
         put(store, &key, &content, Put::Stored, CLAUSE).await;
@@ -73,20 +77,41 @@ pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
     for (start, stop) in ranges {
         for (key, content) in [(&long, &content), (&empty, &Bytes::new())] {
             let of = format!("reading {start}..{stop} of {} bytes", content.len());
-            let page = succeed(store.read(key, Range { start, end: stop }).await, CLAUSE, &of);
-            equal(page.total, content.len() as u64, CLAUSE, &format!("{of}, the total"));
-            let cut = |at: u64| usize::try_from(at).map_or(content.len(), |at| at.min(content.len()));
+            let page = succeed(
+                store.read(key, Range { start, end: stop }).await,
+                CLAUSE,
+                &of,
+            );
+            equal(
+                page.total,
+                content.len() as u64,
+                CLAUSE,
+                &format!("{of}, the total"),
+            );
+            let cut =
+                |at: u64| usize::try_from(at).map_or(content.len(), |at| at.min(content.len()));
             let (first, last) = (cut(start), cut(stop).max(cut(start)));
-            check(page.bytes == content[first..last], CLAUSE, || format!("{of} gave {} wrong bytes", page.bytes.len()));
+            check(page.bytes == content[first..last], CLAUSE, || {
+                format!("{of} gave {} wrong bytes", page.bytes.len())
+            });
         }
     }
 }
 
 pub(super) async fn nothing_is_not_found(store: &impl Backend) {
     const CLAUSE: &str = "read: not found if nothing is stored there";
-    check(listed(store, CLAUSE).await.is_empty(), CLAUSE, || "a new store lists content".into());
+    check(listed(store, CLAUSE).await.is_empty(), CLAUSE, || {
+        "a new store lists content".into()
+    });
     is_not_found(store, &key("trunc/call_1"), CLAUSE).await;
-    put(store, &key("trunc/call_1"), &"content".into(), Put::Stored, CLAUSE).await;
+    put(
+        store,
+        &key("trunc/call_1"),
+        &"content".into(),
+        Put::Stored,
+        CLAUSE,
+    )
+    .await;
     for path in [
         "call_1",
         "trunc",
@@ -103,29 +128,55 @@ pub(super) async fn nothing_is_not_found(store: &impl Backend) {
 
 pub(super) async fn stored_content_never_changes(store: &impl Backend) {
     const CLAUSE: &str = "create-only";
-    let contents = [Bytes::new(), "a".into(), "b".into(), "ab".into(), noise(100_000, 6), noise(100_000, 7)];
+    let contents = [
+        Bytes::new(),
+        "a".into(),
+        "b".into(),
+        "ab".into(),
+        noise(100_000, 6),
+        noise(100_000, 7),
+    ];
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
         put(store, &key, content, Put::Stored, CLAUSE).await;
         for other in &contents {
-            let should = if other == content { Put::AlreadyThere } else { Put::Taken };
+            let should = if other == content {
+                Put::AlreadyThere
+            } else {
+                Put::Taken
+            };
             put(store, &key, other, should, CLAUSE).await;
             holds(store, &key, content, CLAUSE).await;
             let mut writer = written(store, std::slice::from_ref(other), CLAUSE).await;
-            equal(succeed(writer.finish(&key).await, CLAUSE, "a writer"), should, CLAUSE, "a writer");
+            equal(
+                succeed(writer.finish(&key).await, CLAUSE, "a writer"),
+                should,
+                CLAUSE,
+                "a writer",
+            );
             holds(store, &key, content, CLAUSE).await;
         }
     }
     // One that differs in its last byte only.
     let mut other = contents[4].to_vec();
     *other.last_mut().expect("it is not empty") ^= 1;
-    put(store, &key("trunc/call_4"), &other.into(), Put::Taken, CLAUSE).await;
+    put(
+        store,
+        &key("trunc/call_4"),
+        &other.into(),
+        Put::Taken,
+        CLAUSE,
+    )
+    .await;
     holds(store, &key("trunc/call_4"), &contents[4], CLAUSE).await;
 }
 
 pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) {
     const CLAUSE: &str = "create-only: keys that differ in case only";
-    let pairs = [("trunc/call_a", "trunc/CALL_A"), ("trunc/call_b", "TRUNC/call_b")];
+    let pairs = [
+        ("trunc/call_a", "trunc/CALL_A"),
+        ("trunc/call_b", "TRUNC/call_b"),
+    ];
     for (lower, upper) in pairs.map(|(lower, upper)| (key(lower), key(upper))) {
         let (first, second) = (Bytes::from("first"), Bytes::from("second"));
         put(store, &lower, &first, Put::Stored, CLAUSE).await;
@@ -141,7 +192,9 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
 
 pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
     const CLAUSE: &str = "create-only: a key that begins with another key and a slash";
-    for (first, second) in [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second))) {
+    for (first, second) in
+        [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second)))
+    {
         put(store, &first, &"first".into(), Put::Stored, CLAUSE).await;
         // A store that has directories can't have both, and may say so in any way but by losing one.
         match store.put(&second, "second".into()).await {
@@ -172,11 +225,18 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     drop(writer);
     let missing = stored.keys().filter(|key| !is.contains_key(key)).count();
     let foreign = is.keys().filter(|key| !stored.contains_key(key)).count();
-    check(missing + foreign == 0, CLAUSE, || format!("{missing} keys are not listed, {foreign} should not be"));
+    check(missing + foreign == 0, CLAUSE, || {
+        format!("{missing} keys are not listed, {foreign} should not be")
+    });
     check(is == stored, CLAUSE, || "sizes are wrong".into());
     // A stream that is dropped half-way must not break what comes after.
     let mut list = store.list();
     list.next().await;
     drop(list);
-    equal(listed(store, CLAUSE).await.len(), stored.len(), CLAUSE, "listing a second time");
+    equal(
+        listed(store, CLAUSE).await.len(),
+        stored.len(),
+        CLAUSE,
+        "listing a second time",
+    );
 }

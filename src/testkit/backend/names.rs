@@ -11,12 +11,31 @@ pub(super) fn names_are_inverse(store: &impl Backend) {
     let mut locations = BTreeSet::new();
     for key in &keys {
         let location = store.locate(key);
-        equal(store.resolve(location.as_str()).as_ref(), Some(key), CLAUSE, &format!("resolving `{location}`"));
-        equal(store.locate(key), location.clone(), CLAUSE, "locating a second time");
-        check(!location.as_str().contains(char::is_control), CLAUSE, || format!("{location:?} has control characters"));
+        equal(
+            store.resolve(location.as_str()).as_ref(),
+            Some(key),
+            CLAUSE,
+            &format!("resolving `{location}`"),
+        );
+        equal(
+            store.locate(key),
+            location.clone(),
+            CLAUSE,
+            "locating a second time",
+        );
+        check(
+            !location.as_str().contains(char::is_control),
+            CLAUSE,
+            || format!("{location:?} has control characters"),
+        );
         locations.insert(location);
     }
-    equal(locations.len(), keys.len(), CLAUSE, "locating different keys");
+    equal(
+        locations.len(),
+        keys.len(),
+        CLAUSE,
+        "locating different keys",
+    );
 }
 
 pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
@@ -72,14 +91,25 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
     ] {
         hostile.push(format!("{location}{suffix}"));
     }
-    for prefix in [" ", "/", "./", "../", "x", "file://", "\0", "\n", "\u{feff}"] {
+    for prefix in [
+        " ", "/", "./", "../", "x", "file://", "\0", "\n", "\u{feff}",
+    ] {
         hostile.push(format!("{prefix}{location}"));
     }
     // Most stores end a location in the key. What stands before it is then their root.
     if let Some(root) = location.strip_suffix(named.as_str()) {
-        for inner in
-            ["../", "./", "/", "x/../", "trunc/../", "%2e%2e/", "..%2f", "..\\", "\0/", "../../../../../../etc/"]
-        {
+        for inner in [
+            "../",
+            "./",
+            "/",
+            "x/../",
+            "trunc/../",
+            "%2e%2e/",
+            "..%2f",
+            "..\\",
+            "\0/",
+            "../../../../../../etc/",
+        ] {
             hostile.push(format!("{root}{inner}{named}"));
         }
         hostile.push(root.to_owned());
@@ -129,12 +159,21 @@ fn sample_keys() -> Vec<Key> {
     .collect();
     keys.push(key("k".repeat(255)));
     keys.push(key(["s"; 16].join("/")));
-    keys.push(key(["d".repeat(224), "e".repeat(224), "f".repeat(224), "g".repeat(225)].join("/")));
+    keys.push(key([
+        "d".repeat(224),
+        "e".repeat(224),
+        "f".repeat(224),
+        "g".repeat(225),
+    ]
+    .join("/")));
     let alphabet = b"abcxyzABCXYZ0123456789._-";
     keys.extend((0..200).filter_map(|seed| {
         let draw = noise(24, seed);
         let path = draw.chunks(8).map(|segment| {
-            segment.iter().map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()])).collect::<String>()
+            segment
+                .iter()
+                .map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()]))
+                .collect::<String>()
         });
         Key::new(path.collect::<Vec<_>>().join("/")).ok()
     }));

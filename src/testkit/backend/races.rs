@@ -17,7 +17,8 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
     for round in 0..8 {
         let key = key(format!("race_{round}/call_1"));
         let same = round % 2 == 1;
-        let content = move |task: usize| Bytes::from(vec![if same { 0 } else { task as u8 }; LENGTH]);
+        let content =
+            move |task: usize| Bytes::from(vec![if same { 0 } else { task as u8 }; LENGTH]);
         let done = Arc::new(AtomicBool::new(false));
         let mut readers = JoinSet::new();
         for _ in 0..2 {
@@ -27,15 +28,24 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
                 while !done.load(Ordering::Relaxed) {
                     match store.read(&key, ALL).await {
                         Err(error) if error.kind() == ErrorKind::NotFound && seen.is_none() => {}
-                        Err(error) => broken(CLAUSE, format!("reading meanwhile failed: {error} ({:?})", error.kind())),
+                        Err(error) => broken(
+                            CLAUSE,
+                            format!("reading meanwhile failed: {error} ({:?})", error.kind()),
+                        ),
                         Ok(page) => {
                             let whole = page.total == LENGTH as u64 && page.bytes.len() == LENGTH;
                             let uniform = page.bytes.iter().all(|byte| *byte == page.bytes[0]);
                             check(whole && uniform, CLAUSE, || {
-                                format!("a part was read meanwhile: {} bytes of {}", page.bytes.len(), page.total)
+                                format!(
+                                    "a part was read meanwhile: {} bytes of {}",
+                                    page.bytes.len(),
+                                    page.total
+                                )
                             });
                             let first = seen.get_or_insert_with(|| page.bytes.clone());
-                            check(*first == page.bytes, CLAUSE, || "content changed while it was read".into());
+                            check(*first == page.bytes, CLAUSE, || {
+                                "content changed while it was read".into()
+                            });
                         }
                     }
                     yield_now().await;
@@ -49,7 +59,10 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
             puts.spawn(async move {
                 if task % 4 != 0 {
                     start.wait().await;
-                    return (task, succeed(store.put(&key, content(task)).await, CLAUSE, "a put"));
+                    return (
+                        task,
+                        succeed(store.put(&key, content(task)).await, CLAUSE, "a put"),
+                    );
                 }
                 let mut writer = written(&store, &[content(task)], CLAUSE).await;
                 start.wait().await;
@@ -59,15 +72,35 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
         let answers = joined(puts).await;
         done.store(true, Ordering::Relaxed);
         joined(readers).await;
-        let of =
-            |put: Put| answers.iter().filter(|(_, answer)| *answer == put).map(|(task, _)| *task).collect::<Vec<_>>();
+        let of = |put: Put| {
+            answers
+                .iter()
+                .filter(|(_, answer)| *answer == put)
+                .map(|(task, _)| *task)
+                .collect::<Vec<_>>()
+        };
         let (stored, there) = (of(Put::Stored), of(Put::AlreadyThere));
-        check(stored.len() <= 1, CLAUSE, || format!("{} of {TASKS} were told that theirs is stored", stored.len()));
+        check(stored.len() <= 1, CLAUSE, || {
+            format!(
+                "{} of {TASKS} were told that theirs is stored",
+                stored.len()
+            )
+        });
         let right: Vec<_> = stored.into_iter().chain(there).collect();
         if same {
-            equal(right.len(), TASKS, CLAUSE, "storing the same content, the number of those told that it is there");
+            equal(
+                right.len(),
+                TASKS,
+                CLAUSE,
+                "storing the same content, the number of those told that it is there",
+            );
         } else {
-            equal(right.len(), 1, CLAUSE, "storing different content, the number of those told that theirs is there");
+            equal(
+                right.len(),
+                1,
+                CLAUSE,
+                "storing different content, the number of those told that theirs is there",
+            );
         }
         holds(store, &key, &content(right[0]), CLAUSE).await;
     }
@@ -100,7 +133,12 @@ pub(super) async fn a_dropped_finish_is_all_or_nothing(store: &impl Backend) {
     let content = noise(1024 * 1024, 22);
     for polls in 0..6 {
         let key = key(format!("trunc/call_{polls}"));
-        let mut writer = written(store, &[content.slice(..1_000_000), content.slice(1_000_000..)], CLAUSE).await;
+        let mut writer = written(
+            store,
+            &[content.slice(..1_000_000), content.slice(1_000_000..)],
+            CLAUSE,
+        )
+        .await;
         abandon(writer.finish(&key), polls).await;
         drop(writer);
         settles(store, &key, &content, CLAUSE).await;
@@ -113,12 +151,17 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
     for _ in 0..20 {
         match store.read(key, ALL).await {
             Err(error) if error.kind() == ErrorKind::NotFound && !seen => {}
-            Err(error) => broken(clause, format!("reading after it failed: {error} ({:?})", error.kind())),
+            Err(error) => broken(
+                clause,
+                format!("reading after it failed: {error} ({:?})", error.kind()),
+            ),
             Ok(page) => {
                 seen = true;
-                check(page.total == content.len() as u64 && page.bytes == content, clause, || {
-                    format!("it left {} bytes of {}", page.total, content.len())
-                });
+                check(
+                    page.total == content.len() as u64 && page.bytes == content,
+                    clause,
+                    || format!("it left {} bytes of {}", page.total, content.len()),
+                );
             }
         }
         if let Some(bytes) = listed(store, clause).await.get(key) {
@@ -126,8 +169,14 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
         }
         yield_now().await;
     }
-    let again = succeed(store.put(key, content.clone()).await, clause, "storing the same again");
-    check(again != Put::Taken, clause, || "storing the same again finds the name taken".into());
+    let again = succeed(
+        store.put(key, content.clone()).await,
+        clause,
+        "storing the same again",
+    );
+    check(again != Put::Taken, clause, || {
+        "storing the same again finds the name taken".into()
+    });
     holds(store, key, content, clause).await;
     put(store, key, &"other".into(), Put::Taken, clause).await;
 }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::task::JoinSet;
 
-use super::{abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
+use super::{
+    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+};
 use crate::backend::{Backend, Entry, ErrorKind, Key, Put};
 
 /// Whether the store can be swept at all.
@@ -19,16 +21,30 @@ pub(super) async fn can_remove(store: &impl Backend) -> bool {
     match store.remove(&key("trunc/nothing")).await {
         Ok(()) => true,
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
-        Err(error) => broken(CLAUSE, format!("removing what is not there failed: {error} ({:?})", error.kind())),
+        Err(error) => broken(
+            CLAUSE,
+            format!(
+                "removing what is not there failed: {error} ({:?})",
+                error.kind()
+            ),
+        ),
     }
 }
 
 async fn remove(store: &impl Backend, key: &Key, clause: &str) {
-    succeed(store.remove(key).await, clause, &format!("removing `{key}`"));
+    succeed(
+        store.remove(key).await,
+        clause,
+        &format!("removing `{key}`"),
+    );
 }
 
 async fn copy(store: &impl Backend, from: &Key, to: &Key, should: Put, clause: &str) {
-    let is = succeed(store.copy(from, to).await, clause, &format!("copying `{from}` to `{to}`"));
+    let is = succeed(
+        store.copy(from, to).await,
+        clause,
+        &format!("copying `{from}` to `{to}`"),
+    );
     equal(is, should, clause, "a copy");
 }
 
@@ -41,7 +57,11 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
     for _ in 0..2 {
         remove(store, &gone, CLAUSE).await;
         is_not_found(store, &gone, CLAUSE).await;
-        check(!listed(store, CLAUSE).await.contains_key(&gone), CLAUSE, || "it is still listed".into());
+        check(
+            !listed(store, CLAUSE).await.contains_key(&gone),
+            CLAUSE,
+            || "it is still listed".into(),
+        );
     }
     holds(store, &stays, &content, CLAUSE).await;
     put(store, &gone, &other, Put::Stored, CLAUSE).await;
@@ -50,18 +70,34 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
     for key in [&gone, &stays] {
         remove(store, key, CLAUSE).await;
     }
-    equal(listed(store, CLAUSE).await.len(), 0, CLAUSE, "listing after everything is removed");
+    equal(
+        listed(store, CLAUSE).await.len(),
+        0,
+        CLAUSE,
+        "listing after everything is removed",
+    );
     put(store, &stays, &content, Put::Stored, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&other), CLAUSE).await;
     remove(store, &stays, CLAUSE).await;
-    equal(succeed(writer.finish(&gone).await, CLAUSE, "a writer"), Put::Stored, CLAUSE, "a writer");
+    equal(
+        succeed(writer.finish(&gone).await, CLAUSE, "a writer"),
+        Put::Stored,
+        CLAUSE,
+        "a writer",
+    );
     holds(store, &gone, &other, CLAUSE).await;
 }
 
 pub(super) async fn a_copy_outlives_its_original(store: &impl Backend) {
     const CLAUSE: &str = "copy: removing one leaves the other";
-    for (number, content) in [Bytes::new(), noise(1, 43), noise(3 * 1024 * 1024, 44)].iter().enumerate() {
-        let (from, to) = (key(format!("trunc/call_{number}")), key(format!("swept/trunc/call_{number}")));
+    for (number, content) in [Bytes::new(), noise(1, 43), noise(3 * 1024 * 1024, 44)]
+        .iter()
+        .enumerate()
+    {
+        let (from, to) = (
+            key(format!("trunc/call_{number}")),
+            key(format!("swept/trunc/call_{number}")),
+        );
         put(store, &from, content, Put::Stored, CLAUSE).await;
         copy(store, &from, &to, Put::Stored, CLAUSE).await;
         holds(store, &from, content, CLAUSE).await;
@@ -72,13 +108,22 @@ pub(super) async fn a_copy_outlives_its_original(store: &impl Backend) {
         copy(store, &to, &from, Put::Stored, CLAUSE).await;
         remove(store, &to, CLAUSE).await;
         holds(store, &from, content, CLAUSE).await;
-        equal(listed(store, CLAUSE).await.len(), number + 1, CLAUSE, "listing, the number of keys");
+        equal(
+            listed(store, CLAUSE).await.len(),
+            number + 1,
+            CLAUSE,
+            "listing, the number of keys",
+        );
     }
 }
 
 pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
     const CLAUSE: &str = "copy: create-only";
-    let (from, to, third) = (key("trunc/call_1"), key("swept/trunc/call_1"), key("swept/trunc/call_3"));
+    let (from, to, third) = (
+        key("trunc/call_1"),
+        key("swept/trunc/call_1"),
+        key("swept/trunc/call_3"),
+    );
     let (content, other) = (noise(5_000, 45), noise(5_000, 46));
     put(store, &from, &content, Put::Stored, CLAUSE).await;
     put(store, &to, &other, Put::Stored, CLAUSE).await;
@@ -86,16 +131,26 @@ pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
     holds(store, &to, &other, CLAUSE).await;
     put(store, &third, &content, Put::Stored, CLAUSE).await;
     copy(store, &from, &third, Put::AlreadyThere, CLAUSE).await;
-    match store.copy(&key("trunc/nothing"), &key("swept/trunc/nothing")).await {
+    match store
+        .copy(&key("trunc/nothing"), &key("swept/trunc/nothing"))
+        .await
+    {
         Ok(put) => broken(CLAUSE, format!("copying what is not there gave {put:?}")),
-        Err(error) => equal(error.kind(), ErrorKind::NotFound, CLAUSE, "copying what is not there"),
+        Err(error) => equal(
+            error.kind(),
+            ErrorKind::NotFound,
+            CLAUSE,
+            "copying what is not there",
+        ),
     }
     is_not_found(store, &key("swept/trunc/nothing"), CLAUSE).await;
 }
 
 async fn stored_at(store: &impl Backend, key: &Key, clause: &str) -> SystemTime {
     let entries: Vec<_> = store.list().collect().await;
-    let entries = entries.into_iter().map(|entry| succeed(entry, clause, "listing"));
+    let entries = entries
+        .into_iter()
+        .map(|entry| succeed(entry, clause, "listing"));
     match entries.into_iter().find(|entry| entry.key == *key) {
         Some(Entry { stored_at, .. }) => stored_at,
         None => broken(clause, format!("`{key}` is not listed")),
@@ -114,7 +169,9 @@ pub(super) async fn a_copy_is_new(store: &impl Backend) {
     _ = tokio::task::spawn_blocking(|| std::thread::sleep(A_MOMENT)).await;
     copy(store, &from, &to, Put::Stored, CLAUSE).await;
     let after = stored_at(store, &to, CLAUSE).await;
-    check(after > before, CLAUSE, || "a copy is as old as its original: a sweep would remove it too early".into());
+    check(after > before, CLAUSE, || {
+        "a copy is as old as its original: a sweep would remove it too early".into()
+    });
 }
 
 pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
@@ -124,8 +181,19 @@ pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
     put(store, &there, &content, Put::Stored, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
     succeed(store.tidy(SystemTime::UNIX_EPOCH).await, CLAUSE, "tidying");
-    equal(succeed(writer.finish(&named).await, CLAUSE, "a writer"), Put::Stored, CLAUSE, "a writer");
-    succeed(store.tidy(SystemTime::now() + Duration::from_secs(3600)).await, CLAUSE, "tidying");
+    equal(
+        succeed(writer.finish(&named).await, CLAUSE, "a writer"),
+        Put::Stored,
+        CLAUSE,
+        "a writer",
+    );
+    succeed(
+        store
+            .tidy(SystemTime::now() + Duration::from_secs(3600))
+            .await,
+        CLAUSE,
+        "tidying",
+    );
     holds(store, &there, &content, CLAUSE).await;
     holds(store, &named, &content, CLAUSE).await;
 }
@@ -134,13 +202,18 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
     const CLAUSE: &str = "atomic: a dropped copy or removal";
     let content = noise(1024 * 1024, 49);
     for polls in 0..6 {
-        let (from, to) = (key(format!("trunc/call_{polls}")), key(format!("swept/trunc/call_{polls}")));
+        let (from, to) = (
+            key(format!("trunc/call_{polls}")),
+            key(format!("swept/trunc/call_{polls}")),
+        );
         put(store, &from, &content, Put::Stored, CLAUSE).await;
         abandon(store.copy(&from, &to), polls).await;
         holds(store, &from, &content, CLAUSE).await;
         // What was dropped may still go on, so it is either.
         let is = succeed(store.copy(&from, &to).await, CLAUSE, "copying again");
-        check(is != Put::Taken, CLAUSE, || "copying again finds the name taken".into());
+        check(is != Put::Taken, CLAUSE, || {
+            "copying again finds the name taken".into()
+        });
         holds(store, &to, &content, CLAUSE).await;
         abandon(store.remove(&from), polls).await;
         holds(store, &to, &content, CLAUSE).await;
@@ -163,7 +236,14 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
                 holds(&*store, &key, &content, CLAUSE).await;
                 remove(&*store, &key, CLAUSE).await;
             }
-            put(&*store, &key(format!("s-1/trunc/call_{task}")), &content, Put::Stored, CLAUSE).await;
+            put(
+                &*store,
+                &key(format!("s-1/trunc/call_{task}")),
+                &content,
+                Put::Stored,
+                CLAUSE,
+            )
+            .await;
         });
     }
     while let Some(done) = tasks.join_next().await {
@@ -171,5 +251,10 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
             std::panic::resume_unwind(error.into_panic());
         }
     }
-    equal(listed(&**store, CLAUSE).await.len(), 8, CLAUSE, "listing, the number of keys");
+    equal(
+        listed(&**store, CLAUSE).await.len(),
+        8,
+        CLAUSE,
+        "listing, the number of keys",
+    );
 }

@@ -5,27 +5,42 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
+use super::{
+    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+};
 use crate::backend::{Backend, Put, Writer};
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
     const CLAUSE: &str = "writer: stores what was written";
     let content = noise(200_000, 8);
-    for (number, size) in [1, 7, 4096, 65_536, 70_000, 200_000].into_iter().enumerate() {
+    for (number, size) in [1, 7, 4096, 65_536, 70_000, 200_000]
+        .into_iter()
+        .enumerate()
+    {
         // One byte at a time takes long enough for a part of it.
         let content = content.slice(..content.len().min(size * 2000));
         let mut chunks: Vec<_> = content.chunks(size).map(Bytes::copy_from_slice).collect();
         chunks.insert(chunks.len() / 2, Bytes::new());
         let key = key(format!("trunc/call_{number}"));
         let mut writer = written(store, &chunks, CLAUSE).await;
-        equal(succeed(writer.finish(&key).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+        equal(
+            succeed(writer.finish(&key).await, CLAUSE, "finishing"),
+            Put::Stored,
+            CLAUSE,
+            "finishing",
+        );
         holds(store, &key, &content, CLAUSE).await;
         // Stored the one way is stored the other way.
         put(store, &key, &content, Put::AlreadyThere, CLAUSE).await;
     }
     let mut writer = written(store, &[], CLAUSE).await;
     let empty = key("trunc/empty");
-    equal(succeed(writer.finish(&empty).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing without a chunk");
+    equal(
+        succeed(writer.finish(&empty).await, CLAUSE, "finishing"),
+        Put::Stored,
+        CLAUSE,
+        "finishing without a chunk",
+    );
     holds(store, &empty, &Bytes::new(), CLAUSE).await;
 }
 
@@ -33,18 +48,32 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
     const CLAUSE: &str = "writer: reads what was written so far";
     let content = noise(200_000, 21);
     let read = async |writer: &mut Box<dyn Writer>, range: Range<u64>, of: usize| {
-        let bytes = succeed(writer.read(range.clone()).await, CLAUSE, "reading from a writer");
-        let (start, end) = (range.start.min(of as u64) as usize, range.end.min(of as u64) as usize);
+        let bytes = succeed(
+            writer.read(range.clone()).await,
+            CLAUSE,
+            "reading from a writer",
+        );
+        let (start, end) = (
+            range.start.min(of as u64) as usize,
+            range.end.min(of as u64) as usize,
+        );
         let should = content.slice(start.min(end)..end);
         check(bytes == should, CLAUSE, || {
-            format!("{range:?} of {of} bytes gave {} bytes that were not written", bytes.len())
+            format!(
+                "{range:?} of {of} bytes gave {} bytes that were not written",
+                bytes.len()
+            )
         });
     };
     let mut writer = written(store, &[], CLAUSE).await;
     read(&mut writer, 0..10, 0).await;
     let mut from = 0;
     for of in [100, 100_000, 200_000] {
-        succeed(writer.write(content.slice(from..of)).await, CLAUSE, "writing a chunk");
+        succeed(
+            writer.write(content.slice(from..of)).await,
+            CLAUSE,
+            "writing a chunk",
+        );
         from = of;
         for range in [0..u64::MAX, 50..70, 0..0, 99_990..100_010, 300_000..400_000] {
             read(&mut writer, range, of).await;
@@ -52,9 +81,19 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
     }
     let (taken, free) = (key("trunc/call_1"), key("trunc/call_2"));
     put(store, &taken, &"other".into(), Put::Stored, CLAUSE).await;
-    equal(succeed(writer.finish(&taken).await, CLAUSE, "finishing"), Put::Taken, CLAUSE, "finishing");
+    equal(
+        succeed(writer.finish(&taken).await, CLAUSE, "finishing"),
+        Put::Taken,
+        CLAUSE,
+        "finishing",
+    );
     read(&mut writer, 100..150_000, 200_000).await;
-    equal(succeed(writer.finish(&free).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+    equal(
+        succeed(writer.finish(&free).await, CLAUSE, "finishing"),
+        Put::Stored,
+        CLAUSE,
+        "finishing",
+    );
     holds(store, &free, &content, CLAUSE).await;
 }
 
@@ -66,24 +105,48 @@ pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
     for chunk in &chunks {
         succeed(writer.write(chunk.clone()).await, CLAUSE, "writing a chunk");
         let listed = listed(store, CLAUSE).await;
-        check(listed.is_empty(), CLAUSE, || format!("{listed:?} is listed"));
+        check(listed.is_empty(), CLAUSE, || {
+            format!("{listed:?} is listed")
+        });
         is_not_found(store, &key, CLAUSE).await;
     }
-    equal(succeed(writer.finish(&key).await, CLAUSE, "finishing"), Put::Stored, CLAUSE, "finishing");
+    equal(
+        succeed(writer.finish(&key).await, CLAUSE, "finishing"),
+        Put::Stored,
+        CLAUSE,
+        "finishing",
+    );
     holds(store, &key, &chunks.concat().into(), CLAUSE).await;
     let listed = listed(store, CLAUSE).await;
-    equal(listed, BTreeMap::from([(key, 200_010)]), CLAUSE, "listing after it was named");
+    equal(
+        listed,
+        BTreeMap::from([(key, 200_010)]),
+        CLAUSE,
+        "listing after it was named",
+    );
 }
 
 pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
     const CLAUSE: &str = "writer: after taken it can finish under another key";
     let (first, second) = (noise(100_000, 12), noise(100_000, 13));
-    let keys: Vec<_> = (0..3).map(|number| key(format!("trunc/call_{number}"))).collect();
+    let keys: Vec<_> = (0..3)
+        .map(|number| key(format!("trunc/call_{number}")))
+        .collect();
     put(store, &keys[0], &first, Put::Stored, CLAUSE).await;
     put(store, &keys[1], &first.slice(1..), Put::Stored, CLAUSE).await;
-    let mut writer = written(store, &[second.slice(..70_000), second.slice(70_000..)], CLAUSE).await;
+    let mut writer = written(
+        store,
+        &[second.slice(..70_000), second.slice(70_000..)],
+        CLAUSE,
+    )
+    .await;
     for (key, should) in keys.iter().zip([Put::Taken, Put::Taken, Put::Stored]) {
-        equal(succeed(writer.finish(key).await, CLAUSE, "finishing"), should, CLAUSE, "finishing");
+        equal(
+            succeed(writer.finish(key).await, CLAUSE, "finishing"),
+            should,
+            CLAUSE,
+            "finishing",
+        );
     }
     drop(writer);
     holds(store, &keys[0], &first, CLAUSE).await;
@@ -113,11 +176,22 @@ pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
 
 pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
     const CLAUSE: &str = "writer: dropped before it is named, it leaves nothing";
-    put(store, &key("trunc/call_1"), &"content".into(), Put::Stored, CLAUSE).await;
+    put(
+        store,
+        &key("trunc/call_1"),
+        &"content".into(),
+        Put::Stored,
+        CLAUSE,
+    )
+    .await;
     drop(written(store, &[], CLAUSE).await);
     drop(written(store, &[noise(100_000, 16), noise(100_000, 17)], CLAUSE).await);
     let mut writer = written(store, &[noise(100_000, 18)], CLAUSE).await;
-    let taken = succeed(writer.finish(&key("trunc/call_1")).await, CLAUSE, "finishing");
+    let taken = succeed(
+        writer.finish(&key("trunc/call_1")).await,
+        CLAUSE,
+        "finishing",
+    );
     equal(taken, Put::Taken, CLAUSE, "finishing");
     drop(writer);
     for polls in 0..4 {
@@ -127,5 +201,10 @@ pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
         abandon(store.writer(), polls).await;
     }
     let listed = listed(store, CLAUSE).await;
-    equal(listed, BTreeMap::from([(key("trunc/call_1"), 7)]), CLAUSE, "listing");
+    equal(
+        listed,
+        BTreeMap::from([(key("trunc/call_1"), 7)]),
+        CLAUSE,
+        "listing",
+    );
 }

@@ -11,7 +11,8 @@ use crate::format::Format;
 const UNKNOWN: &str = "zz_offcut_unknown";
 
 fn write<M: Serialize>(message: &M, at: usize) -> Value {
-    serde_json::to_value(message).unwrap_or_else(|_| broken("round trip", at, "it can't be written as JSON"))
+    serde_json::to_value(message)
+        .unwrap_or_else(|_| broken("round trip", at, "it can't be written as JSON"))
 }
 
 fn read<M: DeserializeOwned>(json: Value) -> Option<M> {
@@ -22,10 +23,16 @@ pub(super) fn round_trips<F>(format: &F, message: &F::Message, at: usize)
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
 {
-    let same = |message: &F::Message| read(write(message, at)).is_some_and(|again: F::Message| again == *message);
-    check(same(message), "round trip", at, || "it is another one once it was written and read".into());
+    let same = |message: &F::Message| {
+        read(write(message, at)).is_some_and(|again: F::Message| again == *message)
+    };
+    check(same(message), "round trip", at, || {
+        "it is another one once it was written and read".into()
+    });
     for (what, changed) in replacements(format, message) {
-        check(same(&changed), "round trip", at, || format!("{what}, it is another one once it was written and read"));
+        check(same(&changed), "round trip", at, || {
+            format!("{what}, it is another one once it was written and read")
+        });
     }
 }
 
@@ -41,7 +48,10 @@ fn replacements<F: Format>(format: &F, message: &F::Message) -> Vec<(String, F::
     for call in (0..seen.calls.len()).filter(|call| !seen.calls[*call].is_signed) {
         let mut changed = message.clone();
         format.replace_arguments(&mut changed, call, json!({"_cleared": HINT}).to_string());
-        all.push((format!("after the arguments of call {call} were replaced"), changed));
+        all.push((
+            format!("after the arguments of call {call} were replaced"),
+            changed,
+        ));
     }
     all
 }
@@ -54,22 +64,38 @@ where
 {
     let plain = write(message, at);
     let seen = Seen::of(format, message).0;
-    let changes: Vec<Value> = replacements(format, message).iter().map(|(_, changed)| write(changed, at)).collect();
-    for path in paths(&plain).into_iter().filter(|path| plain.pointer(path).is_some_and(Value::is_object)) {
+    let changes: Vec<Value> = replacements(format, message)
+        .iter()
+        .map(|(_, changed)| write(changed, at))
+        .collect();
+    for path in paths(&plain)
+        .into_iter()
+        .filter(|path| plain.pointer(path).is_some_and(Value::is_object))
+    {
         let mut marked = plain.clone();
         if let Some(Value::Object(fields)) = marked.pointer_mut(&path) {
             fields.insert(UNKNOWN.into(), json!({"b": 1, "a": [null]}));
         }
-        let is_kept = |json: &Value| json.pointer(&path).is_some_and(|object| object.get(UNKNOWN).is_some());
-        let Some(marked) = read::<F::Message>(marked) else { continue };
+        let is_kept = |json: &Value| {
+            json.pointer(&path)
+                .is_some_and(|object| object.get(UNKNOWN).is_some())
+        };
+        let Some(marked) = read::<F::Message>(marked) else {
+            continue;
+        };
         if !is_kept(&write(&marked, at)) || Seen::of(format, &marked).0 != seen {
             continue;
         }
-        for ((what, changed), plain_change) in replacements(format, &marked).into_iter().zip(&changes) {
+        for ((what, changed), plain_change) in
+            replacements(format, &marked).into_iter().zip(&changes)
+        {
             let must_stay = is_in_place(&plain, plain_change, &path);
-            check(!must_stay || is_kept(&write(&changed, at)), "unknown fields stay", at, || {
-                format!("{what}, a field at `{path}` that the format does not know is gone")
-            });
+            check(
+                !must_stay || is_kept(&write(&changed, at)),
+                "unknown fields stay",
+                at,
+                || format!("{what}, a field at `{path}` that the format does not know is gone"),
+            );
         }
     }
 }
@@ -77,12 +103,18 @@ where
 /// Whether a change leaves the object at `path`, and what it stands in, as objects with the same fields and lists of the same
 /// length.
 fn is_in_place(before: &Value, after: &Value, path: &str) -> bool {
-    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
-    ends.map(|end| &path[..end]).all(|path| match (before.pointer(path), after.pointer(path)) {
-        (Some(Value::Object(before)), Some(Value::Object(after))) => before.keys().eq(after.keys()),
-        (Some(Value::Array(before)), Some(Value::Array(after))) => before.len() == after.len(),
-        _ => false,
-    })
+    let ends = path
+        .match_indices('/')
+        .map(|(end, _)| end)
+        .chain([path.len()]);
+    ends.map(|end| &path[..end])
+        .all(|path| match (before.pointer(path), after.pointer(path)) {
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                before.keys().eq(after.keys())
+            }
+            (Some(Value::Array(before)), Some(Value::Array(after))) => before.len() == after.len(),
+            _ => false,
+        })
 }
 
 /// The pointer of every value in `json`, its own first.
@@ -91,10 +123,17 @@ fn paths(json: &Value) -> Vec<String> {
         all.push(path.to_owned());
         match json {
             Value::Object(fields) => fields.iter().for_each(|(name, value)| {
-                walk(value, &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")), all);
+                walk(
+                    value,
+                    &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")),
+                    all,
+                );
             }),
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(at, value)| walk(value, &format!("{path}/{at}"), all));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, value)| walk(value, &format!("{path}/{at}"), all));
             }
             _ => {}
         }
@@ -112,14 +151,23 @@ where
 {
     let plain = write(message, at);
     for path in paths(&plain) {
-        for odd in
-            [json!(null), json!(true), json!(-1.5), json!(""), json!("x"), json!([]), json!([[{}], 7]), json!({})]
-        {
+        for odd in [
+            json!(null),
+            json!(true),
+            json!(-1.5),
+            json!(""),
+            json!("x"),
+            json!([]),
+            json!([[{}], 7]),
+            json!({}),
+        ] {
             let mut odd_one = plain.clone();
             if let Some(value) = odd_one.pointer_mut(&path) {
                 *value = odd;
             }
-            let Some(odd_one) = read::<F::Message>(odd_one) else { continue };
+            let Some(odd_one) = read::<F::Message>(odd_one) else {
+                continue;
+            };
             super::all_clauses(format, &odd_one, at, Shape::Malformed);
         }
     }

@@ -46,9 +46,12 @@ impl Run {
             _ => return None,
         };
         let limit = self.policy.limit.safe_bytes();
-        let (location, parts) = reader.finish(&self.session, &self.call.name, text.bytes, limit).await?;
+        let (location, parts) = reader
+            .finish(&self.session, &self.call.name, text.bytes, limit)
+            .await?;
         // What was shown stays.
-        let begins_as_shown = matches!(parts.first(), Some(Part::Text(text)) if text.len() >= self.splitter.shown.1);
+        let begins_as_shown =
+            matches!(parts.first(), Some(Part::Text(text)) if text.len() >= self.splitter.shown.1);
         begins_as_shown.then_some((location, parts))
     }
 

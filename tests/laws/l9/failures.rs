@@ -31,22 +31,28 @@ enum Call {
 
 fn failures() -> impl Strategy<Value = Failure> {
     let call = prop_oneof![1 => Just(Call::Write), 2 => Just(Call::Chunk), 1 => Just(Call::Read)];
-    let fault = prop_oneof![2 => Just(Fault::Fail(ErrorKind::Full)), 1 => Just(Fault::ApplyThenFail)];
+    let fault =
+        prop_oneof![2 => Just(Fault::Fail(ErrorKind::Full)), 1 => Just(Fault::ApplyThenFail)];
     let then = prop_oneof![
         2 => Just(OnOffloadError::KeepOriginal),
         1 => Just(OnOffloadError::PreviewOnly),
         1 => Just(OnOffloadError::Fail)
     ];
-    (call, prop_oneof![1_u64..3, 1_u64..40], fault, then).prop_map(|(call, nth, fault, then)| Failure {
-        call,
-        nth,
-        fault,
-        then,
+    (call, prop_oneof![1_u64..3, 1_u64..40], fault, then).prop_map(|(call, nth, fault, then)| {
+        Failure {
+            call,
+            nth,
+            fault,
+            then,
+        }
     })
 }
 
 /// Whatever the store does: what is shown is the tool's own, or a hint that says what is so.
-async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) -> Result<(), Violation> {
+async fn a_failing_store_loses_nothing_in_silence(
+    case: Case,
+    failure: Failure,
+) -> Result<(), Violation> {
     let mut originals = case.output(case.whole()).into_parts().await.0;
     originals.push(Part::Text(String::new()));
     for is_shown in [false, true] {
@@ -62,7 +68,10 @@ async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) 
         let (shown, report) = if is_shown {
             let mut shown = reduction.truncate_stream(&case.call(), output);
             let items: Vec<Item> = shown.by_ref().collect().await;
-            (ToolOutput::stream(stream::iter(items)).into_parts().await, shown.report().cloned())
+            (
+                ToolOutput::stream(stream::iter(items)).into_parts().await,
+                shown.report().cloned(),
+            )
         } else {
             match reduction.truncate(&case.call(), output).await {
                 Ok(shown) => ((shown.parts, shown.interrupted), Some(shown.report)),
@@ -72,31 +81,52 @@ async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) 
         store.heal();
         let (parts, error) = shown;
         let Some(report) = report else {
-            let is_said = error.is_some_and(|error| matches!(error.source(), Some(source) if source.is::<Error>()));
-            require(is_said && failure.then == OnOffloadError::Fail, "T8", || "it failed".into())?;
+            let is_said = error.is_some_and(
+                |error| matches!(error.source(), Some(source) if source.is::<Error>()),
+            );
+            require(
+                is_said && failure.then == OnOffloadError::Fail,
+                "T8",
+                || "it failed".into(),
+            )?;
             continue;
         };
-        require(error.is_some() == case.breaks_off, "T8", || format!("the tool's error became {error:?}"))?;
+        require(error.is_some() == case.breaks_off, "T8", || {
+            format!("the tool's error became {error:?}")
+        })?;
         let decision = &report.decisions[0];
         let mut lost = Vec::new();
         for part in parts {
             if originals.contains(&part) {
                 continue;
             }
-            let Part::Text(text) = &part else { return Err(Violation::new("L1", format!("{part:?} was made up"))) };
+            let Part::Text(text) = &part else {
+                return Err(Violation::new("L1", format!("{part:?} was made up")));
+            };
             let Some(hint) = Hint::parse(text) else {
-                return Err(Violation::new("L1", format!("{text:?} is no hint and was no text")));
+                return Err(Violation::new(
+                    "L1",
+                    format!("{text:?} is no hint and was no text"),
+                ));
             };
             let Some(location) = &hint.location else {
                 lost.push(hint.bytes);
                 continue;
             };
             let stored = reduction.read_original(location).await.unwrap().unwrap();
-            require(stored.len() as u64 == hint.bytes, "L1", || format!("{} bytes are at {hint:?}", stored.len()))?;
-            require(decision.locations.contains(location), "L12", || format!("{location} is not reported"))?;
+            require(stored.len() as u64 == hint.bytes, "L1", || {
+                format!("{} bytes are at {hint:?}", stored.len())
+            })?;
+            require(decision.locations.contains(location), "L12", || {
+                format!("{location} is not reported")
+            })?;
         }
         let is_lost = !lost.is_empty();
-        require(is_lost == (decision.outcome == Outcome::Lost), "L12", || format!("it was {:?}", decision.outcome))?;
+        require(
+            is_lost == (decision.outcome == Outcome::Lost),
+            "L12",
+            || format!("it was {:?}", decision.outcome),
+        )?;
         let may_lose = match (failure.then, failure.call) {
             (OnOffloadError::PreviewOnly, _) => true,
             (OnOffloadError::KeepOriginal, Call::Chunk) => failure.nth > 1,
@@ -106,7 +136,9 @@ async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) 
             }
             _ => false,
         };
-        require(!is_lost || may_lose, "L1", || format!("{lost:?} were lost: {:?}", decision.error))?;
+        require(!is_lost || may_lose, "L1", || {
+            format!("{lost:?} were lost: {:?}", decision.error)
+        })?;
     }
     Ok(())
 }
@@ -114,5 +146,7 @@ async fn a_failing_store_loses_nothing_in_silence(case: Case, failure: Failure) 
 #[test]
 fn l1_a_store_that_fails_while_a_stream_runs_loses_nothing_in_silence() {
     let cases = || (cases(), failures());
-    hold(100, cases, |(case, failure)| block_on(a_failing_store_loses_nothing_in_silence(case, failure)));
+    hold(100, cases, |(case, failure)| {
+        block_on(a_failing_store_loses_nothing_in_silence(case, failure))
+    });
 }

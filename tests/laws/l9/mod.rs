@@ -15,8 +15,8 @@ use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
 use offcut::report::{Decision, Report};
 use offcut::{
-    BuildError, Chunk, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
-    ToolReduction, TruncatedStream,
+    BuildError, Chunk, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolError,
+    ToolOutput, ToolReduction, TruncatedStream,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -73,7 +73,12 @@ pub(crate) enum Piece {
 
 impl Piece {
     fn render(&self) -> Vec<Chunk> {
-        let link = || Chunk::Part(Part::Link { mime: None, url: "https://example.org/a.png".into() });
+        let link = || {
+            Chunk::Part(Part::Link {
+                mime: None,
+                url: "https://example.org/a.png".into(),
+            })
+        };
         match self {
             Self::Bytes(text, odd) => {
                 let mut bytes = text.render().into_bytes();
@@ -86,11 +91,18 @@ impl Piece {
             Self::Text(text) => vec![Chunk::Part(Part::Text(text.render()))],
             Self::Json(text) => vec![Chunk::Part(Part::Json(json!({ "rows": text.render() })))],
             Self::Media(length) => {
-                vec![Chunk::Part(Part::Media { mime: "image/png".into(), data: vec![7; *length].into() })]
+                vec![Chunk::Part(Part::Media {
+                    mime: "image/png".into(),
+                    data: vec![7; *length].into(),
+                })]
             }
             Self::Link => vec![link()],
-            Self::Opaque(length) => vec![Chunk::Part(Part::Opaque(json!({ "odd": "x".repeat(*length) })))],
-            Self::Many(text, count) => (0..*count).flat_map(|_| [Chunk::Bytes(text.render().into()), link()]).collect(),
+            Self::Opaque(length) => vec![Chunk::Part(Part::Opaque(
+                json!({ "odd": "x".repeat(*length) }),
+            ))],
+            Self::Many(text, count) => (0..*count)
+                .flat_map(|_| [Chunk::Bytes(text.render().into()), link()])
+                .collect(),
         }
     }
 }
@@ -100,8 +112,8 @@ fn pieces() -> impl Strategy<Value = Piece> {
         4 => Just(Vec::new()),
         1 => vec((0_usize..9_000, prop_oneof![Just(0xff), Just(0xe2), Just(0xf0), Just(0x82)]), 1..4),
     ];
-    let many =
-        (0_usize..120, 2_usize..40).prop_map(|(length, count)| Piece::Many(Text::new(Kind::Lines, length, 3), count));
+    let many = (0_usize..120, 2_usize..40)
+        .prop_map(|(length, count)| Piece::Many(Text::new(Kind::Lines, length, 3), count));
     prop_oneof![
         12 => (texts(), odd).prop_map(|(text, odd)| Piece::Bytes(text, odd)),
         3 => texts().prop_map(Piece::Text),
@@ -117,7 +129,8 @@ fn pieces() -> impl Strategy<Value = Piece> {
 fn cases() -> impl Strategy<Value = Case> {
     let pieces = prop_oneof![3 => vec(pieces(), 1..3), 4 => vec(pieces(), 1..9)];
     let sizes = prop_oneof![1_usize..6, 1_usize..300, 300_usize..9_000];
-    let limit = prop_oneof![2 => Just(1_000_usize), 3 => 1_000_usize..4_000, 1 => 4_000_usize..20_000];
+    let limit =
+        prop_oneof![2 => Just(1_000_usize), 3 => 1_000_usize..4_000, 1 => 4_000_usize..20_000];
     let counter = prop_oneof![
         4 => Just(None),
         1 => Just(Some(Counter::Estimate)),
@@ -127,10 +140,21 @@ fn cases() -> impl Strategy<Value = Case> {
     let preview = prop_oneof![1 => 0_usize..160, 2 => 150_usize..200, 3 => 200_usize..3_000];
     let preview = (preview, strategies(), option::weighted(0.3, 0_usize..1_000));
     let language = prop_oneof![3 => Just(Language::English), 1 => Just(Language::Chinese)];
-    let output = (pieces, vec(sizes, 1..5), prop_oneof![4 => Just(false), 1 => Just(true)]);
+    let output = (
+        pieces,
+        vec(sizes, 1..5),
+        prop_oneof![4 => Just(false), 1 => Just(true)],
+    );
     let id = (ids(), prop_oneof![4 => Just(false), 1 => Just(true)]);
     (id, output, limit, counter, preview, language).prop_map(
-        |((id, is_taken), (pieces, chunks, breaks_off), limit, counter, (preview, strategy, above), language)| Case {
+        |(
+            (id, is_taken),
+            (pieces, chunks, breaks_off),
+            limit,
+            counter,
+            (preview, strategy, above),
+            language,
+        )| Case {
             id,
             is_taken,
             pieces,
@@ -158,7 +182,9 @@ impl Case {
         let mut whole: Vec<Chunk> = Vec::new();
         for chunk in self.pieces.iter().flat_map(Piece::render) {
             match (whole.last_mut(), chunk) {
-                (Some(Chunk::Bytes(before)), Chunk::Bytes(bytes)) => *before = [&**before, &*bytes].concat().into(),
+                (Some(Chunk::Bytes(before)), Chunk::Bytes(bytes)) => {
+                    *before = [&**before, &*bytes].concat().into()
+                }
                 (_, chunk) => whole.push(chunk),
             }
         }
@@ -173,7 +199,9 @@ impl Case {
             match chunk {
                 Chunk::Bytes(mut bytes) => {
                     while !bytes.is_empty() {
-                        let size = sizes.next().map_or(bytes.len(), |size| size.min(bytes.len()));
+                        let size = sizes
+                            .next()
+                            .map_or(bytes.len(), |size| size.min(bytes.len()));
                         chunks.push(Chunk::Bytes(bytes.split_to(size)));
                     }
                 }
@@ -184,26 +212,41 @@ impl Case {
     }
 
     fn output(&self, chunks: Vec<Chunk>) -> ToolOutput {
-        let error = self.breaks_off.then(|| Err(ToolError::new("the pipe broke")));
+        let error = self
+            .breaks_off
+            .then(|| Err(ToolError::new("the pipe broke")));
         ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok).chain(error)))
     }
 
     fn reduction(&self, store: impl Backend, then: OnOffloadError) -> ToolReduction {
-        let builder = ToolReduction::builder().backend(store).language(self.language).on_offload_error(then);
+        let builder = ToolReduction::builder()
+            .backend(store)
+            .language(self.language)
+            .on_offload_error(then);
         let builder = match self.counter {
             None | Some(Counter::Estimate) => builder.token_counter(TokenCounter::Estimate),
             Some(Counter::Words) => builder.count_tokens_with(words),
-            Some(Counter::Lines) => builder.count_tokens_with(|text: &str| text.lines().count() as u64),
+            Some(Counter::Lines) => {
+                builder.count_tokens_with(|text: &str| text.lines().count() as u64)
+            }
         };
         let limit = match self.counter {
             None => Limit::Bytes(self.limit),
             Some(_) => Limit::tokens(self.limit as u64),
         };
-        let builder = builder.max_length_for_trunc(limit).preview(self.strategy).preview_above(self.above);
+        let builder = builder
+            .max_length_for_trunc(limit)
+            .preview(self.strategy)
+            .preview_above(self.above);
         match builder.clone().preview_length(self.preview).build() {
-            Err(BuildError::PreviewTooLong { longest_hint, limit, .. }) => {
-                builder.preview_length(limit - longest_hint).build().unwrap()
-            }
+            Err(BuildError::PreviewTooLong {
+                longest_hint,
+                limit,
+                ..
+            }) => builder
+                .preview_length(limit - longest_hint)
+                .build()
+                .unwrap(),
             built => built.unwrap(),
         }
     }
@@ -212,7 +255,10 @@ impl Case {
     async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
         let reduction = self.reduction(Arc::clone(store), OnOffloadError::KeepOriginal);
         if self.is_taken {
-            reduction.truncate(&self.call(), "something else\n".repeat(self.limit * 20)).await.unwrap();
+            reduction
+                .truncate(&self.call(), "something else\n".repeat(self.limit * 20))
+                .await
+                .unwrap();
         }
         reduction
     }
@@ -227,17 +273,33 @@ struct Became {
     decision: Decision,
 }
 
-async fn became(store: &dyn Backend, shown: Vec<Part>, error: Option<ToolError>, report: &Report) -> Became {
+async fn became(
+    store: &dyn Backend,
+    shown: Vec<Part>,
+    error: Option<ToolError>,
+    report: &Report,
+) -> Became {
     let entries: Vec<_> = store.list().try_collect().await.unwrap();
     let mut stored = BTreeMap::new();
     for entry in entries {
-        stored.insert(store.locate(&entry.key).to_string(), store.read(&entry.key, 0..u64::MAX).await.unwrap().bytes);
+        stored.insert(
+            store.locate(&entry.key).to_string(),
+            store.read(&entry.key, 0..u64::MAX).await.unwrap().bytes,
+        );
     }
     let mut decision = report.decisions[0].clone();
     // A hint behind its preview may be two bytes longer than one before it.
     decision.bytes.after = 0;
-    decision.tokens.iter_mut().for_each(|tokens| tokens.after = 0);
-    Became { stored, shown, error: error.map(|error| error.to_string()), decision }
+    decision
+        .tokens
+        .iter_mut()
+        .for_each(|tokens| tokens.after = 0);
+    Became {
+        stored,
+        shown,
+        error: error.map(|error| error.to_string()),
+        decision,
+    }
 }
 
 /// With hints before their previews, as whole results have them.
@@ -273,11 +335,19 @@ async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
     }
     let report = shown.report().unwrap().clone();
     let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    became(&*store, parts.into_iter().map(hints_first).collect(), error, &report).await
+    became(
+        &*store,
+        parts.into_iter().map(hints_first).collect(),
+        error,
+        &report,
+    )
+    .await
 }
 
 fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation> {
-    require(is == should, "T2", || format!("{of} is {is:#?}\ninstead of {should:#?}"))
+    require(is == should, "T2", || {
+        format!("{of} is {is:#?}\ninstead of {should:#?}")
+    })
 }
 
 pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
@@ -288,11 +358,27 @@ pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
     let should = whole(&case, case.output(case.whole())).await;
     if is_text && !case.breaks_off {
         let (parts, _) = case.output(case.whole()).into_parts().await;
-        require_same(&whole(&case, ToolOutput::parts(parts)).await, &should, "what was no stream")?;
+        require_same(
+            &whole(&case, ToolOutput::parts(parts)).await,
+            &should,
+            "what was no stream",
+        )?;
     }
-    require_same(&whole(&case, case.output(case.cut(&case.chunks))).await, &should, "what was read to its end")?;
-    require_same(&streamed(&case, case.whole()).await, &should, "the stream of one chunk")?;
-    require_same(&streamed(&case, case.cut(&case.chunks)).await, &should, "the stream")
+    require_same(
+        &whole(&case, case.output(case.cut(&case.chunks))).await,
+        &should,
+        "what was read to its end",
+    )?;
+    require_same(
+        &streamed(&case, case.whole()).await,
+        &should,
+        "the stream of one chunk",
+    )?;
+    require_same(
+        &streamed(&case, case.cut(&case.chunks)).await,
+        &should,
+        "the stream",
+    )
 }
 
 #[test]
@@ -341,7 +427,10 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
 /// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was shown is its beginning.
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     // The others speak at the end.
-    let case = Case { strategy: Preview::HeadTail, ..case };
+    let case = Case {
+        strategy: Preview::HeadTail,
+        ..case
+    };
     // One that answers at once.
     let store: Arc<dyn Backend> = Arc::new(Memory::new());
     let reduction = case.over(&store).await;
@@ -358,18 +447,29 @@ async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
         // The last character may not have come whole. Marks need 78 bytes, and no preview is made without them.
         let came = String::from_utf8_lossy(&came[..came.len().saturating_sub(3)]);
         // An end of a line in the last quarter of the head may be where it ends.
-        let least = if preview / 2 > 78 { came.len().min(preview / 2).saturating_sub(8) * 3 / 4 } else { 0 };
+        let least = if preview / 2 > 78 {
+            came.len().min(preview / 2).saturating_sub(8) * 3 / 4
+        } else {
+            0
+        };
         require(all.len() >= least, "T10", || {
-            format!("{} of {} bytes were shown of {preview}", all.len(), came.len())
+            format!(
+                "{} of {} bytes were shown of {preview}",
+                all.len(),
+                came.len()
+            )
         })?;
-        require(all.len() <= preview / 2, "T10", || format!("{} bytes were shown of {preview}", all.len()))?;
+        require(all.len() <= preview / 2, "T10", || {
+            format!("{} bytes were shown of {preview}", all.len())
+        })?;
     }
     feed.end();
     let before = all.len();
     all.extend(shown_now(&mut shown));
     require(shown.report().is_some(), "T10", || "it did not end".into())?;
     let text = String::from_utf8_lossy(&came);
-    let all = String::from_utf8(all).map_err(|_| Violation::new("T10", "what is shown is no UTF-8"))?;
+    let all =
+        String::from_utf8(all).map_err(|_| Violation::new("T10", "what is shown is no UTF-8"))?;
     let preview = Hint::parse(&all).map_or(all, |hint| hint.preview);
     require(preview.get(..before) == text.get(..before), "T10", || {
         format!("{before} bytes were shown, which are not how it begins: {preview:?}")
@@ -384,7 +484,9 @@ fn t10_the_head_goes_out_at_once() {
             case
         })
     };
-    hold(50, begin_with_bytes, |case| block_on(the_head_goes_out_at_once(case)));
+    hold(50, begin_with_bytes, |case| {
+        block_on(the_head_goes_out_at_once(case))
+    });
 }
 
 #[test]

@@ -10,10 +10,15 @@ use super::Wire;
 impl Wire for Anthropic {
     fn say(self, who: Who, text: String, style: u8) -> Value {
         // What the system says has no message of its own.
-        let role = if who == Who::Assistant { "assistant" } else { "user" };
+        let role = if who == Who::Assistant {
+            "assistant"
+        } else {
+            "user"
+        };
         let mut message = json!({"role": role, "content": text});
         if style & 1 != 0 {
-            message["content"] = json!([{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]);
+            message["content"] =
+                json!([{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]);
         }
         if style & 4 != 0 {
             message["zz_unknown"] = json!({"b": 1, "a": [null, "x"]});
@@ -24,13 +29,18 @@ impl Wire for Anthropic {
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Value> {
         let mut blocks = Vec::new();
         if style & 64 != 0 {
-            blocks.push(json!({"type": "thinking", "thinking": "hm, ".repeat(10), "signature": "c2ln"}));
+            blocks.push(
+                json!({"type": "thinking", "thinking": "hm, ".repeat(10), "signature": "c2ln"}),
+            );
         }
         blocks.extend(says.map(|text| json!({"type": "text", "text": text})));
         blocks.extend(calls.iter().map(|call| {
-            let input = serde_json::from_str::<Value>(&call.arguments).ok().filter(Value::is_object);
+            let input = serde_json::from_str::<Value>(&call.arguments)
+                .ok()
+                .filter(Value::is_object);
             let input = input.unwrap_or_else(|| json!({"said": call.arguments}));
-            let mut block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input});
+            let mut block =
+                json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input});
             if style & 32 != 0 {
                 block["cache_control"] = json!({"type": "ephemeral"});
             }
@@ -65,7 +75,10 @@ impl Wire for Anthropic {
         }
         let mut message = Self::tool_message([block]);
         if style & 16 != 0 {
-            message["content"].as_array_mut().unwrap().push(json!({"type": "text", "text": "Go on."}));
+            message["content"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"type": "text", "text": "Go on."}));
         }
         message
     }
@@ -85,13 +98,15 @@ impl Wire for Anthropic {
                 {"type": "tool_result", "tool_use_id": 7, "content": [null, 1, long, [], {"type": 1}, {"type": "text"}]},
                 {"type": "tool_result", "tool_use_id": "call_0", "is_error": "yes", "content": long},
             ]}),
-            7 => json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0", "content": [
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": format!("{long}!")}},
-                {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
-                {"type": "document", "source": {"type": "url", "url": long}},
-                {"type": "document", "title": "x", "source": {"type": "text", "media_type": "text/plain", "data": long}},
-                {"type": "search_result", "source": "x", "title": "x", "content": [{"type": "text", "text": long}]},
-            ]}]}),
+            7 => {
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0", "content": [
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": format!("{long}!")}},
+                    {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+                    {"type": "document", "source": {"type": "url", "url": long}},
+                    {"type": "document", "title": "x", "source": {"type": "text", "media_type": "text/plain", "data": long}},
+                    {"type": "search_result", "source": "x", "title": "x", "content": [{"type": "text", "text": long}]},
+                ]}]})
+            }
             8 => {
                 json!({"role": "assistant", "content": [{"type": "tool_use", "input": long}, {"type": "tool_use", "input": {"a": long}}]})
             }
@@ -101,7 +116,9 @@ impl Wire for Anthropic {
             10 => {
                 json!({"role": "assistant", "content": [{"type": "web_search_tool_result", "content": [{"encrypted_content": long}]}]})
             }
-            11 => json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": long}, null, 7, long]}),
+            11 => {
+                json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": long}, null, 7, long]})
+            }
             12 => {
                 json!({"role": "user", "content": [{"type": "text", "text": long}, {"type": "tool_result", "tool_use_id": "call_0", "content": long}]})
             }
@@ -118,7 +135,12 @@ impl Wire for Anthropic {
     }
 
     fn blank(self, json: &mut Value) {
-        for block in json.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+        for block in json
+            .get_mut("content")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             let field = match block["type"].as_str() {
                 Some("tool_result") => "content",
                 Some("tool_use") => "input",
@@ -135,12 +157,17 @@ impl Wire for Anthropic {
     }
 
     fn accepts(self, messages: &[Value]) -> Result<(), String> {
-        WireFormat::Anthropic.validate(messages).map_err(|error| error.to_string())
+        WireFormat::Anthropic
+            .validate(messages)
+            .map_err(|error| error.to_string())
     }
 
     fn contents(self, json: &Value) -> Vec<&Value> {
         let blocks = json["content"].as_array().into_iter().flatten();
-        blocks.filter(|block| block["type"] == "tool_result").map(|block| &block["content"]).collect()
+        blocks
+            .filter(|block| block["type"] == "tool_result")
+            .map(|block| &block["content"])
+            .collect()
     }
 
     /// There are no other bytes than images and PDF.
@@ -156,9 +183,14 @@ impl Wire for Anthropic {
     }
 
     fn join(self, last: &mut Value, next: &Value) -> bool {
-        let (last, next) = (last["content"].as_array_mut().unwrap(), next["content"].as_array().unwrap());
+        let (last, next) = (
+            last["content"].as_array_mut().unwrap(),
+            next["content"].as_array().unwrap(),
+        );
         // Behind what the user says there are no more results.
-        let is_open = last.last().is_some_and(|block| block["type"] == "tool_result");
+        let is_open = last
+            .last()
+            .is_some_and(|block| block["type"] == "tool_result");
         if is_open {
             last.extend(next.iter().cloned());
         }

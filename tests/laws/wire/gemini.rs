@@ -10,7 +10,11 @@ use super::Wire;
 impl Wire for Gemini {
     fn say(self, who: Who, text: String, style: u8) -> Value {
         // What the system says has no content of its own.
-        let role = if who == Who::Assistant { "model" } else { "user" };
+        let role = if who == Who::Assistant {
+            "model"
+        } else {
+            "user"
+        };
         let mut parts = vec![json!({"text": text})];
         if style & 1 != 0 {
             parts.push(json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}}));
@@ -29,10 +33,16 @@ impl Wire for Gemini {
         }
         parts.extend(says.map(|text| json!({"text": text})));
         for (nth, call) in calls.iter().enumerate() {
-            let args = serde_json::from_str::<Value>(&call.arguments).ok().filter(Value::is_object);
+            let args = serde_json::from_str::<Value>(&call.arguments)
+                .ok()
+                .filter(Value::is_object);
             let args = args.unwrap_or_else(|| json!({"said": call.arguments}));
             let call = json!({"id": call.id, "name": call.name, "args": args});
-            let mut part = if style & 2 != 0 { json!({"function_call": call}) } else { json!({"functionCall": call}) };
+            let mut part = if style & 2 != 0 {
+                json!({"function_call": call})
+            } else {
+                json!({"functionCall": call})
+            };
             if style & 32 != 0 && nth == 0 {
                 part["thoughtSignature"] = json!("c2ln");
             }
@@ -70,11 +80,15 @@ impl Wire for Gemini {
             1 => json!([1, [2]]),
             2 => json!({}),
             3 => json!({"role": 7, "parts": {"a": long}}),
-            4 => json!({"role": "user", "parts": [null, 1, {}, {"functionResponse": null}, {"functionResponse": 7}]}),
+            4 => {
+                json!({"role": "user", "parts": [null, 1, {}, {"functionResponse": null}, {"functionResponse": 7}]})
+            }
             5 => response(json!(long)),
             6 => response(json!({"stdout": long, "code": 1, "error": null})),
             7 => response(json!({"error": {"message": long}, "code": 1})),
-            8 => response(json!({"content": [{"type": "text", "text": long}, {"type": "text", "text": "x"}]})),
+            8 => response(
+                json!({"content": [{"type": "text", "text": long}, {"type": "text", "text": "x"}]}),
+            ),
             9 => response(json!({"output": [long, 1, {"type": "text"}]})),
             10 => json!({"role": "function", "parts": [{"functionResponse": {"parts": [
                 {"inlineData": {"mimeType": "image/png", "data": format!("{long}!")}},
@@ -99,7 +113,12 @@ impl Wire for Gemini {
     }
 
     fn blank(self, json: &mut Value) {
-        for part in json.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten() {
+        for part in json
+            .get_mut("parts")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             for name in ["functionCall", "function_call"] {
                 if let Some(Value::Object(call)) = part.get_mut(name) {
                     call.retain(|field, _| field != "args");
@@ -122,7 +141,9 @@ impl Wire for Gemini {
     }
 
     fn accepts(self, contents: &[Value]) -> Result<(), String> {
-        WireFormat::Gemini.validate(contents).map_err(|error| error.to_string())
+        WireFormat::Gemini
+            .validate(contents)
+            .map_err(|error| error.to_string())
     }
 
     fn contents(self, _: &Value) -> Vec<&Value> {
@@ -131,14 +152,18 @@ impl Wire for Gemini {
 
     /// Media stand behind everything else.
     fn can_hold(self, parts: Vec<Part>) -> Vec<Part> {
-        let (media, mut others): (Vec<_>, Vec<_>) =
-            parts.into_iter().partition(|part| matches!(part, Part::Media { .. }));
+        let (media, mut others): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .partition(|part| matches!(part, Part::Media { .. }));
         others.extend(media);
         others
     }
 
     fn join(self, last: &mut Value, next: &Value) -> bool {
-        last["parts"].as_array_mut().unwrap().extend(next["parts"].as_array().unwrap().iter().cloned());
+        last["parts"]
+            .as_array_mut()
+            .unwrap()
+            .extend(next["parts"].as_array().unwrap().iter().cloned());
         true
     }
 }

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::generate::Who;
 
 /// A message type that a conversation can be made of. `style` says how, where the type has several ways.
-pub(crate) trait Wire: Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static {
+pub(crate) trait Wire:
+    Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static
+{
     fn say(self, who: Who, text: String, style: u8) -> Self::Message;
     /// A turn that calls tools.
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Self::Message>;
@@ -53,17 +55,26 @@ impl Wire for Plain {
     fn say(self, who: Who, text: String, style: u8) -> Message {
         let mut content = vec![Part::Text(text)];
         if style & 1 != 0 {
-            content.push(Part::Media { mime: "image/png".into(), data: Bytes::from_static(&[1, 2, 3]) });
+            content.push(Part::Media {
+                mime: "image/png".into(),
+                data: Bytes::from_static(&[1, 2, 3]),
+            });
         }
         match who {
             Who::User => Message::User { content },
-            Who::Assistant => Message::Assistant { content, calls: Vec::new() },
+            Who::Assistant => Message::Assistant {
+                content,
+                calls: Vec::new(),
+            },
             Who::System => Message::System { content },
         }
     }
 
     fn ask(self, says: Option<String>, calls: &[ToolCall], _: u8) -> Vec<Message> {
-        vec![Message::Assistant { content: says.map(Part::Text).into_iter().collect(), calls: calls.to_vec() }]
+        vec![Message::Assistant {
+            content: says.map(Part::Text).into_iter().collect(),
+            calls: calls.to_vec(),
+        }]
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Message {
@@ -79,20 +90,42 @@ impl Wire for Plain {
     fn odd(self, which: u8) -> Message {
         let text = || Part::Text("odd\n".repeat(200));
         match which % 8 {
-            0 => Message::Tool { call_id: String::new(), name: String::new(), content: Vec::new(), is_error: true },
-            1 => {
-                Message::Tool { call_id: "call_0".into(), name: String::new(), content: vec![text()], is_error: false }
-            }
-            2 => Message::Assistant { content: Vec::new(), calls: Vec::new() },
-            3 => Message::calls(vec![ToolCall::new("", "", ""), ToolCall::new("", "", "x".repeat(900))]),
-            4 => Message::User { content: Vec::new() },
+            0 => Message::Tool {
+                call_id: String::new(),
+                name: String::new(),
+                content: Vec::new(),
+                is_error: true,
+            },
+            1 => Message::Tool {
+                call_id: "call_0".into(),
+                name: String::new(),
+                content: vec![text()],
+                is_error: false,
+            },
+            2 => Message::Assistant {
+                content: Vec::new(),
+                calls: Vec::new(),
+            },
+            3 => Message::calls(vec![
+                ToolCall::new("", "", ""),
+                ToolCall::new("", "", "x".repeat(900)),
+            ]),
+            4 => Message::User {
+                content: Vec::new(),
+            },
             5 => Message::Tool {
                 call_id: "call_0".into(),
                 name: "grep".into(),
-                content: vec![Part::Opaque(Value::Null), Part::Json(Value::Null), Part::Text(String::new())],
+                content: vec![
+                    Part::Opaque(Value::Null),
+                    Part::Json(Value::Null),
+                    Part::Text(String::new()),
+                ],
                 is_error: false,
             },
-            6 => Message::System { content: vec![Part::Opaque(json!({"x": [1, {"y": "z".repeat(900)}]}))] },
+            6 => Message::System {
+                content: vec![Part::Opaque(json!({"x": [1, {"y": "z".repeat(900)}]}))],
+            },
             _ => Message::Assistant {
                 content: vec![text(), text()],
                 calls: vec![ToolCall::new("call_0", "grep", "null")],
@@ -112,7 +145,12 @@ impl Wire for Plain {
         if json["role"] == "tool" {
             json["content"] = Value::Null;
         }
-        for call in json.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        for call in json
+            .get_mut("calls")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             call["arguments"] = Value::Null;
         }
     }
@@ -196,7 +234,10 @@ impl Wire for OpenAiChat {
         if style & 128 != 0 {
             message["role"] = json!("function");
             message["name"] = json!(call.name);
-            message.as_object_mut().unwrap().shift_remove("tool_call_id");
+            message
+                .as_object_mut()
+                .unwrap()
+                .shift_remove("tool_call_id");
         }
         message
     }
@@ -263,12 +304,26 @@ impl Wire for OpenAiChat {
         if json["role"] == "tool" || json["role"] == "function" {
             clear(json.get_mut("content"));
         }
-        for call in json.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
-            clear(call.get_mut("function").and_then(|function| function.get_mut("arguments")));
-            clear(call.get_mut("custom").and_then(|custom| custom.get_mut("input")));
+        for call in json
+            .get_mut("tool_calls")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            clear(
+                call.get_mut("function")
+                    .and_then(|function| function.get_mut("arguments")),
+            );
+            clear(
+                call.get_mut("custom")
+                    .and_then(|custom| custom.get_mut("input")),
+            );
             clear(call.get_mut("arguments"));
         }
-        clear(json.get_mut("function_call").and_then(|call| call.get_mut("arguments")));
+        clear(
+            json.get_mut("function_call")
+                .and_then(|call| call.get_mut("arguments")),
+        );
     }
 
     fn is_valid(self, json: &Value) -> bool {
@@ -276,18 +331,29 @@ impl Wire for OpenAiChat {
     }
 
     fn accepts(self, messages: &[Value]) -> Result<(), String> {
-        WireFormat::OpenAiChat.validate(messages).map_err(|error| error.to_string())
+        WireFormat::OpenAiChat
+            .validate(messages)
+            .map_err(|error| error.to_string())
     }
 }
 
 /// Whether a provider takes a message of results or of calls, with as much around it as that takes.
 fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool {
     // What is no function is answered as what it is.
-    let tool = if json["type"].as_str().is_some_and(|kind| kind.starts_with("custom_")) { CUSTOM } else { "grep" };
+    let tool = if json["type"]
+        .as_str()
+        .is_some_and(|kind| kind.starts_with("custom_"))
+    {
+        CUSTOM
+    } else {
+        "grep"
+    };
     let (mut asked, mut answered) = (Vec::new(), Vec::new());
     wire.visit(json, &mut |piece| match piece {
         Piece::Call(call) => asked.push(ToolCall::new(call.id, call.name, "{}")),
-        Piece::Result(head) => answered.push(ToolCall::new(head.id, head.name.unwrap_or(tool), "{}")),
+        Piece::Result(head) => {
+            answered.push(ToolCall::new(head.id, head.name.unwrap_or(tool), "{}"))
+        }
         _ => {}
     });
     let mut around = vec![wire.say(Who::User, "go".into(), 0)];

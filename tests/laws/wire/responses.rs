@@ -12,7 +12,10 @@ impl Wire for Responses {
         let (role, kind) = match who {
             Who::User => ("user", "input_text"),
             Who::Assistant => ("assistant", "output_text"),
-            Who::System => (["system", "developer"][usize::from(style >> 7)], "input_text"),
+            Who::System => (
+                ["system", "developer"][usize::from(style >> 7)],
+                "input_text",
+            ),
         };
         let mut item = json!({"role": role, "content": text});
         if style & 1 != 0 {
@@ -88,7 +91,9 @@ impl Wire for Responses {
             ]}),
             8 => json!({"type": "function_call", "arguments": {"a": long}}),
             9 => json!({"type": "custom_tool_call", "call_id": "call_0", "input": null}),
-            10 => json!({"type": "shell_call_output", "call_id": "call_0", "output": [{"stdout": long}]}),
+            10 => {
+                json!({"type": "shell_call_output", "call_id": "call_0", "output": [{"stdout": long}]})
+            }
             11 => json!({"type": "mcp_call", "id": "m", "output": long}),
             12 => json!({"type": "reasoning", "summary": long, "content": 1}),
             _ => json!({"type": "unheard of", "output": long, "call_id": "call_0"}),
@@ -120,7 +125,9 @@ impl Wire for Responses {
     }
 
     fn accepts(self, items: &[Value]) -> Result<(), String> {
-        WireFormat::Responses.validate(items).map_err(|error| error.to_string())
+        WireFormat::Responses
+            .validate(items)
+            .map_err(|error| error.to_string())
     }
 
     fn contents(self, json: &Value) -> Vec<&Value> {

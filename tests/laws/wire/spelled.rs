@@ -7,7 +7,10 @@ use serde_json::Value;
 use super::super::generate::Who;
 use super::Wire;
 
-#[expect(clippy::needless_pass_by_value, reason = "values come from other formats' messages")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values come from other formats' messages"
+)]
 fn spell(message: Value) -> JsonText {
     JsonText::parse(message.to_string()).unwrap()
 }
@@ -25,7 +28,11 @@ where
     }
 
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<JsonText> {
-        self.0.ask(says, calls, style).into_iter().map(spell).collect()
+        self.0
+            .ask(says, calls, style)
+            .into_iter()
+            .map(spell)
+            .collect()
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> JsonText {
@@ -53,7 +60,8 @@ where
     }
 
     fn accepts(self, messages: &[JsonText]) -> Result<(), String> {
-        self.0.accepts(&messages.iter().map(read).collect::<Vec<_>>())
+        self.0
+            .accepts(&messages.iter().map(read).collect::<Vec<_>>())
     }
 
     fn contents(self, json: &Value) -> Vec<&Value> {

@@ -20,13 +20,19 @@ impl Answer {
         let mut all = Self::default();
         all.take(answer, "message", &|_| {})?;
         if answer["choices"].as_array().is_none_or(Vec::is_empty) {
-            return Err(ModelError::new("the endpoint's answer has no `choices`: it is no chat completion"));
+            return Err(ModelError::new(
+                "the endpoint's answer has no `choices`: it is no chat completion",
+            ));
         }
         Ok(all)
     }
 
     /// Adds a chunk of a streamed answer.
-    pub(super) fn add(&mut self, chunk: &Value, on_text: &(dyn Fn(&str) + Sync)) -> Result<(), ModelError> {
+    pub(super) fn add(
+        &mut self,
+        chunk: &Value,
+        on_text: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), ModelError> {
         self.take(chunk, "delta", on_text)
     }
 
@@ -34,14 +40,23 @@ impl Answer {
     pub(super) fn ended(self) -> Result<Self, ModelError> {
         match self.finish_reason {
             Some(_) => Ok(self),
-            None => Err(ModelError::new("the answer broke off before its end; ask again")),
+            None => Err(ModelError::new(
+                "the answer broke off before its end; ask again",
+            )),
         }
     }
 
-    fn take(&mut self, from: &Value, field: &str, on_text: &(dyn Fn(&str) + Sync)) -> Result<(), ModelError> {
+    fn take(
+        &mut self,
+        from: &Value,
+        field: &str,
+        on_text: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), ModelError> {
         if let Some(error) = from.get("error").filter(|error| !error.is_null()) {
             let message = error["message"].as_str().unwrap_or("it does not say why");
-            return Err(ModelError::new(format!("the endpoint failed while it answered: {message}")));
+            return Err(ModelError::new(format!(
+                "the endpoint failed while it answered: {message}"
+            )));
         }
         if let Some(tokens) = from["usage"]["prompt_tokens"].as_u64() {
             self.input_tokens = Some(tokens);
@@ -51,20 +66,32 @@ impl Answer {
             self.finish_reason = Some(reason.to_owned());
         }
         let said = &choice[field];
-        for text in [&said["content"], &said["refusal"]].into_iter().filter_map(Value::as_str) {
+        for text in [&said["content"], &said["refusal"]]
+            .into_iter()
+            .filter_map(Value::as_str)
+        {
             self.text.push_str(text);
             on_text(text);
         }
-        said["tool_calls"].as_array().into_iter().flatten().for_each(|call| self.take_call(call));
+        said["tool_calls"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|call| self.take_call(call));
         Ok(())
     }
 
     /// A call, or a piece of one. Some endpoints give pieces no index; then one with a new id begins a call.
     fn take_call(&mut self, call: &Value) {
-        let (index, id) = (call["index"].as_u64(), call["id"].as_str().unwrap_or_default());
+        let (index, id) = (
+            call["index"].as_u64(),
+            call["id"].as_str().unwrap_or_default(),
+        );
         let at = match index {
             Some(_) => self.calls.iter().position(|(known, _)| *known == index),
-            None if id.is_empty() && call["function"]["name"].is_null() => self.calls.len().checked_sub(1),
+            None if id.is_empty() && call["function"]["name"].is_null() => {
+                self.calls.len().checked_sub(1)
+            }
             None => None,
         };
         let at = at.unwrap_or_else(|| {
@@ -88,14 +115,27 @@ impl Answer {
     }
 
     pub(super) fn into_reply(self) -> Result<ModelReply, ModelError> {
-        let Self { text, calls, input_tokens, finish_reason } = self;
+        let Self {
+            text,
+            calls,
+            input_tokens,
+            finish_reason,
+        } = self;
         if text.is_empty() && calls.is_empty() {
             let reason = finish_reason.as_deref().unwrap_or("none is given");
-            let text = format!("the model said nothing and called nothing (finish reason: {reason})");
+            let text =
+                format!("the model said nothing and called nothing (finish reason: {reason})");
             return Err(ModelError::new(text));
         }
-        let content = if text.is_empty() { Vec::new() } else { vec![text.into()] };
+        let content = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![text.into()]
+        };
         let calls = calls.into_iter().map(|(_, call)| call).collect();
-        Ok(ModelReply { message: Message::Assistant { content, calls }, input_tokens })
+        Ok(ModelReply {
+            message: Message::Assistant { content, calls },
+            input_tokens,
+        })
     }
 }

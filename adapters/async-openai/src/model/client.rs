@@ -18,12 +18,16 @@ pub(super) fn client() -> Result<reqwest::Client, NoModel> {
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| NoModel::Tls { source: error.into() })?
+        .map_err(|error| NoModel::Tls {
+            source: error.into(),
+        })?
         .with_no_client_auth();
     reqwest::Client::builder()
         .tls_backend_preconfigured(config)
         // Not for the whole answer: models think for minutes.
         .connect_timeout(CONNECT)
         .build()
-        .map_err(|error| NoModel::Tls { source: error.into() })
+        .map_err(|error| NoModel::Tls {
+            source: error.into(),
+        })
 }

@@ -11,7 +11,9 @@ pub enum NoModel {
     #[error("the environment names no model: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
     Unnamed,
     /// TLS can't be set up.
-    #[error("TLS can't be set up: install certificates, or build a client of your own and use `OpenAiChatModel::new`")]
+    #[error(
+        "TLS can't be set up: install certificates, or build a client of your own and use `OpenAiChatModel::new`"
+    )]
     Tls {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -24,8 +26,7 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
         OpenAIError::ApiError(refusal) => refused(&refusal),
         // The error of `async_openai` holds the answer; its source does not.
         OpenAIError::JSONDeserialize(source, _) => {
-            let text =
-                "the endpoint's answer is no JSON: does OPENAI_BASE_URL name an OpenAI-compatible API, up to `/v1`?";
+            let text = "the endpoint's answer is no JSON: does OPENAI_BASE_URL name an OpenAI-compatible API, up to `/v1`?";
             ModelError::new(text).with_source(source)
         }
         OpenAIError::Reqwest(source) if source.is_connect() => {
@@ -35,21 +36,37 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
         OpenAIError::Reqwest(source) => {
             ModelError::new("the request failed on its way").with_source(source.without_url())
         }
-        OpenAIError::StreamError(_) => ModelError::new("the answer broke off: its connection was lost"),
+        OpenAIError::StreamError(_) => {
+            ModelError::new("the answer broke off: its connection was lost")
+        }
         other => ModelError::new("the request could not be made").with_source(other),
     }
 }
 
-fn refused(ApiErrorResponse { status_code, api_error }: &ApiErrorResponse) -> ModelError {
-    let is_code = |code: &str| api_error.code.as_deref() == Some(code) || api_error.r#type.as_deref() == Some(code);
+fn refused(
+    ApiErrorResponse {
+        status_code,
+        api_error,
+    }: &ApiErrorResponse,
+) -> ModelError {
+    let is_code = |code: &str| {
+        api_error.code.as_deref() == Some(code) || api_error.r#type.as_deref() == Some(code)
+    };
     let advice = match status_code.as_u16() {
         // Not what the endpoint says of it: that may repeat the key.
-        401 | 403 => return ModelError::new(format!("the endpoint answered {status_code}: check OPENAI_API_KEY")),
+        401 | 403 => {
+            return ModelError::new(format!(
+                "the endpoint answered {status_code}: check OPENAI_API_KEY"
+            ));
+        }
         404 => "; check the model's name and OPENAI_BASE_URL",
         _ if is_code("context_length_exceeded") => "; lower `max_tokens_for_clear`",
         _ => "",
     };
-    let text = format!("the endpoint answered {status_code}: {}{advice}", api_error.message);
+    let text = format!(
+        "the endpoint answered {status_code}: {}{advice}",
+        api_error.message
+    );
     if status_code.as_u16() == 429 && !is_code("insufficient_quota") {
         ModelError::rate_limited(text)
     } else {

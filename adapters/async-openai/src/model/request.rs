@@ -14,10 +14,18 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
             show(&mut all, &mut images);
         }
         match message {
-            Message::System { content } => all.push(json!({"role": "system", "content": text(content)})),
-            Message::User { content } => all.push(json!({"role": "user", "content": parts(content)})),
+            Message::System { content } => {
+                all.push(json!({"role": "system", "content": text(content)}))
+            }
+            Message::User { content } => {
+                all.push(json!({"role": "user", "content": parts(content)}))
+            }
             Message::Assistant { content, calls } => {
-                let said = if content.is_empty() { Value::Null } else { text(content).into() };
+                let said = if content.is_empty() {
+                    Value::Null
+                } else {
+                    text(content).into()
+                };
                 let mut message = json!({"role": "assistant", "content": said});
                 if !calls.is_empty() {
                     let call = |call: &offcut::ToolCall| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
@@ -25,12 +33,24 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
                 }
                 all.push(message);
             }
-            Message::Tool { call_id, name, content, .. } => {
-                let (shown, rest): (Vec<_>, Vec<_>) = content.iter().cloned().partition(|part| !is_image(part));
-                let shown =
-                    if shown.is_empty() && !rest.is_empty() { vec!["Its image follows.".into()] } else { shown };
+            Message::Tool {
+                call_id,
+                name,
+                content,
+                ..
+            } => {
+                let (shown, rest): (Vec<_>, Vec<_>) =
+                    content.iter().cloned().partition(|part| !is_image(part));
+                let shown = if shown.is_empty() && !rest.is_empty() {
+                    vec!["Its image follows.".into()]
+                } else {
+                    shown
+                };
                 let call = offcut::ToolCall::new(call_id, name, "");
-                all.push(OpenAiChat::tool_message(&call, vec![Part::Text(text(&shown))]));
+                all.push(OpenAiChat::tool_message(
+                    &call,
+                    vec![Part::Text(text(&shown))],
+                ));
                 images.extend(rest.into_iter().map(|image| (name, image)));
             }
         }
@@ -42,7 +62,9 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
 /// The images of the results before, in a message of their own: tool messages of the API hold text alone.
 fn show(all: &mut Vec<Value>, images: &mut Vec<(&String, Part)>) {
     if !images.is_empty() {
-        let shown = images.drain(..).flat_map(|(tool, image)| [Part::Text(format!("From {tool}:")), image]);
+        let shown = images
+            .drain(..)
+            .flat_map(|(tool, image)| [Part::Text(format!("From {tool}:")), image]);
         all.push(json!({"role": "user", "content": parts(&shown.collect::<Vec<_>>())}));
     }
 }
@@ -70,5 +92,10 @@ fn parts(content: &[Part]) -> Value {
 }
 
 fn text(content: &[Part]) -> String {
-    content.iter().cloned().map(url::as_text).collect::<Vec<_>>().join("\n")
+    content
+        .iter()
+        .cloned()
+        .map(url::as_text)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

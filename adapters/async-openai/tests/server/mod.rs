@@ -37,14 +37,18 @@ impl Server {
         Self::answering(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
     }
 
-    pub async fn answering(answer: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn answering(
+        answer: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (seen, answer) = (Arc::clone(&requests), Arc::new(answer));
         tokio::spawn(async move {
             loop {
-                let Ok((connection, _)) = listener.accept().await else { break };
+                let Ok((connection, _)) = listener.accept().await else {
+                    break;
+                };
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
                 let serve = service_fn(move |request: Request<Incoming>| {
                     let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
@@ -58,13 +62,19 @@ impl Server {
                             seen.push(body.clone());
                             seen.len() - 1
                         };
-                        let is_known = ["/v1/chat/completions", "/v1/responses"].contains(&path.as_str());
-                        let reply = if is_known { answer(nth, &body) } else { Reply::Text(404, "no such path") };
+                        let is_known =
+                            ["/v1/chat/completions", "/v1/responses"].contains(&path.as_str());
+                        let reply = if is_known {
+                            answer(nth, &body)
+                        } else {
+                            Reply::Text(404, "no such path")
+                        };
                         Ok::<_, Infallible>(respond(reply))
                     }
                 });
                 tokio::spawn(
-                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), serve),
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(connection), serve),
                 );
             }
         });
@@ -78,29 +88,60 @@ impl Server {
 }
 
 fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
-    let whole = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).map_err(|never| match never {}).boxed();
+    let whole = |bytes: Vec<u8>| {
+        Full::new(Bytes::from(bytes))
+            .map_err(|never| match never {})
+            .boxed()
+    };
     let (status, kind, body) = match reply {
-        Reply::Json(status, json) => (status, "application/json", whole(json.to_string().into_bytes())),
+        Reply::Json(status, json) => (
+            status,
+            "application/json",
+            whole(json.to_string().into_bytes()),
+        ),
         Reply::Text(status, text) => (status, "text/html", whole(text.into())),
         Reply::Events(events, size) => {
-            let mut text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let mut text: String = events
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
             text.push_str(": a comment\n\ndata: [DONE]\n\n");
-            let pieces: Vec<_> = text.into_bytes().chunks(size).map(|piece| Ok(frame(piece))).collect();
-            (200, "text/event-stream", BodyExt::boxed(StreamBody::new(stream::iter(pieces))))
+            let pieces: Vec<_> = text
+                .into_bytes()
+                .chunks(size)
+                .map(|piece| Ok(frame(piece)))
+                .collect();
+            (
+                200,
+                "text/event-stream",
+                BodyExt::boxed(StreamBody::new(stream::iter(pieces))),
+            )
         }
         Reply::Cut(events) => {
-            let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let text: String = events
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
             let cut = stream::once(async {
                 // What came first is sent while the rest is waited for.
                 tokio::task::yield_now().await;
                 Err(io::Error::other("cut"))
             });
             let pieces = stream::iter([Ok(frame(text.as_bytes()))]).chain(cut);
-            (200, "text/event-stream", BodyExt::boxed(StreamBody::new(pieces)))
+            (
+                200,
+                "text/event-stream",
+                BodyExt::boxed(StreamBody::new(pieces)),
+            )
         }
     };
     // So that retries take no time.
-    Response::builder().status(status).header("content-type", kind).header("retry-after", "0").body(body).unwrap()
+    Response::builder()
+        .status(status)
+        .header("content-type", kind)
+        .header("retry-after", "0")
+        .body(body)
+        .unwrap()
 }
 
 fn frame(bytes: &[u8]) -> Frame<Bytes> {
@@ -123,12 +164,22 @@ pub fn chunks(message: &Value, prompt_tokens: u64) -> Vec<Value> {
     for character in message["content"].as_str().unwrap_or_default().chars() {
         all.push(chunk(json!({"content": character.to_string()})));
     }
-    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
-        let (name, arguments) = (&call["function"]["name"], call["function"]["arguments"].as_str().unwrap());
+    for (index, call) in message["tool_calls"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let (name, arguments) = (
+            &call["function"]["name"],
+            call["function"]["arguments"].as_str().unwrap(),
+        );
         all.push(chunk(json!({"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": {"name": name, "arguments": ""}}]})));
         for piece in arguments.as_bytes().chunks(3) {
             let piece = std::str::from_utf8(piece).unwrap();
-            all.push(chunk(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})));
+            all.push(chunk(
+                json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
+            ));
         }
     }
     let mut last = chunk(json!({}));

@@ -48,7 +48,12 @@ impl ModelServer {
     }
 
     pub(crate) fn model(&self) -> DynModel<Completion> {
-        OpenAIConfig::new("key").with_base_url(&self.url).with_route(Route::Chat).client().completion("model").into()
+        OpenAIConfig::new("key")
+            .with_base_url(&self.url)
+            .with_route(Route::Chat)
+            .client()
+            .completion("model")
+            .into()
     }
 
     /// What was sent since it was asked last.
@@ -66,7 +71,11 @@ fn respond(request: &Value, script: &dyn Fn(&[Value]) -> Reply) -> Response {
     let reply = script(messages);
     let usage = json!({"prompt_tokens": request.to_string().len() / 4, "completion_tokens": 10,
         "total_tokens": request.to_string().len() / 4 + 10});
-    if request["stream"] == true { streamed(&reply, &usage) } else { whole(&reply, &usage) }
+    if request["stream"] == true {
+        streamed(&reply, &usage)
+    } else {
+        whole(&reply, &usage)
+    }
 }
 
 fn whole(reply: &Reply, usage: &Value) -> Response {
@@ -80,12 +89,19 @@ fn whole(reply: &Reply, usage: &Value) -> Response {
                     json!({"id": id, "type": "function", "function": function})
                 })
                 .collect();
-            (json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+            (
+                json!({"role": "assistant", "content": null, "tool_calls": calls}),
+                "tool_calls",
+            )
         }
     };
     let choice = json!({"index": 0, "message": message, "finish_reason": reason});
     let body = json!({"id": "r", "object": "chat.completion", "created": 1, "model": "model", "choices": [choice], "usage": usage});
-    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        body.to_string(),
+    )
+        .into_response()
 }
 
 /// As server-sent events, cut into pieces of 50 bytes wherever that falls.
@@ -94,7 +110,10 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
         json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "model",
             "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
     };
-    let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), Value::Null)];
+    let mut events = vec![chunk(
+        json!({"role": "assistant", "content": ""}),
+        Value::Null,
+    )];
     let reason = match reply {
         Reply::Answer(text) => {
             let (one, two) = text.split_at(text.len() / 2);
@@ -104,7 +123,8 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
         Reply::Calls(calls) => {
             for (index, (id, name, arguments)) in calls.iter().enumerate() {
                 let function = json!({"name": name, "arguments": ""});
-                let call = json!({"index": index, "id": id, "type": "function", "function": function});
+                let call =
+                    json!({"index": index, "id": id, "type": "function", "function": function});
                 events.push(chunk(json!({"tool_calls": [call]}), Value::Null));
                 let arguments = arguments.to_string();
                 let (one, two) = arguments.split_at(arguments.len() / 2);
@@ -118,18 +138,27 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
     };
     events.push(chunk(json!({}), json!(reason)));
     events.push(json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "model", "choices": [], "usage": usage}));
-    let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let text: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
     let bytes = Bytes::from(text + "data: [DONE]\n\n");
     let pieces: Vec<_> = (0..bytes.len())
         .step_by(50)
         .map(|from| Ok::<_, std::io::Error>(bytes.slice(from..bytes.len().min(from + 50))))
         .collect();
-    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream::iter(pieces))).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/event-stream")],
+        Body::from_stream(stream::iter(pieces)),
+    )
+        .into_response()
 }
 
 /// Whether a provider would take `messages`, the last of which has to ask something.
 fn accepts(messages: &[Value]) -> Result<(), String> {
-    WireFormat::OpenAiChat.validate(messages).map_err(|invalid| invalid.to_string())?;
+    WireFormat::OpenAiChat
+        .validate(messages)
+        .map_err(|invalid| invalid.to_string())?;
     match messages.last().and_then(|message| message["role"].as_str()) {
         Some("user" | "tool") => Ok(()),
         _ => Err("nothing is asked".into()),

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 /// What `tool` returns when it is asked for `n`.
 pub(crate) fn returned(tool: &str, n: u64) -> String {
     match tool {
-        "grep" => (0..300).map(|line| format!("src/{n}.rs:{line}: größte Zeile, naïve 行\n")).collect(),
+        "grep" => (0..300)
+            .map(|line| format!("src/{n}.rs:{line}: größte Zeile, naïve 行\n"))
+            .collect(),
         "stat" => json!({"n": n, "size": n * 1_000}).to_string(),
         "rows" => rows(n).to_string(),
         "fetch" => format!("HTTP 500 of page {n}\n").repeat(300),
@@ -17,7 +19,9 @@ pub(crate) fn returned(tool: &str, n: u64) -> String {
 }
 
 fn rows(n: u64) -> Value {
-    (0..150).map(|row| json!({"n": n, "row": row, "name": format!("Nº {row}")})).collect()
+    (0..150)
+        .map(|row| json!({"n": n, "row": row, "name": format!("Nº {row}")}))
+        .collect()
 }
 
 pub(crate) struct Grep;
@@ -60,7 +64,11 @@ impl Tool for Stat {
 
     async fn call(&self, _: &mut ToolContext, args: Value) -> Result<Value, Infallible> {
         let n = args["n"].as_u64().unwrap();
-        Ok(if args["all"] == true { rows(n) } else { json!({"n": n, "size": n * 1_000}) })
+        Ok(if args["all"] == true {
+            rows(n)
+        } else {
+            json!({"n": n, "size": n * 1_000})
+        })
     }
 }
 
@@ -82,6 +90,9 @@ impl Tool for Fetch {
     }
 
     async fn call(&self, _: &mut ToolContext, args: Value) -> Result<String, ToolExecutionError> {
-        Err(ToolExecutionError::provider(returned("fetch", args["n"].as_u64().unwrap())))
+        Err(ToolExecutionError::provider(returned(
+            "fetch",
+            args["n"].as_u64().unwrap(),
+        )))
     }
 }

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use offcut::hint::{Hint, Kind};
 use rmcp::model::{
-    ArgumentInfo, CallToolRequestParams, CallToolResult, CompleteRequestParams, ContentBlock, GetPromptRequestParams,
-    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, Reference, ResourceContents,
+    ArgumentInfo, CallToolRequestParams, CallToolResult, CompleteRequestParams, ContentBlock,
+    GetPromptRequestParams, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, Reference, ResourceContents,
 };
 use rmcp::service::{NotificationContext, RunningService, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
@@ -28,8 +29,15 @@ impl Watcher {
 }
 
 impl ClientHandler for Watcher {
-    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let _ = self.0.send(format!("progress {:?} {:?}", progress.progress, progress.message));
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.0.send(format!(
+            "progress {:?} {:?}",
+            progress.progress, progress.message
+        ));
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -47,7 +55,9 @@ pub(crate) async fn try_call(
     arguments: Value,
 ) -> Result<CallToolResult, ServiceError> {
     let arguments = arguments.as_object().unwrap().clone();
-    client.call_tool(CallToolRequestParams::new(name).with_arguments(arguments)).await
+    client
+        .call_tool(CallToolRequestParams::new(name).with_arguments(arguments))
+        .await
 }
 
 pub(crate) fn text(result: &CallToolResult, block: usize) -> &str {
@@ -76,10 +86,25 @@ pub(crate) async fn read_back(client: &Client, hint: &Hint) -> String {
     let location = hint.location.as_ref().expect("it is stored").to_string();
     let (mut all, mut offset, mut seen) = (String::new(), "1".to_owned(), HashSet::new());
     loop {
-        assert!(seen.insert(offset.clone()), "offset {offset} leads to itself");
-        let page = call(client, "read_file", json!({"path": location, "offset": offset})).await;
-        assert_eq!((page.is_error, page.structured_content.as_ref()), (Some(false), None));
-        assert!(text(&page, 0).len() <= LIMIT, "a page of {} bytes", text(&page, 0).len());
+        assert!(
+            seen.insert(offset.clone()),
+            "offset {offset} leads to itself"
+        );
+        let page = call(
+            client,
+            "read_file",
+            json!({"path": location, "offset": offset}),
+        )
+        .await;
+        assert_eq!(
+            (page.is_error, page.structured_content.as_ref()),
+            (Some(false), None)
+        );
+        assert!(
+            text(&page, 0).len() <= LIMIT,
+            "a page of {} bytes",
+            text(&page, 0).len()
+        );
         let page = Hint::parse(text(&page, 0)).expect("a page is a hint");
         all.push_str(&page.preview);
         match page.prose.split_once("offset ") {
@@ -104,22 +129,43 @@ pub(crate) async fn tool_pages(client: &Client) -> Vec<Value> {
 }
 
 fn said(answer: Result<impl serde::Serialize, ServiceError>) -> Value {
-    answer.map_or_else(|error| json!(error.to_string()), |answer| serde_json::to_value(answer).unwrap())
+    answer.map_or_else(
+        |error| json!(error.to_string()),
+        |answer| serde_json::to_value(answer).unwrap(),
+    )
 }
 
 /// All that has to be the same with and without a reduction.
-pub(crate) async fn passes_through(client: &Client, events: &mut mpsc::UnboundedReceiver<String>) -> Vec<Value> {
+pub(crate) async fn passes_through(
+    client: &Client,
+    events: &mut mpsc::UnboundedReceiver<String>,
+) -> Vec<Value> {
     let mut all = vec![
         json!(client.peer_info()),
         said(client.list_prompts(None).await),
-        said(client.get_prompt(GetPromptRequestParams::new("greet")).await),
-        said(client.list_resources(None).await),
-        said(client.list_resource_templates(None).await),
-        said(client.read_resource(ReadResourceRequestParams::new("docs://log")).await),
-        said(client.read_resource(ReadResourceRequestParams::new("docs://nothing")).await),
         said(
             client
-                .complete(CompleteRequestParams::new(Reference::for_prompt("greet"), ArgumentInfo::new("who", "")))
+                .get_prompt(GetPromptRequestParams::new("greet"))
+                .await,
+        ),
+        said(client.list_resources(None).await),
+        said(client.list_resource_templates(None).await),
+        said(
+            client
+                .read_resource(ReadResourceRequestParams::new("docs://log"))
+                .await,
+        ),
+        said(
+            client
+                .read_resource(ReadResourceRequestParams::new("docs://nothing"))
+                .await,
+        ),
+        said(
+            client
+                .complete(CompleteRequestParams::new(
+                    Reference::for_prompt("greet"),
+                    ArgumentInfo::new("who", ""),
+                ))
                 .await,
         ),
         said(try_call(client, "short", json!({})).await),
@@ -143,36 +189,64 @@ pub(crate) async fn is_reduced(client: &Client) {
     assert_eq!(json!(shown.meta), json!({"example.org/trace": "t-1"}));
     assert_eq!(read_back(client, &hint_of_log).await, log(500));
 
-    let found =
-        call(client, "read_file", json!({"path": hint_of_log.location.unwrap().to_string(), "pattern": "^0?0499"}))
-            .await;
-    assert!(text(&found, 0).contains("00499 größte Zeile"), "{}", text(&found, 0));
+    let found = call(
+        client,
+        "read_file",
+        json!({"path": hint_of_log.location.unwrap().to_string(), "pattern": "^0?0499"}),
+    )
+    .await;
+    assert!(
+        text(&found, 0).contains("00499 größte Zeile"),
+        "{}",
+        text(&found, 0)
+    );
 
     // Twice the same: once is stored, and the structured one leaves with its text.
     let shown = call(client, "table", json!({})).await;
     assert_eq!((shown.content.len(), &shown.structured_content), (1, &None));
-    assert_eq!(read_back(client, &hint(&shown, 0)).await, table().to_string());
+    assert_eq!(
+        read_back(client, &hint(&shown, 0)).await,
+        table().to_string()
+    );
     assert!(size(&shown) < LIMIT + 500);
 
     // Said in other words: each for itself.
     let shown = call(client, "rows", json!({})).await;
-    assert_eq!((text(&shown, 0), &shown.structured_content), (r#"{"count":200}"#, &None));
+    assert_eq!(
+        (text(&shown, 0), &shown.structured_content),
+        (r#"{"count":200}"#, &None)
+    );
     let back: Value = serde_json::from_str(&read_back(client, &hint(&shown, 1)).await).unwrap();
     assert_eq!(back, table());
 
     // What says the same as a text that stays, stays.
     let shown = call(client, "both", json!({})).await;
-    assert_eq!((text(&shown, 1), &shown.structured_content), (r#"{"ok":true}"#, &Some(json!({"ok": true}))));
+    assert_eq!(
+        (text(&shown, 1), &shown.structured_content),
+        (r#"{"ok":true}"#, &Some(json!({"ok": true})))
+    );
     assert_eq!(read_back(client, &hint(&shown, 0)).await, log(500));
 
     let shown = call(client, "document", json!({})).await;
     let blocks = json!(shown.content);
-    assert_eq!(blocks[0], json!({"type": "image", "data": PNG, "mimeType": "image/png"}));
+    assert_eq!(
+        blocks[0],
+        json!({"type": "image", "data": PNG, "mimeType": "image/png"})
+    );
     assert_eq!(blocks[1]["resource"]["uri"], "docs://manual");
     assert_eq!(blocks[1]["resource"]["mimeType"], "text/plain");
-    assert_eq!(blocks[1]["resource"]["_meta"], json!({"example.org/trace": "t-1"}));
-    assert_eq!(blocks[2], json!({"type": "resource", "resource": {"uri": "docs://cover", "blob": "AAAA"}}));
-    assert_eq!(blocks[3], json!({"type": "resource_link", "uri": "docs://index", "name": "index"}));
+    assert_eq!(
+        blocks[1]["resource"]["_meta"],
+        json!({"example.org/trace": "t-1"})
+    );
+    assert_eq!(
+        blocks[2],
+        json!({"type": "resource", "resource": {"uri": "docs://cover", "blob": "AAAA"}})
+    );
+    assert_eq!(
+        blocks[3],
+        json!({"type": "resource_link", "uri": "docs://index", "name": "index"})
+    );
     assert_eq!(blocks[4], json!({"type": "text", "text": "the end"}));
     assert_eq!(read_back(client, &hint(&shown, 1)).await, document());
 
@@ -181,7 +255,10 @@ pub(crate) async fn is_reduced(client: &Client) {
     let stored = read_back(client, &hint(&shown, 0)).await;
     assert_eq!(stored.matches(&log(3)).count(), 60);
     let links: Vec<String> = (0..60).map(|page| format!("docs://page/{page}")).collect();
-    let linked: Vec<&str> = shown.content[1..].iter().map(|block| &*block.as_resource_link().unwrap().uri).collect();
+    let linked: Vec<&str> = shown.content[1..]
+        .iter()
+        .map(|block| &*block.as_resource_link().unwrap().uri)
+        .collect();
     assert_eq!(linked, links);
 
     let shown = call(client, "fails", json!({})).await;
@@ -196,7 +273,11 @@ pub(crate) async fn is_reduced(client: &Client) {
 /// The tool list is the server's, but for the reader behind its last page and the output schemas of what may be reduced.
 pub(crate) fn is_listed(mut bare: Vec<Value>, reduced: &[Value]) {
     assert_eq!(bare.len(), 3, "the list has pages");
-    let reader = &reduced.last().unwrap()["tools"].as_array().unwrap().last().unwrap();
+    let reader = &reduced.last().unwrap()["tools"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
     assert_eq!(reader["name"], "read_file");
     assert_eq!(reader["annotations"]["readOnlyHint"], true);
     assert!(reader["inputSchema"]["properties"]["pattern"].is_object());
@@ -204,11 +285,19 @@ pub(crate) fn is_listed(mut bare: Vec<Value>, reduced: &[Value]) {
     for page in &mut bare {
         for tool in page["tools"].as_array_mut().unwrap() {
             if tool["name"] != "exact" {
-                schemas += usize::from(tool.as_object_mut().unwrap().remove("outputSchema").is_some());
+                schemas += usize::from(
+                    tool.as_object_mut()
+                        .unwrap()
+                        .remove("outputSchema")
+                        .is_some(),
+                );
             }
         }
     }
     assert_eq!(schemas, 2);
-    bare.last_mut().unwrap()["tools"].as_array_mut().unwrap().push((*reader).clone());
+    bare.last_mut().unwrap()["tools"]
+        .as_array_mut()
+        .unwrap()
+        .push((*reader).clone());
     assert_eq!(bare, reduced);
 }

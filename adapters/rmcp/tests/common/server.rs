@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
-    ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject, ListPromptsResult,
-    ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ProgressNotificationParam, Prompt,
-    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
-    Role, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    JsonObject, ListPromptsResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptMessage,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, Role, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -18,12 +19,16 @@ pub(crate) const PNG: &str = "iVBORw0KGgo=";
 
 /// A text of `lines` lines, with letters of more than one byte.
 pub(crate) fn log(lines: usize) -> String {
-    (1..=lines).map(|line| format!("{line:05} größte Zeile, naïve 行\n")).collect()
+    (1..=lines)
+        .map(|line| format!("{line:05} größte Zeile, naïve 行\n"))
+        .collect()
 }
 
 /// A structured result over the limit.
 pub(crate) fn table() -> Value {
-    let rows: Vec<Value> = (0..200).map(|row| json!({"row": row, "name": format!("Nº {row}")})).collect();
+    let rows: Vec<Value> = (0..200)
+        .map(|row| json!({"row": row, "name": format!("Nº {row}")}))
+        .collect();
     json!({"rows": rows})
 }
 
@@ -38,12 +43,17 @@ pub(crate) struct Server {
     pub(crate) has_reader: bool,
 }
 
-const TOOLS: [&str; 12] =
-    ["log", "table", "rows", "document", "many", "fails", "short", "exact", "both", "progress", "wait", "changed"];
+const TOOLS: [&str; 12] = [
+    "log", "table", "rows", "document", "many", "fails", "short", "exact", "both", "progress",
+    "wait", "changed",
+];
 const PAGE: usize = 5;
 
 fn schema(fields: &Value) -> JsonObject {
-    json!({"type": "object", "properties": fields}).as_object().unwrap().clone()
+    json!({"type": "object", "properties": fields})
+        .as_object()
+        .unwrap()
+        .clone()
 }
 
 fn meta() -> MetaObject {
@@ -51,9 +61,14 @@ fn meta() -> MetaObject {
 }
 
 fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
-    let lines = arguments.get("lines").and_then(Value::as_u64).unwrap_or(500) as usize;
+    let lines = arguments
+        .get("lines")
+        .and_then(Value::as_u64)
+        .unwrap_or(500) as usize;
     Some(match name {
-        "log" => CallToolResult::success(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta())),
+        "log" => {
+            CallToolResult::success(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta()))
+        }
         "table" | "exact" => CallToolResult::structured(table()),
         // Structured, and said in other words beside.
         "rows" => {
@@ -74,10 +89,17 @@ fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
         ]),
         "many" => CallToolResult::success(
             (0..60)
-                .map(|page| ContentBlock::resource(ResourceContents::text(log(3), format!("docs://page/{page}"))))
+                .map(|page| {
+                    ContentBlock::resource(ResourceContents::text(
+                        log(3),
+                        format!("docs://page/{page}"),
+                    ))
+                })
                 .collect(),
         ),
-        "fails" => CallToolResult::error(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta())),
+        "fails" => {
+            CallToolResult::error(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta()))
+        }
         "short" => CallToolResult::structured(json!({"ok": true})),
         // Two texts; the short one says what the structured content says.
         "both" => {
@@ -107,17 +129,22 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let from = request.and_then(|request| request.cursor).map_or(0, |cursor| cursor.parse().unwrap());
+        let from = request
+            .and_then(|request| request.cursor)
+            .map_or(0, |cursor| cursor.parse().unwrap());
         let mut names: Vec<&str> = TOOLS.to_vec();
         if self.has_reader {
             names.insert(0, "read_file");
         }
         let tools = names.iter().skip(from).take(PAGE).map(|name| {
-            let tool = Tool::new(*name, format!("Returns {name}."), schema(&json!({"lines": {"type": "integer"}})));
+            let tool = Tool::new(
+                *name,
+                format!("Returns {name}."),
+                schema(&json!({"lines": {"type": "integer"}})),
+            );
             match *name {
-                "table" | "exact" | "rows" => {
-                    tool.with_raw_output_schema(Arc::new(schema(&json!({"rows": {"type": "array"}}))))
-                }
+                "table" | "exact" | "rows" => tool
+                    .with_raw_output_schema(Arc::new(schema(&json!({"rows": {"type": "array"}})))),
                 _ => tool,
             }
         });
@@ -127,7 +154,8 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        (self.has_reader && name == "read_file").then(|| Tool::new("read_file", "Reads.", schema(&json!({}))))
+        (self.has_reader && name == "read_file")
+            .then(|| Tool::new("read_file", "Reads.", schema(&json!({}))))
     }
 
     async fn call_tool(
@@ -137,7 +165,10 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         match request.name.as_ref() {
             "progress" => {
-                let token = context.meta.get_progress_token().expect("a client asks for progress");
+                let token = context
+                    .meta
+                    .get_progress_token()
+                    .expect("a client asks for progress");
                 let progress = ProgressNotificationParam::new(token, 0.5).with_message("half");
                 context.peer.notify_progress(progress).await.unwrap();
             }
@@ -148,7 +179,9 @@ impl ServerHandler for Server {
             "changed" => context.peer.notify_tool_list_changed().await.unwrap(),
             name => {
                 let found = result(name, &request.arguments.unwrap_or_default());
-                return found.map(Into::into).ok_or_else(|| ErrorData::invalid_params("no such tool", None));
+                return found
+                    .map(Into::into)
+                    .ok_or_else(|| ErrorData::invalid_params("no such tool", None));
             }
         }
         Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
@@ -159,7 +192,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(vec![Prompt::new("greet", Some("Greets."), None)]))
+        Ok(ListPromptsResult::with_all_items(vec![Prompt::new(
+            "greet",
+            Some("Greets."),
+            None,
+        )]))
     }
 
     async fn get_prompt(
@@ -175,7 +212,10 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(vec![Resource::new("docs://log", "log")]))
+        Ok(ListResourcesResult::with_all_items(vec![Resource::new(
+            "docs://log",
+            "log",
+        )]))
     }
 
     async fn read_resource(
@@ -196,6 +236,8 @@ impl ServerHandler for Server {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Ok(CompleteResult::new(CompletionInfo::new(vec!["a".into(), "b".into()]).unwrap()))
+        Ok(CompleteResult::new(
+            CompletionInfo::new(vec!["a".into(), "b".into()]).unwrap(),
+        ))
     }
 }

@@ -27,8 +27,19 @@ pub(super) struct Connector {
 
 impl Connector {
     pub(super) fn new(common: &Common) -> Self {
-        let Common { timeout, retries, backoff } = *common;
-        Self { timeout: Retry { timeout, retries, backoff }.attempt() }
+        let Common {
+            timeout,
+            retries,
+            backoff,
+        } = *common;
+        Self {
+            timeout: Retry {
+                timeout,
+                retries,
+                backoff,
+            }
+            .attempt(),
+        }
     }
 }
 
@@ -41,7 +52,11 @@ impl HttpConnector for Connector {
             .https_only(!allow_http)
             .connect_timeout(CONNECT.min(self.timeout))
             .timeout(self.timeout)
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!(
+                env!("CARGO_PKG_NAME"),
+                "/",
+                env!("CARGO_PKG_VERSION")
+            ))
             .http1_only()
             // Compressed, an answer has another length than the object, and ranges of it other places.
             .no_gzip()
@@ -56,23 +71,35 @@ impl HttpConnector for Connector {
 
 fn tls(allow_http: bool) -> Result<ClientConfig, rustls::Error> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
-    let config = || ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let config = || {
+        ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+    };
     match config()?.with_platform_verifier() {
         Ok(config) => Ok(config.with_no_client_auth()),
         // A container without certificates can still reach a store next door that has none either.
-        Err(_) if allow_http => Ok(config()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()),
+        Err(_) if allow_http => Ok(config()?
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth()),
         Err(error) => Err(error),
     }
 }
 
 fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::Generic { store: "HTTP client", source: Box::new(error) }
+    Error::Generic {
+        store: "HTTP client",
+        source: Box::new(error),
+    }
 }
 
 /// `common` is checked: at a zero, `object_store` would panic at the first failure.
 pub(super) fn retries(common: &Common) -> RetryConfig {
     RetryConfig {
-        backoff: BackoffConfig { init_backoff: common.backoff, max_backoff: LONGEST_PAUSE, base: 2.0 },
+        backoff: BackoffConfig {
+            init_backoff: common.backoff,
+            max_backoff: LONGEST_PAUSE,
+            base: 2.0,
+        },
         max_retries: common.retries as usize,
         retry_timeout: common.timeout,
     }

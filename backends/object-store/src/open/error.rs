@@ -16,7 +16,9 @@ pub enum OpenError {
         must: &'static str,
     },
     /// There is no such kind of store.
-    #[error("there is no store for `{scheme}:` URLs; there are `s3`, `gs`, `az`, `file` and `memory`")]
+    #[error(
+        "there is no store for `{scheme}:` URLs; there are `s3`, `gs`, `az`, `file` and `memory`"
+    )]
     Scheme {
         /// The URL's scheme.
         scheme: String,
@@ -30,13 +32,19 @@ pub enum OpenError {
         feature: &'static str,
     },
     /// The bucket's name can't be one.
-    #[error("the URL must name a bucket, of 3 or more letters, digits, `-`, `_` and `.`: `s3://bucket/prefix`")]
+    #[error(
+        "the URL must name a bucket, of 3 or more letters, digits, `-`, `_` and `.`: `s3://bucket/prefix`"
+    )]
     Bucket,
     /// The prefix is no safe path.
-    #[error("the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`")]
+    #[error(
+        "the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`"
+    )]
     Prefix,
     /// What locations are to begin with can't be shown.
-    #[error("what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`")]
+    #[error(
+        "what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`"
+    )]
     Shown,
     /// The URL has an option that this kind of store does not have.
     #[error("the store's URL has an unknown option `{name}`; there are {known}")]
@@ -81,6 +89,8 @@ pub enum OpenError {
 impl OpenError {
     #[cfg(any(feature = "http", feature = "local"))]
     pub(crate) fn refused(error: object_store::Error) -> Self {
-        Self::Refused { source: Box::new(Trouble::from(error).into_cause()) }
+        Self::Refused {
+            source: Box::new(Trouble::from(error).into_cause()),
+        }
     }
 }

@@ -9,8 +9,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use offcut::backend::Fs;
 use url::Url;
@@ -26,9 +26,20 @@ pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
     // Absolute and free of links, though it need not be there. Under another root, `object_store` panics where two store at the
     // same moment.
-    let path = Fs::open(&path).map_err(|error| OpenError::Refused { source: Box::new(error) })?.path().to_owned();
+    let path = Fs::open(&path)
+        .map_err(|error| OpenError::Refused {
+            source: Box::new(error),
+        })?
+        .path()
+        .to_owned();
     let shown = Url::from_directory_path(&path).map_err(|()| OpenError::Url { must })?;
-    let mut builder = Objects::builder(Arc::new(Files { path, store: OnceLock::new() }), shown.as_str());
+    let mut builder = Objects::builder(
+        Arc::new(Files {
+            path,
+            store: OnceLock::new(),
+        }),
+        shown.as_str(),
+    );
     builder.origin = Some(shown.into());
     Ok(builder)
 }
@@ -46,7 +57,10 @@ impl Files {
         if let Some(store) = self.store.get() {
             return Ok(store);
         }
-        let not_found = |source| Error::NotFound { path: location.to_string(), source: Box::new(source) };
+        let not_found = |source| Error::NotFound {
+            path: location.to_string(),
+            source: Box::new(source),
+        };
         std::fs::metadata(&self.path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => not_found(error),
             _ => generic(error),
@@ -73,7 +87,10 @@ fn make(path: &Directory) -> std::io::Result<()> {
 }
 
 fn generic(error: std::io::Error) -> Error {
-    Error::Generic { store: "LocalFileSystem", source: Box::new(error) }
+    Error::Generic {
+        store: "LocalFileSystem",
+        source: Box::new(error),
+    }
 }
 
 impl fmt::Display for Files {
@@ -84,8 +101,15 @@ impl fmt::Display for Files {
 
 #[async_trait]
 impl ObjectStore for Files {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.made(location)?.put_opts(location, payload, options).await
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.made(location)?
+            .put_opts(location, payload, options)
+            .await
     }
 
     async fn put_multipart_opts(
@@ -93,14 +117,19 @@ impl ObjectStore for Files {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.made(location)?.put_multipart_opts(location, options).await
+        self.made(location)?
+            .put_multipart_opts(location, options)
+            .await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.there(location)?.get_opts(location, options).await
     }
 
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
         match self.there(&Path::default()) {
             Ok(store) => store.delete_stream(locations),
             Err(error) => stream::once(async { Err(error) }).boxed(),
@@ -117,9 +146,11 @@ impl ObjectStore for Files {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         match self.there(&Path::default()) {
-            Err(Error::NotFound { .. }) => {
-                Ok(ListResult { common_prefixes: Vec::new(), objects: Vec::new(), extensions: Default::default() })
-            }
+            Err(Error::NotFound { .. }) => Ok(ListResult {
+                common_prefixes: Vec::new(),
+                objects: Vec::new(),
+                extensions: Default::default(),
+            }),
             store => store?.list_with_delimiter(prefix).await,
         }
     }

@@ -33,8 +33,18 @@ pub(crate) struct Known {
 
 #[cfg(feature = "http")]
 impl Known {
-    pub(crate) const fn new(name: &'static str, env: &'static [&'static str], form: Form, key: &'static str) -> Self {
-        Self { name, env, form, key }
+    pub(crate) const fn new(
+        name: &'static str,
+        env: &'static [&'static str],
+        form: Form,
+        key: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            env,
+            form,
+            key,
+        }
     }
 }
 
@@ -45,7 +55,10 @@ pub(crate) struct Settings(Vec<(&'static Known, String)>);
 #[cfg(feature = "http")]
 impl Settings {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known.name == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known.name == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn is_set(&self, name: &str) -> bool {
@@ -54,7 +67,9 @@ impl Settings {
 
     /// The option `endpoint`, without a slash behind it; empty if it is not set.
     pub(crate) fn endpoint(&self) -> &str {
-        self.get("endpoint").unwrap_or_default().trim_end_matches('/')
+        self.get("endpoint")
+            .unwrap_or_default()
+            .trim_end_matches('/')
     }
 
     /// Gives each setting to `set`, under the key that `object_store` has for it.
@@ -92,11 +107,20 @@ impl<'e> Options<'e> {
     pub(crate) fn of(url: &Url, env: Env<'e>) -> Result<Self, OpenError> {
         let mut given = BTreeMap::new();
         for (name, value) in url.query_pairs() {
-            if given.insert(name.into_owned(), value.into_owned()).is_some() {
-                return Err(OpenError::Url { must: "have each option once" });
+            if given
+                .insert(name.into_owned(), value.into_owned())
+                .is_some()
+            {
+                return Err(OpenError::Url {
+                    must: "have each option once",
+                });
             }
         }
-        Ok(Self { given, env, known: COMMON.into() })
+        Ok(Self {
+            given,
+            env,
+            known: COMMON.into(),
+        })
     }
 
     /// The variable `name`. One that is empty is not set.
@@ -109,13 +133,20 @@ impl<'e> Options<'e> {
     }
 
     pub(crate) fn number(&mut self, name: &'static str) -> Result<Option<u32>, OpenError> {
-        let number = |text: String| text.parse().map_err(|_| OpenError::Value { name, must: "be a number" });
+        let number = |text: String| {
+            text.parse().map_err(|_| OpenError::Value {
+                name,
+                must: "be a number",
+            })
+        };
         self.take(name).map(number).transpose()
     }
 
     pub(crate) fn duration(&mut self, name: &'static str) -> Result<Option<Duration>, OpenError> {
         let must = "be a number with `ms`, `s` or `m`: `100ms`";
-        self.take(name).map(|text| duration(&text).ok_or(OpenError::Value { name, must })).transpose()
+        self.take(name)
+            .map(|text| duration(&text).ok_or(OpenError::Value { name, must }))
+            .transpose()
     }
 
     /// All that is left must be nothing.
@@ -123,8 +154,17 @@ impl<'e> Options<'e> {
         match self.given.keys().next() {
             None => Ok(()),
             Some(name) => Err(OpenError::UnknownOption {
-                name: if is_harmless(name) { name.clone() } else { "…".to_owned() },
-                known: self.known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+                name: if is_harmless(name) {
+                    name.clone()
+                } else {
+                    "…".to_owned()
+                },
+                known: self
+                    .known
+                    .iter()
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
             }),
         }
     }
@@ -132,12 +172,18 @@ impl<'e> Options<'e> {
     /// What is set of `known`, checked.
     #[cfg(feature = "http")]
     pub(crate) fn take_known(&mut self, known: &'static [Known]) -> Result<Settings, OpenError> {
-        let has_credentials =
-            known.iter().any(|known| known.form == Form::Credential && self.given.contains_key(known.name));
+        let has_credentials = known
+            .iter()
+            .any(|known| known.form == Form::Credential && self.given.contains_key(known.name));
         let mut settings = Vec::new();
         for known in known {
             self.known.push(known.name);
-            let from_env = || known.env.iter().find_map(|variable| Some((*variable, self.env(variable)?)));
+            let from_env = || {
+                known
+                    .env
+                    .iter()
+                    .find_map(|variable| Some((*variable, self.env(variable)?)))
+            };
             let found = match self.given.get(known.name) {
                 Some(value) => Some((known.name, value.clone())),
                 None if has_credentials && known.form == Form::Credential => None,
@@ -156,7 +202,9 @@ impl<'e> Options<'e> {
 #[cfg(feature = "http")]
 fn check(name: &'static str, form: Form, value: &str) -> Result<(), OpenError> {
     let must = match form {
-        Form::Word | Form::Credential if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
+        Form::Word | Form::Credential
+            if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
             "be printable, without spaces and line ends"
         }
         Form::Flag if !matches!(value, "true" | "false") => "be `true` or `false`",
@@ -172,7 +220,12 @@ fn check(name: &'static str, form: Form, value: &str) -> Result<(), OpenError> {
 #[cfg(feature = "http")]
 fn is_endpoint(text: &str) -> bool {
     // Printable, because it is taken as it is, and what `Url` forgives, others do not.
-    let Some(url) = text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| Url::parse(text).ok()).flatten() else {
+    let Some(url) = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic())
+        .then(|| Url::parse(text).ok())
+        .flatten()
+    else {
         return false;
     };
     let has_credentials = !url.username().is_empty() || url.password().is_some();
@@ -186,7 +239,9 @@ fn is_endpoint(text: &str) -> bool {
 /// Whether requests may go without TLS: the endpoint says so itself, and is this machine, or `allow_http` is set.
 #[cfg(feature = "http")]
 pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
-    let Ok(url) = Url::parse(settings.endpoint()) else { return Ok(false) };
+    let Ok(url) = Url::parse(settings.endpoint()) else {
+        return Ok(false);
+    };
     if url.scheme() != "http" {
         return Ok(false);
     }
@@ -207,7 +262,10 @@ pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
 
 /// Whether it looks like the name of an option. A secret that lost its name would be one here.
 fn is_harmless(name: &str) -> bool {
-    name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    name.len() <= 40
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn duration(text: &str) -> Option<Duration> {
@@ -228,10 +286,25 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        for (text, millis) in [("100ms", Some(100)), ("2s", Some(2_000)), ("3m", Some(180_000)), ("0s", Some(0))] {
+        for (text, millis) in [
+            ("100ms", Some(100)),
+            ("2s", Some(2_000)),
+            ("3m", Some(180_000)),
+            ("0s", Some(0)),
+        ] {
             assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
         }
-        for text in ["", "5", "s", "-1s", "1.5s", "1h", "1 s", "99999999999999999999s", "9999999999999999999m"] {
+        for text in [
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1.5s",
+            "1h",
+            "1 s",
+            "99999999999999999999s",
+            "9999999999999999999m",
+        ] {
             assert_eq!(duration(text), None, "{text}");
         }
     }

@@ -8,15 +8,25 @@ use super::*;
 fn open(url: &str, env: &[(&str, &str)]) -> Result<Objects, OpenError> {
     let spool = tempfile::tempdir().unwrap();
     let mark = if url.contains('?') { '&' } else { '?' };
-    let variable = |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    open_with(&format!("{url}{mark}spool={}", spool.path().display()), &variable)
+    let variable = |name: &str| {
+        env.iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    open_with(
+        &format!("{url}{mark}spool={}", spool.path().display()),
+        &variable,
+    )
 }
 
 fn refused(url: &str, env: &[(&str, &str)]) -> String {
     open(url, env).unwrap_err().to_string()
 }
 
-const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "s3cret")];
+const KEYS: [(&str, &str); 2] = [
+    ("AWS_ACCESS_KEY_ID", "AKIA"),
+    ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+];
 
 #[test]
 fn locations_are_the_url_with_the_key() {
@@ -24,9 +34,18 @@ fn locations_are_the_url_with_the_key() {
     for (url, location) in [
         ("s3://bucket", "s3://bucket/trunc/call_1"),
         ("s3://bucket/", "s3://bucket/trunc/call_1"),
-        ("s3://my-bucket.a/agents/a-1/", "s3://my-bucket.a/agents/a-1/trunc/call_1"),
-        ("gs://bucket/agents?skip_signature=true&bearer_token=t", "gs://bucket/agents/trunc/call_1"),
-        ("az://container/agents?account_name=me&account_key=a2V5", "az://container/agents/trunc/call_1"),
+        (
+            "s3://my-bucket.a/agents/a-1/",
+            "s3://my-bucket.a/agents/a-1/trunc/call_1",
+        ),
+        (
+            "gs://bucket/agents?skip_signature=true&bearer_token=t",
+            "gs://bucket/agents/trunc/call_1",
+        ),
+        (
+            "az://container/agents?account_name=me&account_key=a2V5",
+            "az://container/agents/trunc/call_1",
+        ),
         ("memory:/agents", "memory:/agents/trunc/call_1"),
         ("memory:", "memory:/trunc/call_1"),
     ] {
@@ -58,7 +77,10 @@ fn every_option_is_one_of_object_store() {
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "/var/run/token"),
         ("AWS_ENDPOINT_URL_STS", "https://sts.example.com"),
         ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/get"),
-        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials"),
+        (
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "http://169.254.170.23/v1/credentials",
+        ),
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/var/run/token"),
         ("AWS_MAX_ATTEMPTS", "3"),
         ("AZURE_STORAGE_ACCOUNT_NAME", "me"),
@@ -107,22 +129,49 @@ fn l11_wrong_urls_do_not_open() {
         ("s3://bucket?region=a&region=b", "each option once"),
         ("s3://bucket?region=", "`region` must be printable"),
         ("s3://bucket?region=a%0Ab", "`region` must be printable"),
-        ("s3://bucket?endpoint=localhost:9000", "`endpoint` must be an `http:`"),
-        ("s3://bucket?endpoint=http://", "`endpoint` must be an `http:`"),
-        ("s3://bucket?endpoint=http://a%20b", "`endpoint` must be an `http:`"),
-        ("s3://bucket?endpoint=http://me:pass@host", "`endpoint` must be an `http:`"),
-        ("s3://bucket?endpoint=http://10.0.0.1:9000", "set `allow_http=true`"),
-        ("s3://bucket?allow_http=yes", "`allow_http` must be `true` or `false`"),
+        (
+            "s3://bucket?endpoint=localhost:9000",
+            "`endpoint` must be an `http:`",
+        ),
+        (
+            "s3://bucket?endpoint=http://",
+            "`endpoint` must be an `http:`",
+        ),
+        (
+            "s3://bucket?endpoint=http://a%20b",
+            "`endpoint` must be an `http:`",
+        ),
+        (
+            "s3://bucket?endpoint=http://me:pass@host",
+            "`endpoint` must be an `http:`",
+        ),
+        (
+            "s3://bucket?endpoint=http://10.0.0.1:9000",
+            "set `allow_http=true`",
+        ),
+        (
+            "s3://bucket?allow_http=yes",
+            "`allow_http` must be `true` or `false`",
+        ),
         ("s3://bucket?retries=many", "`retries` must be a number"),
         ("s3://bucket?retries=21", "`retries` must be at most 20"),
         ("s3://bucket?backoff=0ms", "`backoff` must be more than 0"),
         ("s3://bucket?backoff=16s", "`backoff` must be more than 0"),
-        ("s3://bucket?backoff=fast", "`backoff` must be a number with"),
+        (
+            "s3://bucket?backoff=fast",
+            "`backoff` must be a number with",
+        ),
         ("s3://bucket?timeout=0s", "`timeout` must be more than 0"),
         ("s3://bucket?timeout=99999999999m", "`timeout` must be"),
-        ("s3://bucket?access_key_id=x", "`secret_access_key` is missing"),
+        (
+            "s3://bucket?access_key_id=x",
+            "`secret_access_key` is missing",
+        ),
         ("az://container", "`account_name` is missing"),
-        ("az://container?account_name=a/b", "`account_name` must be letters"),
+        (
+            "az://container?account_name=a/b",
+            "`account_name` must be letters",
+        ),
     ] {
         let said = refused(url, &KEYS);
         assert!(said.contains(says), "{url}: {said}");
@@ -134,7 +183,13 @@ fn l11_wrong_urls_do_not_open() {
 fn o4_a_url_means_the_place_that_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_str().unwrap();
-    let roots = ["s3://bucket", "gs://bucket", "az://container", "memory:/m", "file://"];
+    let roots = [
+        "s3://bucket",
+        "gs://bucket",
+        "az://container",
+        "memory:/m",
+        "file://",
+    ];
     let paths = [
         "/../x",
         "/./x",
@@ -151,12 +206,23 @@ fn o4_a_url_means_the_place_that_it_says() {
         "/a\tx",
         "/x\n",
     ];
-    for (scheme, path) in roots.into_iter().flat_map(|scheme| paths.map(|path| (scheme, path))) {
-        let url = if scheme == "file://" { format!("{scheme}{root}{path}") } else { format!("{scheme}{path}") };
+    for (scheme, path) in roots
+        .into_iter()
+        .flat_map(|scheme| paths.map(|path| (scheme, path)))
+    {
+        let url = if scheme == "file://" {
+            format!("{scheme}{root}{path}")
+        } else {
+            format!("{scheme}{path}")
+        };
         let said = open_with(&url, &|_| None).unwrap_err().to_string();
         assert!(said.contains("name its prefix as it is"), "{url:?}: {said}");
     }
-    assert_eq!(std::fs::read_dir(root).unwrap().count(), 0, "no directory was made");
+    assert_eq!(
+        std::fs::read_dir(root).unwrap().count(),
+        0,
+        "no directory was made"
+    );
 }
 
 proptest::proptest! {
@@ -191,16 +257,31 @@ fn l11_wrong_variables_do_not_open() {
     ] {
         let env: Vec<_> = [(name, value)].into_iter().chain(KEYS).collect();
         let said = refused("s3://bucket", &env);
-        assert!(said.starts_with(&format!("`{name}` must ")) && !said.contains(value), "{name}: {said}");
+        assert!(
+            said.starts_with(&format!("`{name}` must ")) && !said.contains(value),
+            "{name}: {said}"
+        );
     }
     assert!(refused("s3://bucket", &KEYS[..1]).contains("`secret_access_key` is missing"));
     // What is empty is not set.
-    assert!(open("s3://bucket", &[("AWS_REGION", ""), ("AWS_ENDPOINT_URL", ""), KEYS[0], KEYS[1]]).is_ok());
+    assert!(
+        open(
+            "s3://bucket",
+            &[
+                ("AWS_REGION", ""),
+                ("AWS_ENDPOINT_URL", ""),
+                KEYS[0],
+                KEYS[1]
+            ]
+        )
+        .is_ok()
+    );
 }
 
 #[test]
 fn no_secret_is_shown() {
-    let url = "s3://bucket/p?access_key_id=AKIASECRET&secret_access_key=SECRET&session_token=SECRETTOKEN";
+    let url =
+        "s3://bucket/p?access_key_id=AKIASECRET&secret_access_key=SECRET&session_token=SECRETTOKEN";
     let store = open(url, &[]).unwrap();
     assert!(!format!("{store:?}").contains("SECRET"), "{store:?}");
     for more in [
@@ -230,12 +311,19 @@ fn credentials_of_the_url_are_not_mixed_with_those_of_the_environment() {
     let url = Url::parse("s3://bucket?access_key_id=a&secret_access_key=b").unwrap();
     let mut options = Options::of(&url, &env).unwrap();
     let settings = options.take_known(s3::KNOWN).unwrap();
-    assert_eq!((settings.get("access_key_id"), settings.get("session_token")), (Some("a"), None));
+    assert_eq!(
+        (settings.get("access_key_id"), settings.get("session_token")),
+        (Some("a"), None)
+    );
 }
 
 #[test]
 fn two_endpoints_are_two_stores() {
-    let at = |endpoint: &str| open(&format!("s3://bucket/p?endpoint={endpoint}"), &KEYS).unwrap().identity();
+    let at = |endpoint: &str| {
+        open(&format!("s3://bucket/p?endpoint={endpoint}"), &KEYS)
+            .unwrap()
+            .identity()
+    };
     assert_eq!(at("https://one.example"), at("https://one.example/"));
     assert_ne!(at("https://one.example"), at("https://two.example"));
 }

@@ -103,7 +103,10 @@ impl Faults {
     }
 
     pub(crate) fn count(&self, method: &Method) -> usize {
-        self.counts.get(method.as_str()).copied().unwrap_or_default()
+        self.counts
+            .get(method.as_str())
+            .copied()
+            .unwrap_or_default()
     }
 
     pub(crate) fn next(&mut self, request: &Request<Incoming>) -> Option<Fault> {
@@ -114,8 +117,13 @@ impl Faults {
             *count += 1;
             found = self.at.remove(&(name.into(), *count)).or(found);
         }
-        let (count, is_list) =
-            (self.count(method), request.uri().query().is_some_and(|query| query.contains("list-type")));
+        let (count, is_list) = (
+            self.count(method),
+            request
+                .uri()
+                .query()
+                .is_some_and(|query| query.contains("list-type")),
+        );
         if let Some(often) = self.often.filter(|often| count % often == 0 && !is_list) {
             found = found.or(Some(Fault::PASSING[count / often % Fault::PASSING.len()]));
         }
@@ -138,7 +146,10 @@ pub(crate) async fn answer(
     // Read to its end, so that what is not carried out was at least asked for, and the connection stays usable.
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let is_applied = !matches!(fault, Some(Fault::Refuse(_) | Fault::Hang | Fault::Disconnect));
+    let is_applied = !matches!(
+        fault,
+        Some(Fault::Refuse(_) | Fault::Hang | Fault::Disconnect)
+    );
     let answer = match is_applied {
         true => Some(
             service
@@ -190,6 +201,12 @@ async fn cut(answer: Response<Body>) -> io::Result<Response<Body>> {
     }
     parts.headers.insert("content-length", body.len().into());
     let half = body.slice(..body.len() / 2);
-    let frames = [Ok(Frame::data(half)), Err(io::Error::from(io::ErrorKind::ConnectionReset))];
-    Ok(Response::from_parts(parts, Body::http_body(StreamBody::new(stream::iter(frames)))))
+    let frames = [
+        Ok(Frame::data(half)),
+        Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+    ];
+    Ok(Response::from_parts(
+        parts,
+        Body::http_body(StreamBody::new(stream::iter(frames))),
+    ))
 }

@@ -45,7 +45,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = tokio::spawn(accept(listener, service, buckets.clone(), faults.clone()));
-        Self { address, buckets, faults, accepting, spool: tempfile::tempdir().unwrap() }
+        Self {
+            address,
+            buckets,
+            faults,
+            accepting,
+            spool: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// The URL that opens the store, with `more` options in it. Attempts are short: nothing here is slow by itself.
@@ -126,7 +132,12 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, service: S3Service, buckets: Buckets, faults: Arc<Mutex<Faults>>) {
+async fn accept(
+    listener: TcpListener,
+    service: S3Service,
+    buckets: Buckets,
+    faults: Arc<Mutex<Faults>>,
+) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
         let (service, buckets, faults) = (service.clone(), buckets.clone(), faults.clone());
@@ -137,7 +148,9 @@ async fn accept(listener: TcpListener, service: S3Service, buckets: Buckets, fau
         });
         connections.spawn(async move {
             // A connection that breaks is what some faults are.
-            _ = http1::Builder::new().serve_connection(TokioIo::new(socket), serve).await;
+            _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), serve)
+                .await;
         });
         while connections.try_join_next().is_some() {}
     }

@@ -1,5 +1,5 @@
-//! What the benches share: texts, times that are comparable, this process's memory, and children that measure in a process of
-//! their own.
+//! What the benches share: texts, times that are comparable, this process's memory, and children
+//! that measure in a process of their own.
 
 pub mod texts;
 
@@ -7,7 +7,8 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Memory of this process, in KiB, by the name that Linux has for it in `/proc/self/status`: `VmRSS`, `VmHWM`.
+/// Memory of this process, in KiB, by the name that Linux has for it in `/proc/self/status`:
+/// `VmRSS`, `VmHWM`.
 ///
 /// # Errors
 ///

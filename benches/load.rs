@@ -1,13 +1,15 @@
-//! Many conversations alive in one process: what an idle one costs in memory, and whether anything grows while they go on.
+//! Many conversations alive in one process: what an idle one costs in memory, and whether anything
+//! grows while they go on.
 //!
 //! ```text
 //! cargo bench --bench load                                  # 10 000 conversations, 100 000 results, ten minutes more of them
 //! cargo bench --bench load -- --seconds 60 --conversations 1000
 //! ```
 //!
-//! Each conversation is a session of one reduction over `Fs`. In the soak, those that have had all their results end, their
-//! directories are removed, and others begin in their places, so that at any moment as much is alive as before: what grows is a
-//! leak. The last line is JSON; the bench fails if memory has grown by more than a twentieth.
+//! Each conversation is a session of one reduction over `Fs`. In the soak, those that have had all
+//! their results end, their directories are removed, and others begin in their places, so that at
+//! any moment as much is alive as before: what grows is a leak. The last line is JSON; the bench
+//! fails if memory has grown by more than a twentieth.
 
 use std::error::Error;
 use std::io::Write;
@@ -235,7 +237,8 @@ async fn measure(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Goes on for as long as is asked. All ages are there from the start, so that as much is alive after each round.
+/// Goes on for as long as is asked. All ages are there from the start, so that as much is alive
+/// after each round.
 async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Result<Value> {
     let Options {
         conversations: count,
@@ -255,7 +258,8 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
         .await?;
     }
     let (start, mut seen) = (Instant::now(), Vec::new());
-    // The first rounds fill what is made once, such as the pools of threads and the allocator's own.
+    // The first rounds fill what is made once, such as the pools of threads and the allocator's
+    // own.
     for round in 0.. {
         if round > 10 && start.elapsed() > soak {
             break;

@@ -1,7 +1,8 @@
 //! What a clear pass costs, against counting everything anew: ratios in one run.
 //!
-//! `cargo bench --bench pass`; with `OFFCUT_TRACES` set to a folder of transcripts, they are replayed too. Behind `--`, `passes`,
-//! `allocations` or `traces` gives that part alone. The last line is JSON.
+//! `cargo bench --bench pass`; with `OFFCUT_TRACES` set to a folder of transcripts, they are
+//! replayed too. Behind `--`, `passes`, `allocations` or `traces` gives that part alone. The last
+//! line is JSON.
 // A bench that can't be set up has failed, and it prints.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -130,7 +131,8 @@ impl Cost {
     }
 }
 
-/// Counting all of `texts`. Each by itself, so that what else the machine does meanwhile can be left out; of many, a part.
+/// Counting all of `texts`. Each by itself, so that what else the machine does meanwhile can be
+/// left out; of many, a part.
 fn recount(counter: &Tiktoken, texts: &[String]) -> Duration {
     let part = &texts[..texts.len().min(1_000)];
     let times = if is_bench() { 5 } else { 1 };

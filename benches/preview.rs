@@ -1,10 +1,12 @@
-//! What previews cost: MB/s of each strategy over texts as tools return them and over hostile ones, from 64 KB to 64 MB.
+//! What previews cost: MB/s of each strategy over texts as tools return them and over hostile ones,
+//! from 64 KB to 64 MB.
 //!
 //! ```text
 //! cargo bench -p offcut-benches --bench preview
 //! ```
 //!
-//! The last line is JSON. `cargo test` runs it over the smallest texts: that it works, not how fast.
+//! The last line is JSON. `cargo test` runs it over the smallest texts: that it works, not how
+//! fast.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
@@ -66,7 +68,8 @@ fn speed(preview: Preview, text: &str) -> f64 {
 
 type Line = fn(&mut String, usize);
 
-/// Lines as they come in the field, and what could be slow: names only, all lines the same, one line without an end.
+/// Lines as they come in the field, and what could be slow: names only, all lines the same, one
+/// line without an end.
 const KINDS: [(&str, Line); 7] = [
     ("source", |out, n| {
         let _ = writeln!(

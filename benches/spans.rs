@@ -1,7 +1,8 @@
 //! Where the values of a request's body stand: `JsonText`, beside the fastest crates of the field.
 //!
-//! A body of 1 MB in chat-completions JSON: rounds of a call and a result of 4 kB of source code, with the escapes that line feeds and
-//! quotes need. Each finds the fields of each message; what they do beside differs, and the table in docs/performance.md says how.
+//! A body of 1 MB in chat-completions JSON: rounds of a call and a result of 4 kB of source code,
+//! with the escapes that line feeds and quotes need. Each finds the fields of each message; what
+//! they do beside differs, and the table in docs/performance.md says how.
 
 #![allow(
     clippy::expect_used,

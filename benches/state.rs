@@ -1,5 +1,6 @@
-//! What reducers cost over a million items, as ratios to what they can't be cheaper than: a plain `Vec` extend, and one `HashMap`
-//! index over the list. And how the cost grows with the list: four times the items, about four times the time.
+//! What reducers cost over a million items, as ratios to what they can't be cheaper than: a plain
+//! `Vec` extend, and one `HashMap` index over the list. And how the cost grows with the list: four
+//! times the items, about four times the time.
 //!
 //! ```text
 //! cargo bench --bench state               # a million items, a few seconds
@@ -40,7 +41,8 @@ fn main() {
         table.runs
     );
 
-    // As many items as there are, half of them known; and a thousandth of that, for the cost of a small update.
+    // As many items as there are, half of them known; and a thousandth of that, for the cost of a
+    // small update.
     for (kind, update) in [("large", items), ("small", (items / 1_000).max(1))] {
         lists(&mut table, kind, items, update);
     }
@@ -213,8 +215,8 @@ fn messages(table: &mut Table, items: u64) {
     );
 }
 
-/// The same over a quarter of the items: what is linear takes a quarter of the time, or less, where caches hold a quarter and not
-/// all of it. The index is there to tell the two apart.
+/// The same over a quarter of the items: what is linear takes a quarter of the time, or less, where
+/// caches hold a quarter and not all of it. The index is there to tell the two apart.
 fn growth(table: &mut Table, items: u64) {
     println!();
     let of = |n: u64| move || (list(n, 0, 0), list(n, n / 2, 1));
@@ -249,7 +251,8 @@ struct Table {
 }
 
 impl Table {
-    /// Ours against a baseline that gives the same result, in turns, so that what else the machine does falls on both.
+    /// Ours against a baseline that gives the same result, in turns, so that what else the machine
+    /// does falls on both.
     fn row<I, O: PartialEq>(
         &mut self,
         name: &str,

@@ -1,7 +1,8 @@
-//! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory, throughput, time to the first
-//! byte.
+//! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory,
+//! throughput, time to the first byte.
 //!
-//! Each measurement is a process of its own, and so is the S3 server. The last line is JSON, see `measure`.
+//! Each measurement is a process of its own, and so is the S3 server. The last line is JSON, see
+//! `measure`.
 
 #[cfg(feature = "s3")]
 #[path = "stream/s3.rs"]
@@ -145,7 +146,8 @@ fn number(measured: &Value, field: &str) -> f64 {
     measured[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// How often what is short is done once more, so that its time is not that of a program's first steps.
+/// How often what is short is done once more, so that its time is not that of a program's first
+/// steps.
 fn repeats(mib: u64) -> u64 {
     16 / mib
 }
@@ -186,7 +188,8 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
         let store = Arc::new(open()?);
         // What begins to speak at once.
         let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
-        // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with streams.
+        // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with
+        // streams.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let text = text();
         // The peak so far is forgotten.

@@ -1,12 +1,14 @@
-//! What gathering the names in transcripts costs, over ordinary and hostile text of 1, 10 and 100 MB in one file without a line feed
-//! where the text has none: milliseconds per MB, and the most memory that is taken, in bytes per MB of text.
+//! What gathering the names in transcripts costs, over ordinary and hostile text of 1, 10 and 100
+//! MB in one file without a line feed where the text has none: milliseconds per MB, and the most
+//! memory that is taken, in bytes per MB of text.
 //!
 //! ```text
 //! cargo bench -p offcut-benches --bench sweep
 //! ```
 //!
-//! The last line is JSON, with the ratios of the largest text to the smallest: 1 is linear time, 0 is memory that does not depend on
-//! the text. `cargo test` runs it over the smallest texts: that it works, not how fast.
+//! The last line is JSON, with the ratios of the largest text to the smallest: 1 is linear time, 0
+//! is memory that does not depend on the text. `cargo test` runs it over the smallest texts: that
+//! it works, not how fast.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 

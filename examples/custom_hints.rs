@@ -1,6 +1,7 @@
 //! Hints in your own words, and in the language of your users.
 //!
-//! The header of a hint, in brackets, is the same whatever is said: it alone is read back. What stands behind it is yours.
+//! The header of a hint, in brackets, is the same whatever is said: it alone is read back. What
+//! stands behind it is yours.
 //!
 //! ```sh
 //! cargo run --example custom_hints
@@ -36,7 +37,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     writeln!(out, "in other words\n    {}", first_line(own).await?)?;
 
-    // The same from a file; French has no table of its own, so it takes the place of the English one.
+    // The same from a file; French has no table of its own, so it takes the place of the English
+    // one.
     let french = Settings::from_toml(
         r#"
         max_length_for_trunc = 4_000

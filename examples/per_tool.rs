@@ -1,5 +1,5 @@
-//! Each tool treated as it deserves: `grep` has a store and a limit of its own, what `read` returned is never cleared, and `query`
-//! is cut by a handler that knows what its rows are worth.
+//! Each tool treated as it deserves: `grep` has a store and a limit of its own, what `read`
+//! returned is never cleared, and `query` is cut by a handler that knows what its rows are worth.
 //!
 //! ```sh
 //! cargo run --example per_tool

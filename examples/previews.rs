@@ -68,7 +68,8 @@ fn source() -> String {
     let function = |(name, body)| {
         format!(
             "/// What the shop does with an order at this step. It has no side effects but those that\n\
-             /// its name says, and it is called from nowhere else than the page of the same step.\n\
+             /// its name says, and it is called from nowhere else than the page of the same
+             /// step.\n\
              pub fn {name}(order: &Order) -> Result<Amount> {{\n    // Nothing here is as odd as it looks.\n    {body}\n}}\n\n"
         )
     };

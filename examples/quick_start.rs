@@ -1,4 +1,5 @@
-//! The loop of the README, whole: a model that is played, a tool with long results, and what becomes of them.
+//! The loop of the README, whole: a model that is played, a tool with long results, and what
+//! becomes of them.
 //!
 //! ```sh
 //! cargo run --example quick_start

@@ -1,4 +1,5 @@
-//! Two long tool results are condensed into one when the agent is done with them, and can still be read back.
+//! Two long tool results are condensed into one when the agent is done with them, and can still be
+//! read back.
 //!
 //! ```text
 //! cargo run --example reduce_node

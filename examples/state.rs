@@ -40,7 +40,8 @@ fn story() -> Vec<Step> {
             json!({"findings": [{"file": "client.rs", "says": "no time-out"}], "sources": ["client.rs"], "tokens": 300}),
         ]),
         Step::One(json!({"recent_errors": ["timed out", "timed out", "refused", "timed out"]})),
-        // All of an update applies, or none of it: the key is missing, so the tokens are not counted either.
+        // All of an update applies, or none of it: the key is missing, so the tokens are not
+        // counted either.
         Step::One(json!({"findings": [{"says": "of no file"}], "tokens": 1_000_000})),
         // Two values for a field that keeps one: which would be the last?
         Step::Parallel(vec![

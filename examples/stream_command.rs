@@ -1,5 +1,6 @@
-//! Runs a command and shows its output as a model would see it: live up to the head, then, once it has ended, the tail and a hint
-//! that says where all of it is. However long the output, memory stays the same.
+//! Runs a command and shows its output as a model would see it: live up to the head, then, once it
+//! has ended, the tail and a hint that says where all of it is. However long the output, memory
+//! stays the same.
 //!
 //! ```sh
 //! cargo run --example stream_command                      # counts to a million

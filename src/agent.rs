@@ -1,7 +1,7 @@
 //! A small chat-model agent loop, for programs that have none yet.
 //!
-//! The model is called until it answers without a tool call. Before each call the middlewares see the conversation; around each
-//! tool call they see what goes in and what comes out.
+//! The model is called until it answers without a tool call. Before each call the middlewares see
+//! the conversation; around each tool call they see what goes in and what comes out.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -47,7 +47,8 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The schemas of the tools it may call, as chat-completions function tools.
     pub tools: &'a [Value],
-    /// What the caller wants of the generation, as the provider names it: `temperature`, `max_tokens`. An [`Agent`] wants nothing.
+    /// What the caller wants of the generation, as the provider names it: `temperature`,
+    /// `max_tokens`. An [`Agent`] wants nothing.
     pub generation_config: Option<&'a Map<String, Value>>,
 }
 
@@ -247,12 +248,13 @@ impl Agent {
         }
     }
 
-    /// Calls the model until it answers without a tool call. Everything that is said is added to `messages`; the answer is the
-    /// last of them.
+    /// Calls the model until it answers without a tool call. Everything that is said is added to
+    /// `messages`; the answer is the last of them.
     ///
     /// # Errors
     ///
-    /// The model or a middleware failed, or the model was called too often. `messages` holds what was said until then.
+    /// The model or a middleware failed, or the model was called too often. `messages` holds what
+    /// was said until then.
     pub async fn run(&self, messages: &mut Vec<Message>) -> Result<(), AgentError> {
         let mut last_usage = None;
         for _ in 0..self.max_model_calls {
@@ -289,8 +291,8 @@ impl Agent {
         })
     }
 
-    /// The result of one call, as the model is shown it. A tool that panics, or a middleware around it, fails its own call: what
-    /// the others returned may be stored already.
+    /// The result of one call, as the model is shown it. A tool that panics, or a middleware around
+    /// it, fails its own call: what the others returned may be stored already.
     async fn answer(&self, call: &ToolCall) -> Message {
         let answer = guard_future("the tool", async { Ok(self.run_tool(call).await) }).await;
         answer

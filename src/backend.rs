@@ -25,43 +25,50 @@ pub use url::{StoreUrl, open};
 
 /// A store for what leaves a conversation.
 ///
-/// [`Fs`] and [`Memory`] are ready. To write one, keep the contract below and run `testkit::backend::conformance`
-/// (feature `testkit`) over it in your tests.
+/// [`Fs`] and [`Memory`] are ready. To write one, keep the contract below and run
+/// `testkit::backend::conformance` (feature `testkit`) over it in your tests.
 ///
 /// # Contract
 ///
-/// - **Create-only.** What is stored under a key never changes. [`put`](Self::put) and [`Writer::finish`] answer
-///   [`Put::Taken`] rather than overwrite, also when many tasks, threads or processes store at the same moment.
-/// - **Atomic.** A key reads as not found, or as the whole content, at every moment; a crash and a dropped future included.
-///   After a dropped future the content is there whole or not at all.
-/// - **Says the truth.** `Ok(Put::Stored)` and `Ok(Put::AlreadyThere)` mean that exactly this content can be read under this
-///   key from now on. An error means that nobody knows; storing the same again is always safe.
-/// - **Inverse.** `resolve(locate(key)) == Some(key)`. What this store did not name resolves to `None`. Neither does any I/O,
-///   and both give the same in another process over the same store.
-/// - **Unique.** No two stores that can be used together give one location to different content, or their
-///   [`identity`](Self::identity) tells them apart.
+/// - **Create-only.** What is stored under a key never changes. [`put`](Self::put) and
+///   [`Writer::finish`] answer [`Put::Taken`] rather than overwrite, also when many tasks, threads
+///   or processes store at the same moment.
+/// - **Atomic.** A key reads as not found, or as the whole content, at every moment; a crash and a
+///   dropped future included. After a dropped future the content is there whole or not at all.
+/// - **Says the truth.** `Ok(Put::Stored)` and `Ok(Put::AlreadyThere)` mean that exactly this
+///   content can be read under this key from now on. An error means that nobody knows; storing the
+///   same again is always safe.
+/// - **Inverse.** `resolve(locate(key)) == Some(key)`. What this store did not name resolves to
+///   `None`. Neither does any I/O, and both give the same in another process over the same store.
+/// - **Unique.** No two stores that can be used together give one location to different content, or
+///   their [`identity`](Self::identity) tells them apart.
 /// - **Bounded.** No call waits for ever: a store behind a network has a time-out of its own.
-/// - **Removed whole.** Once [`remove`](Self::remove) has answered, its key reads as not found, until something is stored there
-///   again; every other key reads as before, one that was copied from it or to it included.
+/// - **Removed whole.** Once [`remove`](Self::remove) has answered, its key reads as not found,
+///   until something is stored there again; every other key reads as before, one that was copied
+///   from it or to it included.
 ///
-/// A store that wraps another hands on every method. What keeps a swept store readable is built of these, and one that is left to
-/// its default is a wrapper's own.
+/// A store that wraps another hands on every method. What keeps a swept store readable is built of
+/// these, and one that is left to its default is a wrapper's own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// How hints name what is stored under `key`. A person, a model and [`resolve`](Self::resolve) all read it.
+    /// How hints name what is stored under `key`. A person, a model and [`resolve`](Self::resolve)
+    /// all read it.
     fn locate(&self, key: &Key) -> Location;
 
-    /// The key that a location names, or `None` if this store did not name it. `location` was written by a model: hostile.
+    /// The key that a location names, or `None` if this store did not name it. `location` was
+    /// written by a model: hostile.
     fn resolve(&self, location: &str) -> Option<Key>;
 
-    /// What tells two stores apart that name their content alike: clones of one store have the same. `None`, the default, where
-    /// the same location always means the same content. A configuration with two stores that differ in nothing else is refused.
+    /// What tells two stores apart that name their content alike: clones of one store have the
+    /// same. `None`, the default, where the same location always means the same content. A
+    /// configuration with two stores that differ in nothing else is refused.
     fn identity(&self) -> Option<usize> {
         None
     }
 
-    /// A store on this machine that takes what this one, for good, could not: see [`Writer::keep`]. `None`, the default, where
-    /// there is none. What is kept there is as good as stored: its locations are resolved and read back like this store's own.
+    /// A store on this machine that takes what this one, for good, could not: see [`Writer::keep`].
+    /// `None`, the default, where there is none. What is kept there is as good as stored: its
+    /// locations are resolved and read back like this store's own.
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         None
     }
@@ -80,29 +87,31 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The store failed.
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError>;
 
-    /// The bytes of `range` that are stored under `key`. What of the range lies behind the end is left out; a range that ends
-    /// before it begins is empty.
+    /// The bytes of `range` that are stored under `key`. What of the range lies behind the end is
+    /// left out; a range that ends before it begins is empty.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] if nothing is stored there, or the store failed.
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError>;
 
-    /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be in it or not.
+    /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be
+    /// in it or not.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Whether anybody may ever [sweep](crate::sweep) what is stored here, by whichever way they reach it. `false` spares a
-    /// look-up at each save and at each read, and nothing here is swept.
+    /// Whether anybody may ever [sweep](crate::sweep) what is stored here, by whichever way they
+    /// reach it. `false` spares a look-up at each save and at each read, and nothing here is swept.
     fn can_be_swept(&self) -> bool {
         true
     }
 
-    /// Removes what is stored under `key`; where nothing is, that is done already. Only a [sweep](crate::sweep) calls it.
+    /// Removes what is stored under `key`; where nothing is, that is done already. Only a
+    /// [sweep](crate::sweep) calls it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] where nothing can be removed, as with this default; or the store failed, and nobody knows
-    /// whether it is gone. Removing again is safe.
+    /// [`ErrorKind::Unsupported`] where nothing can be removed, as with this default; or the store
+    /// failed, and nobody knows whether it is gone. Removing again is safe.
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
         let why = format!(
             "`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept"
@@ -110,8 +119,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Err(BackendError::new(ErrorKind::Unsupported, why))
     }
 
-    /// Stores what is stored under `from` under `to` as well, as [`put`](Self::put) would. What it stores is stored now:
-    /// [`Entry::stored_at`] of `to` says so, and that of `from` may.
+    /// Stores what is stored under `from` under `to` as well, as [`put`](Self::put) would. What it
+    /// stores is stored now: [`Entry::stored_at`] of `to` says so, and that of `from` may.
     ///
     /// The default reads, and writes with a [`writer`](Self::writer).
     ///
@@ -139,8 +148,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Removes what processes that ended in the middle have left behind before `before` and nobody can read, and says how much
-    /// of it there was. Only a [sweep](crate::sweep) calls it. The default does nothing.
+    /// Removes what processes that ended in the middle have left behind before `before` and nobody
+    /// can read, and says how much of it there was. Only a [sweep](crate::sweep) calls it. The
+    /// default does nothing.
     ///
     /// # Errors
     ///
@@ -154,32 +164,35 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 /// How many bytes the default of [`Backend::copy`] holds.
 const COPIED_AT_ONCE: u64 = 1 << 20;
 
-/// Content that comes piece by piece. Nothing is visible until [`finish`](Self::finish) has named it; dropped before that, it
-/// leaves nothing behind.
+/// Content that comes piece by piece. Nothing is visible until [`finish`](Self::finish) has named
+/// it; dropped before that, it leaves nothing behind.
 #[async_trait]
 pub trait Writer: fmt::Debug + Send {
     /// Appends `chunk`. Not to be called after [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// The store failed, or a call was dropped before it was done. Nothing more can be written; what was written before `chunk`
-    /// should still be [read](Self::read), for it may be all there is.
+    /// The store failed, or a call was dropped before it was done. Nothing more can be written;
+    /// what was written before `chunk` should still be [read](Self::read), for it may be all there
+    /// is.
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
 
-    /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for content that turns out to be
-    /// shown after all, or to be stored together with other content. Not to be called once [`finish`](Self::finish) has stored
-    /// it. After a call that failed, a writer should still give what it has.
+    /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for
+    /// content that turns out to be shown after all, or to be stored together with other content.
+    /// Not to be called once [`finish`](Self::finish) has stored it. After a call that failed, a
+    /// writer should still give what it has.
     ///
     /// # Errors
     ///
     /// The store failed.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
-    /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can be called again with another
-    /// key; after any other answer the writer is done.
+    /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can
+    /// be called again with another key; after any other answer the writer is done.
     ///
-    /// A store that can't make sure that it overwrites nothing, as with the multipart uploads of object stores, may answer
-    /// [`Put::Taken`] for every key that [does not name its content](Key::names_content).
+    /// A store that can't make sure that it overwrites nothing, as with the multipart uploads of
+    /// object stores, may answer [`Put::Taken`] for every key that [does not name its
+    /// content](Key::names_content).
     ///
     /// # Errors
     ///
@@ -187,11 +200,13 @@ pub trait Writer: fmt::Debug + Send {
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError>;
 
     /// Once [`finish`](Self::finish) has failed: stores what was written under `key` in the store's
-    /// [spool](Backend::spool), so that it is not lost. After [`Put::Taken`] it can be called again with another key.
+    /// [spool](Backend::spool), so that it is not lost. After [`Put::Taken`] it can be called again
+    /// with another key.
     ///
     /// # Errors
     ///
-    /// There is no spool, as with stores that are local themselves and with this default, or it failed too.
+    /// There is no spool, as with stores that are local themselves and with this default, or it
+    /// failed too.
     async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
         Err(BackendError::new(
             ErrorKind::Other,
@@ -207,7 +222,8 @@ pub enum Put {
     Stored,
     /// The same bytes were stored under this key before.
     AlreadyThere,
-    /// Something else is there: other bytes, or what this store can't take for content. It was left as it is.
+    /// Something else is there: other bytes, or what this store can't take for content. It was left
+    /// as it is.
     Taken,
 }
 

@@ -1,7 +1,8 @@
-//! The clear pass: before a model call, over the token threshold, old results are stored and replaced by hints.
+//! The clear pass: before a model call, over the token threshold, old results are stored and
+//! replaced by hints.
 //!
-//! Three steps, each its own type: a [`Plan`] is decided without I/O, [`Plan::commit`] stores, [`Committed::apply`] changes the
-//! messages and cannot fail.
+//! Three steps, each its own type: a [`Plan`] is decided without I/O, [`Plan::commit`] stores,
+//! [`Committed::apply`] changes the messages and cannot fail.
 
 mod apply;
 mod choice;
@@ -46,10 +47,11 @@ pub(crate) use rewrite::pass;
 pub struct Request<'a> {
     /// The schemas of the tools, as they are sent. They count against the threshold.
     pub tools: &'a [Value],
-    /// The input tokens that the provider counted for the last request, cached ones included. With it, the pass counts only what
-    /// came since.
+    /// The input tokens that the provider counted for the last request, cached ones included. With
+    /// it, the pass counts only what came since.
     pub last_usage: Option<u64>,
-    /// Whether the provider has nothing of the last request in its cache any more: see [`BeforeModel`](crate::BeforeModel).
+    /// Whether the provider has nothing of the last request in its cache any more: see
+    /// [`BeforeModel`](crate::BeforeModel).
     pub cache_is_cold: bool,
 }
 
@@ -158,7 +160,8 @@ struct GivenArguments {
 enum Line {
     /// A hint at where the content is going to be stored.
     Store(Box<ToStore>),
-    /// A short hint at where the original is already, once what is stored there has been compared with what is shown.
+    /// A short hint at where the original is already, once what is stored there has been compared
+    /// with what is shown.
     Shorten(Box<ToShorten>),
     /// A text that needs no store, and where the originals of it are.
     Ready(String, Vec<Location>),
@@ -244,7 +247,8 @@ fn cleared_arguments(hint: &str) -> String {
     serde_json::json!({"_cleared": hint}).to_string()
 }
 
-/// Whether arguments were cleared. Their hints show no preview, and are not much longer in any spelling of the JSON.
+/// Whether arguments were cleared. Their hints show no preview, and are not much longer in any
+/// spelling of the JSON.
 fn is_cleared(session: &Session, policy: &Policy, arguments: &str) -> bool {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
     let hint = value

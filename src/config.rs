@@ -22,7 +22,8 @@ pub use policy::ToolPolicy;
 pub(crate) use policy::{Hooks, Policy};
 pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 
-/// Everything that can be set and is data. Callbacks and backends are set on the [`Builder`](crate::Builder).
+/// Everything that can be set and is data. Callbacks and backends are set on the
+/// [`Builder`](crate::Builder).
 ///
 /// ```
 /// # use offcut::{Limit, Settings};
@@ -42,12 +43,13 @@ pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Where content is stored, as a URL; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens it. `Debug` and
-    /// errors show it without secrets; `Serialize` writes all of it.
+    /// Where content is stored, as a URL; `backend` in files.
+    /// [`Builder::settings`](crate::Builder::settings) opens it. `Debug` and errors show it without
+    /// secrets; `Serialize` writes all of it.
     #[serde(rename = "backend")]
     pub backend_url: Option<StoreUrl>,
-    /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`. Up to 8 safe segments, see
-    /// [`Key`](crate::backend::Key).
+    /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`.
+    /// Up to 8 safe segments, see [`Key`](crate::backend::Key).
     pub root_dir: String,
     /// What stored content is named by: the `<id>` of these paths.
     pub names: Names,
@@ -60,16 +62,17 @@ pub struct Settings {
     pub read_file_tool_name: Option<String>,
     /// A result is truncated when the bytes of its texts, all together, are strictly more.
     pub max_length_for_trunc: Limit,
-    /// A result within the limit is replaced by its preview too where one of its texts has strictly more bytes and that is
-    /// shorter; `None` leaves all within the limit whole.
+    /// A result within the limit is replaced by its preview too where one of its texts has strictly
+    /// more bytes and that is shorter; `None` leaves all within the limit whole.
     pub preview_above: Option<usize>,
-    /// What a call reads from a file is not previewed within the limit: it is often edited next, and an edit has to quote it.
-    /// Told by the names of usual tools, `Read` or `read_file`, and of usual commands in a shell, `cat` or `sed -n`.
+    /// What a call reads from a file is not previewed within the limit: it is often edited next,
+    /// and an edit has to quote it. Told by the names of usual tools, `Read` or `read_file`, and of
+    /// usual commands in a shell, `cat` or `sed -n`.
     pub keep_file_reads: bool,
     /// How a text is previewed.
     pub preview: Preview,
-    /// The bytes that the preview of a truncated result may take, marks included: a number, or a curve over the bytes of its
-    /// text.
+    /// The bytes that the preview of a truncated result may take, marks included: a number, or a
+    /// curve over the bytes of its text.
     pub preview_length: Length,
     /// The same for a cleared result.
     pub stub_length: Length,
@@ -81,27 +84,33 @@ pub struct Settings {
     pub token_counter: TokenCounter,
     /// The clear pass acts when the tokens of all messages and tool schemas are strictly more.
     pub max_tokens_for_clear: u64,
-    /// How many of the newest rounds stay. Results that the model has not answered stay in any case, so in a loop that runs the
-    /// pass before each call, where the newest round is not answered yet, 0 and 1 keep the same.
+    /// How many of the newest rounds stay. Results that the model has not answered stay in any
+    /// case, so in a loop that runs the pass before each call, where the newest round is not
+    /// answered yet, 0 and 1 keep the same.
     pub clear_retention_suffix_limit: usize,
     /// A pass that would free fewer tokens does nothing.
     pub clear_at_least_tokens: u64,
-    /// The pass clears oldest first until so many tokens, or fewer, are left; `None` clears every candidate.
+    /// The pass clears oldest first until so many tokens, or fewer, are left; `None` clears every
+    /// candidate.
     pub clear_target_tokens: Option<u64>,
     /// The arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
-    /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and says what was done.
+    /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and
+    /// says what was done.
     pub clear_tool_inputs_above: usize,
-    /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether or not the pass is triggered;
-    /// `None` leaves them until it is. Not together with `clear_target_tokens`.
+    /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether
+    /// or not the pass is triggered; `None` leaves them until it is. Not together with
+    /// `clear_target_tokens`.
     pub cost_aware: Option<CostAware>,
-    /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its most.
+    /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its
+    /// most.
     pub keep_errors: bool,
     /// What to do when the store fails.
     pub on_offload_error: OnOffloadError,
     /// The language of the sentences in hints.
     pub language: Language,
-    /// What hints say in place of their own sentences, by language. The header and the preview of a hint are not part of them.
+    /// What hints say in place of their own sentences, by language. The header and the preview of a
+    /// hint are not part of them.
     #[serde(deserialize_with = "distinct::map_of_maps")]
     pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
     /// What is different for single tools, by name.
@@ -153,10 +162,11 @@ impl Settings {
         }
     }
 
-    /// Anthropic's documented defaults for clearing tool uses, as near as rounds allow: above 100 000 tokens all results go but
-    /// those of the newest three rounds. Nothing is truncated.
+    /// Anthropic's documented defaults for clearing tool uses, as near as rounds allow: above 100
+    /// 000 tokens all results go but those of the newest three rounds. Nothing is truncated.
     ///
-    /// Anthropic keeps the newest three *results* and stores nothing: with a backend, these are stored.
+    /// Anthropic keeps the newest three *results* and stores nothing: with a backend, these are
+    /// stored.
     #[must_use]
     pub fn anthropic() -> Self {
         Self {
@@ -167,11 +177,12 @@ impl Settings {
         }
     }
 
-    /// What the measurements say: results over 1 500 bytes become previews of lines and names that grow more slowly than they
-    /// do; what is read from a file stays whole up to 8 000 bytes; above 60 000 tokens what is old goes, long arguments of calls
-    /// too; stored content has short names.
+    /// What the measurements say: results over 1 500 bytes become previews of lines and names that
+    /// grow more slowly than they do; what is read from a file stays whole up to 8 000 bytes; above
+    /// 60 000 tokens what is old goes, long arguments of calls too; stored content has short names.
     ///
-    /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the measurements.
+    /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the
+    /// measurements.
     #[must_use]
     pub fn recommended() -> Self {
         Self {

@@ -79,7 +79,8 @@ mod base64_bytes {
 /// What the model asks a tool to do. All of it was written by the model: data, not to be trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that pairs the call with its result. Several providers repeat ids; some leave it empty.
+    /// The id that pairs the call with its result. Several providers repeat ids; some leave it
+    /// empty.
     #[serde(default)]
     pub id: String,
     /// The tool's name.
@@ -188,8 +189,8 @@ impl ToolOutput {
 
     /// The whole content, and the error that ended its stream early, if one did.
     ///
-    /// Bytes that are no UTF-8 become replacement characters here; [`ToolReduction::truncate`](crate::ToolReduction::truncate)
-    /// stores them first.
+    /// Bytes that are no UTF-8 become replacement characters here;
+    /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores them first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
         let mut stream = match self.body {
             Body::Parts(parts) => return (parts, None),

@@ -7,7 +7,8 @@ use crate::content::ToolError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The store failed, and `on_offload_error` says that this is to fail. Nothing was changed; trying again is safe.
+    /// The store failed, and `on_offload_error` says that this is to fail. Nothing was changed;
+    /// trying again is safe.
     #[error(
         "could not store what the call `{}` of `{}` returned: try again, or set `on_offload_error` to keep it",
         .call_id.escape_debug(), .tool.escape_debug()

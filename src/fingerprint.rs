@@ -1,14 +1,17 @@
-//! What bytes are known by while the process lives: a short keyed hash that nobody outside can make collide.
+//! What bytes are known by while the process lives: a short keyed hash that nobody outside can make
+//! collide.
 //!
-//! Counts are remembered by it, and a pass recognises by it what a slot holds. It is the two-level construction of VMAC. Each
-//! block of 1 KiB is compressed by NH, a sum of products of its words with a secret key: two different blocks of one length give
-//! the same sum for at most one key in 2⁶⁴ (Black, Halevi, Krawczyk, Krovetz and Rogaway, "UMAC: Fast and Secure Message
-//! Authentication", CRYPTO 1999). The sums then go through the standard library's keyed hash, which is made to
-//! withstand chosen input and is the slower one, so that it sees one byte in 64.
+//! Counts are remembered by it, and a pass recognises by it what a slot holds. It is the two-level
+//! construction of VMAC. Each block of 1 KiB is compressed by NH, a sum of products of its words
+//! with a secret key: two different blocks of one length give the same sum for at most one key in
+//! 2⁶⁴ (Black, Halevi, Krawczyk, Krovetz and Rogaway, "UMAC: Fast and Secure Message
+//! Authentication", CRYPTO 1999). The sums then go through the standard library's keyed hash, which
+//! is made to withstand chosen input and is the slower one, so that it sees one byte in 64.
 //!
-//! So two texts that were made without knowing the key collide with a probability of at most about 2⁻⁶³, however they were
-//! chosen: for a million texts of one length, less than one in ten million. The key is random, made anew for each reduction, and
-//! nothing that depends on it leaves the process. Fast hashes without such a bound have inputs that collide under every key.
+//! So two texts that were made without knowing the key collide with a probability of at most about
+//! 2⁻⁶³, however they were chosen: for a million texts of one length, less than one in ten million.
+//! The key is random, made anew for each reduction, and nothing that depends on it leaves the
+//! process. Fast hashes without such a bound have inputs that collide under every key.
 
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
@@ -125,7 +128,8 @@ impl Secret {
         } else {
             outer.write_u128(self.compress(tail));
         }
-        // Which of the two a tail went through is a matter of the length alone, so nothing else has to tell them apart.
+        // Which of the two a tail went through is a matter of the length alone, so nothing else has
+        // to tell them apart.
         outer.write_u64(len);
         Fingerprint {
             hash: outer.finish(),
@@ -133,7 +137,8 @@ impl Secret {
         }
     }
 
-    /// NH of up to a block. Zeros fill the last pair of words: only what has the same length is ever compared.
+    /// NH of up to a block. Zeros fill the last pair of words: only what has the same length is
+    /// ever compared.
     fn compress(&self, bytes: &[u8]) -> u128 {
         let (pairs, rest) = bytes.as_chunks::<16>();
         let mut sum = 0_u128;
@@ -201,7 +206,8 @@ impl io::Write for Stream<'_> {
     }
 }
 
-/// Several short things on their way to one [`Fingerprint`]. It is never compared with that of a text.
+/// Several short things on their way to one [`Fingerprint`]. It is never compared with that of a
+/// text.
 pub(crate) struct Record {
     outer: DefaultHasher,
     len: u64,

@@ -1,10 +1,12 @@
 //! How the messages of a loop are seen: read by a visitor, changed in two places, never converted.
 //!
-//! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a list of such messages behind
-//! [`Conversation`], the face that plans and middlewares see. Ready: [`Plain`] for this crate's own [`Message`], and the wire JSON
-//! of [`OpenAiChat`], [`Responses`], [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind, and
-//! says whether a provider would take a list of messages. [`Spelled`] is any of these over the text of messages, and [`RequestBody`] a
-//! request's body as text, of which only what is replaced changes.
+//! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a
+//! list of such messages behind [`Conversation`], the face that plans and middlewares see. Ready:
+//! [`Plain`] for this crate's own [`Message`], and the wire JSON of [`OpenAiChat`], [`Responses`],
+//! [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind,
+//! and says whether a provider would take a list of messages. [`Spelled`] is any of these over the
+//! text of messages, and [`RequestBody`] a request's body as text, of which only what is replaced
+//! changes.
 
 mod anthropic;
 mod blocks;
@@ -57,13 +59,13 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Piece<'m> {
-    /// Whose the pieces up to the next `Role` are. Each message begins with one; a message that holds the items of several
-    /// (a user message with results and text) gives one before each.
+    /// Whose the pieces up to the next `Role` are. Each message begins with one; a message that
+    /// holds the items of several (a user message with results and text) gives one before each.
     Role(Role),
     /// The model calls a tool.
     Call(Call<'m>),
-    /// A tool answers: opens a result slot. The [`Content`](Piece::Content) that follows, up to the next `Result` or `Role`, is
-    /// the slot's.
+    /// A tool answers: opens a result slot. The [`Content`](Piece::Content) that follows, up to the
+    /// next `Result` or `Role`, is the slot's.
     Result(ResultHead<'m>),
     /// Content: of the open result slot if there is one, else of the message itself.
     Content(PartRef<'m>),
@@ -80,8 +82,9 @@ pub struct Call<'m> {
     pub arguments: Arguments<'m>,
     /// Whether the provider signed the call, so that changing its arguments would make it invalid.
     pub is_signed: bool,
-    /// Whether its arguments must stay as they are, since the message can't be changed without changing what else it says: a key in
-    /// it stands twice, or it is not valid Unicode. Replacing them does nothing.
+    /// Whether its arguments must stay as they are, since the message can't be changed without
+    /// changing what else it says: a key in it stands twice, or it is not valid Unicode. Replacing
+    /// them does nothing.
     pub is_fixed: bool,
 }
 
@@ -106,7 +109,8 @@ impl<'m> Arguments<'m> {
     }
 }
 
-/// The arguments' text. JSON is compact where it is a value, and as it is spelled where it is a text.
+/// The arguments' text. JSON is compact where it is a value, and as it is spelled where it is a
+/// text.
 impl fmt::Display for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,7 +129,8 @@ pub struct ResultHead<'m> {
     pub name: Option<&'m str>,
     /// Whether the message marks the result as an error.
     pub is_error: bool,
-    /// Whether its content must stay as it is, for the same reasons as a [`Call`]'s arguments. Replacing it does nothing.
+    /// Whether its content must stay as it is, for the same reasons as a [`Call`]'s arguments.
+    /// Replacing it does nothing.
     pub is_fixed: bool,
 }
 
@@ -181,17 +186,21 @@ impl<'m> From<&'m Part> for PartRef<'m> {
     }
 }
 
-/// How one message type holds tool calls and results. Three methods make any message type work with this crate.
+/// How one message type holds tool calls and results. Three methods make any message type work with
+/// this crate.
 ///
-/// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates nothing: it runs over every
-/// message before every call of a model. The README's section "Writing a format" is a complete example.
+/// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates
+/// nothing: it runs over every message before every call of a model. The README's section "Writing
+/// a format" is a complete example.
 ///
 /// # Contract
 ///
 /// - `visit` gives the same pieces each time for the same message, starting with a [`Piece::Role`].
-/// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call `n`, from 0.
-/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content (a format that has no such part gives its
-///   text), and everything else as before: ids, order, roles, error marks, unknown fields.
+/// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call
+///   `n`, from 0.
+/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content (a format
+///   that has no such part gives its text), and everything else as before: ids, order, roles, error
+///   marks, unknown fields.
 /// - A slot or call that is not there, or shown with `is_fixed`, is left alone.
 pub trait Format: Send + Sync {
     /// The message type.
@@ -206,7 +215,8 @@ pub trait Format: Send + Sync {
     /// Replaces the arguments of a call by `arguments`, which is JSON.
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
 
-    /// Whether a rewriter may replace the whole message, so that what it holds is only stored as its pieces. The default is `true`.
+    /// Whether a rewriter may replace the whole message, so that what it holds is only stored as
+    /// its pieces. The default is `true`.
     fn is_rewritable(&self, message: &Self::Message) -> bool {
         let _ = message;
         true

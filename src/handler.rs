@@ -1,7 +1,8 @@
-//! What users decide themselves: about a result that a tool returned, and about one that has grown old.
+//! What users decide themselves: about a result that a tool returned, and about one that has grown
+//! old.
 //!
-//! A handler gets a [`Detail`] and says what is to be [`Handled`] how. One that fails or panics is as good as none: the default
-//! treatment takes its place, and the report has the error.
+//! A handler gets a [`Detail`] and says what is to be [`Handled`] how. One that fails or panics is
+//! as good as none: the default treatment takes its place, and the report has the error.
 
 use std::fmt;
 use std::future::Future;
@@ -94,9 +95,10 @@ impl Replacement {
         }
     }
 
-    /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is shown instead, told where
-    /// that is. It is told `None` where the store failed and the configuration says to go on without (`preview_only`). It is
-    /// called more than once, to know what the replacement costs, and has to be pure.
+    /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is
+    /// shown instead, told where that is. It is told `None` where the store failed and the
+    /// configuration says to go on without (`preview_only`). It is called more than once, to know
+    /// what the replacement costs, and has to be pure.
     #[must_use]
     pub fn storing<S: Shown>(
         content: impl Into<Bytes>,
@@ -111,17 +113,17 @@ impl Replacement {
         }
     }
 
-    /// The id under which the content is stored, in place of the call's: one segment of up to 200 ASCII letters, digits, `.`,
-    /// `_` and `-`. Where it is taken by other content, a digest is put behind it; where it is no such name, the call's is used
-    /// and the report says so.
+    /// The id under which the content is stored, in place of the call's: one segment of up to 200
+    /// ASCII letters, digits, `.`, `_` and `-`. Where it is taken by other content, a digest is put
+    /// behind it; where it is no such name, the call's is used and the report says so.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// What takes the place of the call's arguments when its old result is replaced: JSON. Truncation does not change
-    /// arguments, nor does anything those that a provider signed.
+    /// What takes the place of the call's arguments when its old result is replaced: JSON.
+    /// Truncation does not change arguments, nor does anything those that a provider signed.
     #[must_use]
     pub fn arguments(mut self, arguments: impl Into<String>) -> Self {
         self.arguments = Some(arguments.into());
@@ -170,10 +172,12 @@ impl Shown for Vec<Part> {
     }
 }
 
-/// Decides about each result of a tool when it returns, in place of the limit. Closures that return a future are handlers.
+/// Decides about each result of a tool when it returns, in place of the limit. Closures that return
+/// a future are handlers.
 ///
-/// It gets whole results: a stream is read to its end first, in memory. It is not called for pages of the reader that hints name,
-/// nor where truncation is skipped. There is no time-out: a slow handler holds up its own call, and no other.
+/// It gets whole results: a stream is read to its end first, in memory. It is not called for pages
+/// of the reader that hints name, nor where truncation is skipped. There is no time-out: a slow
+/// handler holds up its own call, and no other.
 ///
 /// ```
 /// use offcut::handler::{Detail, Handled, Replacement};
@@ -216,11 +220,13 @@ where
     }
 }
 
-/// Decides about each old result that a triggered pass would clear, in place of hints. Closures are handlers.
+/// Decides about each old result that a triggered pass would clear, in place of hints. Closures are
+/// handlers.
 ///
-/// It is called while the pass is planned: it has to be quick, and pure, since a pass may be planned more than once. What it
-/// puts there is its own: nothing checks that it is shorter, and in a loop that hands in its own messages again it is left alone
-/// from then on, as far as the same session knows it.
+/// It is called while the pass is planned: it has to be quick, and pure, since a pass may be
+/// planned more than once. What it puts there is its own: nothing checks that it is shorter, and in
+/// a loop that hands in its own messages again it is left alone from then on, as far as the same
+/// session knows it.
 pub trait ClearHandler: Send + Sync + 'static {
     /// What is to be done with an old result.
     ///
@@ -236,7 +242,8 @@ impl<F: Fn(Detail) -> Result<Handled, HandlerError> + Send + Sync + 'static> Cle
     }
 }
 
-/// Runs after a pass that changed something: see [`Builder::clear_post_process`](crate::Builder::clear_post_process).
+/// Runs after a pass that changed something: see
+/// [`Builder::clear_post_process`](crate::Builder::clear_post_process).
 pub(crate) type PostProcess = Arc<
     dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>>
         + Send

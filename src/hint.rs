@@ -9,9 +9,10 @@
 //! last lines
 //! ```
 //!
-//! The header is the same in every language and alone is parsed. It holds the envelope's version, what happened, the original's
-//! bytes (and lines), the bytes of the sentence and of the preview, and the location as a JSON string. Since lengths are in it,
-//! sentence and preview may hold anything, and a text that was changed afterwards is no hint any more.
+//! The header is the same in every language and alone is parsed. It holds the envelope's version,
+//! what happened, the original's bytes (and lines), the bytes of the sentence and of the preview,
+//! and the location as a JSON string. Since lengths are in it, sentence and preview may hold
+//! anything, and a text that was changed afterwards is no hint any more.
 
 mod en;
 mod envelope;

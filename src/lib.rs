@@ -30,13 +30,16 @@
 //! ```
 //!
 //! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`].
-//! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its own. Nothing is converted.
+//! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its
+//!   own. Nothing is converted.
 //! - **What the model reads:** [`hint`] and [`preview`].
 //! - **How a store stays small:** [`sweep`] takes away what no conversation names any more.
-//! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in neither.
+//! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in
+//!   neither.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
-//! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the code and the decisions.
+//! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the
+//! code and the decisions.
 
 pub mod agent;
 pub mod backend;

@@ -12,7 +12,8 @@ use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::Conversation;
 
-/// Something that stands between a loop and its tools and model. Both methods pass everything on unless they are overridden.
+/// Something that stands between a loop and its tools and model. Both methods pass everything on
+/// unless they are overridden.
 #[async_trait]
 pub trait Middleware: Send + Sync {
     /// Stands around a tool call: may change what goes in and what comes out, or not call at all.
@@ -38,7 +39,8 @@ pub trait Middleware: Send + Sync {
         Ok(())
     }
 
-    /// Stands between a call that failed and the model: `shown` is what the loop is going to show, marked as an error.
+    /// Stands between a call that failed and the model: `shown` is what the loop is going to show,
+    /// marked as an error.
     ///
     /// # Errors
     ///
@@ -52,7 +54,8 @@ pub trait Middleware: Send + Sync {
         Ok(shown)
     }
 
-    /// The tools that it tells the model to use. [`Agent`](crate::agent::Agent) refuses to build without them.
+    /// The tools that it tells the model to use. [`Agent`](crate::agent::Agent) refuses to build
+    /// without them.
     fn required_tools(&self) -> Vec<String> {
         Vec::new()
     }
@@ -97,8 +100,9 @@ pub struct BeforeModel<'a> {
     pub tools: &'a [Value],
     /// The input tokens that the provider counted for the last request, cached ones included.
     pub last_usage: Option<u64>,
-    /// Whether the provider has nothing of the last request in its cache any more: it has expired, or the model is another. Then
-    /// a rewrite costs nothing, and the [cost-aware pass](crate::Settings::cost_aware) makes it.
+    /// Whether the provider has nothing of the last request in its cache any more: it has expired,
+    /// or the model is another. Then a rewrite costs nothing, and the [cost-aware
+    /// pass](crate::Settings::cost_aware) makes it.
     pub cache_is_cold: bool,
 }
 
@@ -125,9 +129,11 @@ impl fmt::Debug for BeforeModel<'_> {
     }
 }
 
-/// What answers a tool call in the end. Functions are handlers: `|call: ToolCall| async move { Ok("…".into()) }`.
+/// What answers a tool call in the end. Functions are handlers:
+/// `|call: ToolCall| async move { Ok("…".into()) }`.
 ///
-/// `'a` is how long the handler is borrowed, so that a closure's future may borrow what the closure does.
+/// `'a` is how long the handler is borrowed, so that a closure's future may borrow what the closure
+/// does.
 pub trait ToolHandler<'a>: Send + Sync {
     /// Answers `call`.
     fn handle(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;

@@ -1,7 +1,8 @@
 //! Which texts are hints of this library: decided here and nowhere else.
 //!
-//! Anybody can write a text that looks like a hint. What this says of a text costs no I/O, so it is only what a text may be. Such a
-//! text is believed where that costs no more than a hint does; where it is longer, it is first compared with what is stored.
+//! Anybody can write a text that looks like a hint. What this says of a text costs no I/O, so it is
+//! only what a text may be. Such a text is believed where that costs no more than a hint does;
+//! where it is longer, it is first compared with what is stored.
 
 use crate::config::Policy;
 use crate::hint::{Hint, Kind};
@@ -10,7 +11,8 @@ use crate::store::Stored;
 
 /// A longer link, in bytes, is stored like any other content.
 pub(crate) const MAX_LINK: usize = 2048;
-/// So many bytes of several hints are believed without a comparison, and so many that lead nowhere into a store in any case.
+/// So many bytes of several hints are believed without a comparison, and so many that lead nowhere
+/// into a store in any case.
 pub(crate) const SEVERAL: usize = 4096;
 
 /// What may be a hint of ours.
@@ -22,9 +24,10 @@ pub(crate) struct OwnHint {
 }
 
 impl Session {
-    /// The hints that a text is, if each of them may be one of ours: no sentence is longer than any that we write, and each leads to
-    /// where this session stores, or is a link or says that content is gone, in as few bytes as we do. A longer preview that could
-    /// not be saved leads nowhere: it is a text like any other.
+    /// The hints that a text is, if each of them may be one of ours: no sentence is longer than any
+    /// that we write, and each leads to where this session stores, or is a link or says that
+    /// content is gone, in as few bytes as we do. A longer preview that could not be saved leads
+    /// nowhere: it is a text like any other.
     pub(crate) fn own_hints(&self, policy: &Policy, text: &str) -> Option<Vec<OwnHint>> {
         let hints = Hint::parse_all(text)?;
         let longest = self.prose().longest(self.reader());

@@ -26,22 +26,23 @@ pub(crate) use sketch::Sketch;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Preview {
-    /// The beginning and the end, half of the budget each, and a mark between them that says what is left out:
-    /// `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    /// The beginning and the end, half of the budget each, and a mark between them that says what
+    /// is left out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
-    /// The lines with the most names, verbatim and with their numbers; of a log or a test run, what says that something failed
-    /// first.
+    /// The lines with the most names, verbatim and with their numbers; of a log or a test run, what
+    /// says that something failed first.
     Lines,
-    /// Names in the text, each behind the number of a line that has it, so that just that line can be read back.
+    /// Names in the text, each behind the number of a line that has it, so that just that line can
+    /// be read back.
     Index,
     /// Lines and names, chosen together.
     Mixed,
 }
 
 impl Preview {
-    /// What is shown of `text` in at most `budget` bytes, marks included. A text that fits is shown whole; a budget too small
-    /// for anything sensible gives an empty preview.
+    /// What is shown of `text` in at most `budget` bytes, marks included. A text that fits is shown
+    /// whole; a budget too small for anything sensible gives an empty preview.
     ///
     /// ```
     /// use offcut::preview::Preview;
@@ -57,12 +58,14 @@ impl Preview {
         sketch.show(budget / 2, budget)
     }
 
-    /// Whether what it shows begins with the beginning of the text, so that a stream can show that before its end is known.
+    /// Whether what it shows begins with the beginning of the text, so that a stream can show that
+    /// before its end is known.
     pub(crate) fn begins_with_head(self) -> bool {
         matches!(self, Self::HeadTail)
     }
 
-    /// What has to be kept of a text that comes piece by piece, to show it in at most `budget` bytes.
+    /// What has to be kept of a text that comes piece by piece, to show it in at most `budget`
+    /// bytes.
     pub(crate) fn sketch(self, budget: usize) -> Sketch {
         let chosen = |wanted| Sketch::Gathered(wanted, Box::new(Gathered::new(budget)));
         match self {
@@ -76,7 +79,8 @@ impl Preview {
 
 /// Whether `preview` could be what some strategy shows of `text`, and holds nothing else.
 ///
-/// A text that imitates a hint must not be cut down to the hint: what it holds beside what is stored would be lost.
+/// A text that imitates a hint must not be cut down to the hint: what it holds beside what is
+/// stored would be lost.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     preview.is_empty()
         || preview == text
@@ -94,7 +98,8 @@ mod tests {
 
     const CHOSEN: [Preview; 3] = [Preview::Lines, Preview::Index, Preview::Mixed];
 
-    /// Texts such as tools return: names, own numbers, long lines, other scripts, what looks like our own marks.
+    /// Texts such as tools return: names, own numbers, long lines, other scripts, what looks like
+    /// our own marks.
     fn texts() -> impl Strategy<Value = String> {
         let word = prop_oneof![
             "[a-z]{1,8}",

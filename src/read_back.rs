@@ -1,4 +1,5 @@
-//! Reading stored content back: bounded pages, by lines, by bytes inside long lines, or by a pattern.
+//! Reading stored content back: bounded pages, by lines, by bytes inside long lines, or by a
+//! pattern.
 
 mod matches;
 mod other_reader;
@@ -26,8 +27,8 @@ const MAX_COUNTED: u64 = 8 << 20;
 /// How many ends of pages are known at most.
 const MAX_ENDS: usize = 256;
 
-/// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and nothing is lost by it. Anybody can
-/// write a text that looks like a hint.
+/// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and
+/// nothing is lost by it. Anybody can write a text that looks like a hint.
 pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     match shown.kind {
         Kind::Truncated => is_said(shown, content, said) && previews(shown, content, said.own),
@@ -48,7 +49,8 @@ pub(crate) struct Said<'s> {
     pub(crate) own: &'s (dyn Fn(&str) -> Option<String> + Sync),
 }
 
-/// Whether a hint has the size of what is stored and previews nothing else, whatever its sentence says.
+/// Whether a hint has the size of what is stored and previews nothing else, whatever its sentence
+/// says.
 pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Option<String>) -> bool {
     let Some((_, text)) = texts_in(shown, content) else {
         return false;
@@ -121,7 +123,8 @@ struct PageEnd {
 }
 
 impl PageEnds {
-    /// The last place that is known in the content before `from`, or at it, and how long the content was.
+    /// The last place that is known in the content before `from`, or at it, and how long the
+    /// content was.
     fn before(&self, location: &Location, from: Position) -> Option<(Place, u64)> {
         let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = ends
@@ -170,8 +173,8 @@ pub(crate) async fn page(
     Ok(hint.render())
 }
 
-/// The same with so much room for the content. `known` is a place before `from`: what is before it need not be read, unless all
-/// lines are counted. With where the next page begins.
+/// The same with so much room for the content. `known` is a place before `from`: what is before it
+/// need not be read, unless all lines are counted. With where the next page begins.
 async fn page_hint(
     stored: &Stored,
     from: Position,

@@ -28,8 +28,8 @@ pub use builder::Builder;
 
 /// Keeps what tools return from filling a model's context, and loses none of it.
 ///
-/// Make one with [`builder`](Self::builder) or [`recommended`](Self::recommended), and [`session`](Self::session) for each
-/// conversation. Clones are cheap and share everything.
+/// Make one with [`builder`](Self::builder) or [`recommended`](Self::recommended), and
+/// [`session`](Self::session) for each conversation. Clones are cheap and share everything.
 ///
 /// ```
 /// use offcut::backend::Memory;
@@ -68,9 +68,10 @@ impl ToolReduction {
             .backend(backend)
     }
 
-    /// The same reduction for one conversation: what it stores has a prefix of its own, `<root>/<id>/`, its reader reads nothing
-    /// else, and what it decided stays its own. An id that is no safe name, is
-    /// reserved (`trunc`, `clear`, `swept`), or looks like a digest, is replaced by its digest.
+    /// The same reduction for one conversation: what it stores has a prefix of its own,
+    /// `<root>/<id>/`, its reader reads nothing else, and what it decided stays its own. An id that
+    /// is no safe name, is reserved (`trunc`, `clear`, `swept`), or looks like a digest, is
+    /// replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -85,15 +86,16 @@ impl ToolReduction {
         Self::over(self.session.below(id))
     }
 
-    /// What the model is to be shown of `output`: all of it if it is within the limit; else it is stored whole and replaced by a
-    /// preview and a hint that says where it is.
+    /// What the model is to be shown of `output`: all of it if it is within the limit; else it is
+    /// stored whole and replaced by a preview and a hint that says where it is.
     ///
-    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end, in bounded memory;
-    /// [`truncate_stream`](Self::truncate_stream) shows it as it comes.
+    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end,
+    /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it comes.
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`; by default the result is returned whole.
+    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`; by default the
+    /// result is returned whole.
     pub async fn truncate(
         &self,
         call: &ToolCall,
@@ -104,9 +106,10 @@ impl ToolReduction {
         Ok(truncated)
     }
 
-    /// The same for a result that comes piece by piece, and is to be shown so: its beginning at once, and at its end either the
-    /// rest, or the end of the text and a hint. The same is stored, and the same pieces are shown; the hint comes last. Only head
-    /// and tail of a fixed length begin at once: other previews are known at the end.
+    /// The same for a result that comes piece by piece, and is to be shown so: its beginning at
+    /// once, and at its end either the rest, or the end of the text and a hint. The same is stored,
+    /// and the same pieces are shown; the hint comes last. Only head and tail of a fixed length
+    /// begin at once: other previews are known at the end.
     ///
     /// ```
     /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};
@@ -136,11 +139,13 @@ impl ToolReduction {
         truncate_stream(&self.session, call, output.into())
     }
 
-    /// The clear pass, before a model call: over the token threshold, old results are stored and replaced by hints.
+    /// The clear pass, before a model call: over the token threshold, old results are stored and
+    /// replaced by hints.
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. The messages are as they were then.
+    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. The messages are as
+    /// they were then.
     pub async fn clear<F: Format>(
         &self,
         format: &F,
@@ -151,7 +156,8 @@ impl ToolReduction {
             .await
     }
 
-    /// The clear pass with all that a loop knows: the tools' schemas, and what the provider counted last.
+    /// The clear pass with all that a loop knows: the tools' schemas, and what the provider counted
+    /// last.
     ///
     /// # Errors
     ///
@@ -180,8 +186,9 @@ impl ToolReduction {
 
     /// Decides what a clear pass would do. Nothing is stored and nothing is changed.
     ///
-    /// What is new is counted on this thread: a millisecond for each 20 kB or so. [`clear`](Self::clear) and
-    /// [`clear_turn`](Self::clear_turn) count large texts where blocking is fine.
+    /// What is new is counted on this thread: a millisecond for each 20 kB or so.
+    /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts where blocking
+    /// is fine.
     pub fn plan(&self, conversation: &dyn Conversation) -> Plan {
         self.plan_for(conversation, Request::default())
     }
@@ -197,14 +204,15 @@ impl ToolReduction {
         self.session.meter().conversation(conversation, tools)
     }
 
-    /// The tool that reads stored content back. It has the name that hints give, or `read_file` where hints name none.
+    /// The tool that reads stored content back. It has the name that hints give, or `read_file`
+    /// where hints name none.
     #[must_use]
     pub fn read_file_tool(&self) -> ReadFileTool {
         ReadFileTool::new(self.session.clone())
     }
 
-    /// Whether a result of `tool` that is over the limit is truncated. What has promised its results in a fixed shape has to
-    /// take the promise back then.
+    /// Whether a result of `tool` that is over the limit is truncated. What has promised its
+    /// results in a fixed shape has to take the promise back then.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolPolicy, ToolReduction};
@@ -223,9 +231,11 @@ impl ToolReduction {
         self.session.settings()
     }
 
-    /// Reads everything that is stored at `location`, byte for byte; `None` if this session did not store it.
+    /// Reads everything that is stored at `location`, byte for byte; `None` if this session did not
+    /// store it.
     ///
-    /// This is for programs. Models read page by page, with [`read_file_tool`](Self::read_file_tool).
+    /// This is for programs. Models read page by page, with
+    /// [`read_file_tool`](Self::read_file_tool).
     ///
     /// # Errors
     ///
@@ -238,16 +248,18 @@ impl ToolReduction {
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
     }
 
-    /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the configuration, below the prefix
-    /// of this reduction, all sessions made from it included. A dry run unless the policy [applies](SweepPolicy::apply).
+    /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the
+    /// configuration, below the prefix of this reduction, all sessions made from it included. A dry
+    /// run unless the policy [applies](SweepPolicy::apply).
     ///
-    /// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What was stored after it stays.
-    /// [`sweep`](crate::sweep) has an example, and what is promised.
+    /// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What
+    /// was stored after it stays. [`sweep`](crate::sweep) has an example, and what is promised.
     ///
     /// # Errors
     ///
-    /// Nothing was swept: a grace that is too short, no store that can be swept, another sweep under way, or a store that can't
-    /// say what it holds. What fails later is in the report, and leaves everything readable.
+    /// Nothing was swept: a grace that is too short, no store that can be swept, another sweep
+    /// under way, or a store that can't say what it holds. What fails later is in the report, and
+    /// leaves everything readable.
     pub async fn sweep(
         &self,
         live: &Live,
@@ -260,7 +272,8 @@ impl ToolReduction {
 
 #[async_trait]
 impl Middleware for ToolReduction {
-    /// Truncates what the tool returns; what comes as a stream goes on as one. A call that fails is passed on untouched, and nothing is stored.
+    /// Truncates what the tool returns; what comes as a stream goes on as one. A call that fails is
+    /// passed on untouched, and nothing is stored.
     async fn wrap_tool_call(
         &self,
         call: &ToolCall,

@@ -12,11 +12,13 @@ use crate::backend::Location;
 pub struct Report {
     /// Which moment it is about.
     pub phase: Phase,
-    /// One for each result looked at, in the order of the conversation. A clear pass that was not triggered looks at none.
+    /// One for each result looked at, in the order of the conversation. A clear pass that was not
+    /// triggered looks at none.
     pub decisions: Vec<Decision>,
     /// What the clear pass counted; `None` in a truncation.
     pub tokens: Option<TokenCount>,
-    /// What the cost-aware pass reckoned with; `None` where no rewrite would save as much as it asks for.
+    /// What the cost-aware pass reckoned with; `None` where no rewrite would save as much as it
+    /// asks for.
     pub outlook: Option<Outlook>,
     /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
     pub post_process_error: Option<String>,
@@ -38,22 +40,24 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TokenCount {
-    /// All messages and tool schemas before the pass, after what the ledger repeated: the number, or more than it can be, see
-    /// [`certainty`](Self::certainty).
+    /// All messages and tool schemas before the pass, after what the ledger repeated: the number,
+    /// or more than it can be, see [`certainty`](Self::certainty).
     pub counted: u64,
     /// What `counted` is.
     pub certainty: Certainty,
     /// The threshold, `max_tokens_for_clear`. The pass acts above it.
     pub threshold: u64,
-    /// What the provider counted for the last request, if the loop said so and a message of the assistant follows it. `counted`
-    /// is then this, what came since, and less what passes have saved since.
+    /// What the provider counted for the last request, if the loop said so and a message of the
+    /// assistant follows it. `counted` is then this, what came since, and less what passes have
+    /// saved since.
     pub usage: Option<u64>,
-    /// How many more tokens the provider counted for the last request than the pass before it did; negative if fewer. `None` if
-    /// either of them did not count that request.
+    /// How many more tokens the provider counted for the last request than the pass before it did;
+    /// negative if fewer. `None` if either of them did not count that request.
     pub drift: Option<i64>,
 }
 
-/// What the cost-aware pass expects of the rewrite that pays most, or costs least. It makes it if that is above 0.
+/// What the cost-aware pass expects of the rewrite that pays most, or costs least. It makes it if
+/// that is above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outlook {
@@ -61,7 +65,8 @@ pub struct Outlook {
     pub calls: f64,
     /// The tokens that the rewrite saves at least, in the coming call and in each of those.
     pub saves: u64,
-    /// How much dearer it makes the coming call, by the prices set; negative if that gets cheaper at once.
+    /// How much dearer it makes the coming call, by the prices set; negative if that gets cheaper
+    /// at once.
     pub costs: f64,
     /// What is expected of it in all: `calls · cached · saves - costs`.
     pub pays: f64,
@@ -74,8 +79,9 @@ pub struct Outlook {
 pub enum Certainty {
     /// The number.
     Counted,
-    /// An upper bound. It is within the threshold, so nothing had to be counted: a text has no more tokens than bytes.
-    /// [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives the number.
+    /// An upper bound. It is within the threshold, so nothing had to be counted: a text has no more
+    /// tokens than bytes. [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives
+    /// the number.
     AtMost,
 }
 
@@ -153,15 +159,18 @@ pub enum Outcome {
     Cleared,
     /// It was old and stored already: replaced by a hint at where it is.
     Shortened,
-    /// It was whole, and a preview is expected to pay: stored, and replaced by a hint with a preview.
+    /// It was whole, and a preview is expected to pay: stored, and replaced by a hint with a
+    /// preview.
     Previewed,
-    /// It was replaced before, and the loop handed in the original again: replaced by the same bytes.
+    /// It was replaced before, and the loop handed in the original again: replaced by the same
+    /// bytes.
     Repeated,
     /// The rewriter replaced it, and it is stored as a whole.
     Rewritten,
     /// A handler replaced it, and what it gave to be stored is stored.
     Replaced,
-    /// It was replaced, and could not be stored or a handler stored nothing: what is not shown is lost.
+    /// It was replaced, and could not be stored or a handler stored nothing: what is not shown is
+    /// lost.
     Lost,
     /// Nothing.
     Kept(Reason),
@@ -194,7 +203,8 @@ pub enum Reason {
     TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.
     TooLittle,
-    /// It is as short as a hint of ours, and was not found to be one: it is in other words, or leads to too much to be compared.
+    /// It is as short as a hint of ours, and was not found to be one: it is in other words, or
+    /// leads to too much to be compared.
     Unverified,
     /// The store failed.
     StoreFailed,
@@ -202,7 +212,8 @@ pub enum Reason {
     ChangedMeanwhile,
     /// The provider signed it.
     Signed,
-    /// A key of its message stands twice, or it is not valid Unicode: see [`Spelled`](crate::format::Spelled).
+    /// A key of its message stands twice, or it is not valid Unicode: see
+    /// [`Spelled`](crate::format::Spelled).
     Ambiguous,
 }
 
@@ -244,7 +255,8 @@ impl Report {
             .any(|decision| decision.outcome.is_change())
     }
 
-    /// One event for each decision: what was changed and what failed at `info` and `warn`, the rest at `debug`.
+    /// One event for each decision: what was changed and what failed at `info` and `warn`, the rest
+    /// at `debug`.
     pub(crate) fn trace(&self) {
         for decision in &self.decisions {
             decision.trace();
@@ -261,7 +273,8 @@ pub(crate) fn saved(changes: impl Iterator<Item = Change>) -> u64 {
     sum.saved().try_into().unwrap_or(u64::MAX)
 }
 
-/// Sizes of several things, before and after. A counter may say anything: the sums are exact all the same.
+/// Sizes of several things, before and after. A counter may say anything: the sums are exact all
+/// the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     before: u128,
@@ -306,7 +319,8 @@ impl Sum {
 
 impl Decision {
     fn trace(&self) {
-        // The level is part of an event's static data, so each level needs an invocation of its own.
+        // The level is part of an event's static data, so each level needs an invocation of its
+        // own.
         macro_rules! event {
             ($level:ident, $message:literal) => {
                 tracing::$level!(

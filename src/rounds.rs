@@ -1,4 +1,5 @@
-//! What a round is: which call a result answers, and how old it is. The clear pass and the reducers of messages share it.
+//! What a round is: which call a result answers, and how old it is. The clear pass and the reducers
+//! of messages share it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -44,7 +45,8 @@ pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<(usize, usize
     turns.last.map(|last| (last, turns.begun))
 }
 
-/// Assistant turns as they come: maximal runs of assistant items, which a result or a user item ends.
+/// Assistant turns as they come: maximal runs of assistant items, which a result or a user item
+/// ends.
 #[derive(Default)]
 struct Turns {
     is_open: bool,
@@ -78,8 +80,8 @@ pub(crate) enum Age {
 }
 
 impl<'c> Outline<'c> {
-    /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result or a user item ends it. A
-    /// round is a turn with calls, and the results of those calls.
+    /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
+    /// or a user item ends it. A round is a turn with calls, and the results of those calls.
     pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
         Self::read(conversation.len(), |message, see| {
             conversation.visit(message, see)
@@ -113,8 +115,9 @@ impl<'c> Outline<'c> {
     }
 }
 
-/// The messages of each round that holds one of `slots`, given as message and slot: those of its turn, and those of the results of
-/// its calls. A round that shares a message with a person or with another round is not among them.
+/// The messages of each round that holds one of `slots`, given as message and slot: those of its
+/// turn, and those of the results of its calls. A round that shares a message with a person or with
+/// another round is not among them.
 pub(crate) fn rounds_of(
     conversation: &dyn Conversation,
     slots: &[(usize, usize)],
@@ -144,7 +147,8 @@ pub(crate) fn rounds_of(
             match piece {
                 Piece::Role(new) => {
                     (role, is_result) = (new, false);
-                    // An item of the turn that shows nothing, such as encrypted reasoning, goes with it all the same.
+                    // An item of the turn that shows nothing, such as encrypted reasoning, goes
+                    // with it all the same.
                     if new == Role::Assistant {
                         of.insert(rounds.get(&turns.begun).copied());
                     }
@@ -252,8 +256,9 @@ impl<'c> Reader<'c> {
         self.slots_in_message += 1;
     }
 
-    /// The call that a result answers: by id, and by name and order where there is none. Where ids repeat, it is the first
-    /// unanswered call of the latest turn that has one, so that a call that was never answered does not shift the others.
+    /// The call that a result answers: by id, and by name and order where there is none. Where ids
+    /// repeat, it is the first unanswered call of the latest turn that has one, so that a call that
+    /// was never answered does not shift the others.
     fn pair(&mut self, head: ResultHead<'c>) -> Option<usize> {
         let calls = &self.outline.calls;
         let open = self.open.get_mut(head.id)?;
@@ -291,7 +296,8 @@ mod tests {
         ToolCall::new(id, name, "{}")
     }
 
-    /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
+    /// For each result: the place of its call (message.call) and its age when `keep` rounds are
+    /// kept.
     fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
         let conversation = Messages::new(&Plain, &mut messages);
         let outline = Outline::of(&conversation);

@@ -16,7 +16,8 @@ use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// The most, in bytes, that a page takes which reads stored content back, its hint included. The truncation limit bounds it too.
+/// The most, in bytes, that a page takes which reads stored content back, its hint included. The
+/// truncation limit bounds it too.
 const MAX_PAGE: usize = 16 * 1024;
 
 /// One conversation's view of a reduction. Clones are cheap and the same.
@@ -117,7 +118,8 @@ impl Session {
         self.shared.default.clears || self.shared.policies.values().any(|policy| policy.clears)
     }
 
-    /// What the call's result is stored under in `phase`, and what a callback did wrong that was to say so.
+    /// What the call's result is stored under in `phase`, and what a callback did wrong that was to
+    /// say so.
     pub(crate) fn id_of(
         &self,
         phase: Phase,
@@ -133,7 +135,8 @@ impl Session {
         }
     }
 
-    /// The id that a user's code gave, or the call's where it is no safe name; then with what is wrong.
+    /// The id that a user's code gave, or the call's where it is no safe name; then with what is
+    /// wrong.
     pub(crate) fn given_id(&self, given: &str, call: &str) -> (Id, Option<String>) {
         Id::given_or(given, || self.id_of_call(call))
     }

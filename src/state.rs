@@ -17,10 +17,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - **Typed:** each reducer takes a `Vec<T>` or a map, with closures as keys, and returns the new one.
-//! - **Declared:** a [`Schema`], in Rust, YAML or JSON, says which fields a [`State`] has and what reduces them. The same reducers
-//!   work on JSON there.
-//! - **Your own:** [`custom`] makes a closure a reducer; [`Reducers`] gives it a name for declarations.
+//! - **Typed:** each reducer takes a `Vec<T>` or a map, with closures as keys, and returns the new
+//!   one.
+//! - **Declared:** a [`Schema`], in Rust, YAML or JSON, says which fields a [`State`] has and what
+//!   reduces them. The same reducers work on JSON there.
+//! - **Your own:** [`custom`] makes a closure a reducer; [`Reducers`] gives it a name for
+//!   declarations.
 //! - **Condensed:** [`ReduceNode`] has a model make one value of several and deletes the inputs.
 //!
 //! | reducer | known as | in short |
@@ -39,13 +41,14 @@
 //!
 //! # Guarantees
 //!
-//! - Reducers are pure: they borrow the value, decide, and what they decide can't fail. After an error the value, and a whole
-//!   [`State`], is as it was. What a reducer drops is gone: it is the one part of this crate that loses content without a hint.
-//! - A million items are no problem: `Append` costs the update; keyed reducers read the list through once for each update and
-//!   remember the update alone.
+//! - Reducers are pure: they borrow the value, decide, and what they decide can't fail. After an
+//!   error the value, and a whole [`State`], is as it was. What a reducer drops is gone: it is the
+//!   one part of this crate that loses content without a hint.
+//! - A million items are no problem: `Append` costs the update; keyed reducers read the list
+//!   through once for each update and remember the update alone.
 //!
-//! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature and sherma find what they know,
-//! and what differs.
+//! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature
+//! and sherma find what they know, and what differs.
 
 mod current;
 mod declare;

@@ -1,4 +1,5 @@
-//! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is stored.
+//! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is
+//! stored.
 
 mod names;
 mod swept;
@@ -50,7 +51,8 @@ pub(crate) struct Roots {
     prefix: String,
     /// How much of it no session gave.
     root: usize,
-    /// What the prefix was before more names were reserved, if it was another one. Nothing is stored there any more.
+    /// What the prefix was before more names were reserved, if it was another one. Nothing is
+    /// stored there any more.
     former: Option<String>,
 }
 
@@ -77,7 +79,8 @@ impl Roots {
         }
     }
 
-    /// `prefix` with one more session. Nested so deep that no key would be left, a digest stands for all sessions on the way.
+    /// `prefix` with one more session. Nested so deep that no key would be left, a digest stands
+    /// for all sessions on the way.
     fn nested(&self, prefix: &str, segment: &str) -> String {
         let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
         let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
@@ -99,7 +102,8 @@ impl Roots {
         &self.prefix
     }
 
-    /// Whether `key` is the name of something that this session stored: exactly `<prefix><phase>/<name>`.
+    /// Whether `key` is the name of something that this session stored: exactly
+    /// `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
         [Some(&self.prefix), self.former.as_ref()]
             .into_iter()
@@ -206,7 +210,8 @@ impl Target {
         self.name(backend, writer, By::Finish).await
     }
 
-    /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says where it is.
+    /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says
+    /// where it is.
     pub(crate) async fn keep(
         &self,
         spool: &dyn Backend,
@@ -248,12 +253,14 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// The bytes of `range`. Each block is asked for by itself: between two of them the content may be swept.
+    /// The bytes of `range`. Each block is asked for by itself: between two of them the content may
+    /// be swept.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<Page, BackendError> {
         read(&*self.backend, &self.key, range).await
     }
 
-    /// Gives `see` the content block by block until it has seen enough, and says how long the content is.
+    /// Gives `see` the content block by block until it has seen enough, and says how long the
+    /// content is.
     pub(crate) async fn scan(
         &self,
         see: impl FnMut(&[u8], u64) -> bool + Send,

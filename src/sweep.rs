@@ -1,4 +1,5 @@
-//! Takes away what is stored and no conversation names any more, and never anything that a live one names.
+//! Takes away what is stored and no conversation names any more, and never anything that a live one
+//! names.
 //!
 //! ```
 //! use offcut::ToolReduction;
@@ -19,20 +20,24 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`ToolReduction::sweep`](crate::ToolReduction::sweep) is called by one program, now and then, such as once a day; `offcut sweep` does
-//! it from a shell. Agents go on meanwhile. They never remove anything.
+//! [`ToolReduction::sweep`](crate::ToolReduction::sweep) is called by one program, now and then,
+//! such as once a day; `offcut sweep` does it from a shell. Agents go on meanwhile. They never
+//! remove anything.
 //!
 //! # Guarantees
 //!
-//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and other cleared content name in
-//!   turn; nor anything that was stored within the grace.
-//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is removed by a later sweep, when the
-//!   grace is over and nobody has named it since: an agent may just have stored the same again.
-//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name is taken for other content.
-//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next sweep goes on; until the grace is
-//!   over it says that another one may be under way.
-//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace ends itself. One that can't write
-//!   its lease, such as on a full disk, only removes what has waited for the grace.
+//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and
+//!   other cleared content name in turn; nor anything that was stored within the grace.
+//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is
+//!   removed by a later sweep, when the grace is over and nobody has named it since: an agent may
+//!   just have stored the same again.
+//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name
+//!   is taken for other content.
+//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next
+//!   sweep goes on; until the grace is over it says that another one may be under way.
+//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace
+//!   ends itself. One that can't write its lease, such as on a full disk, only removes what has
+//!   waited for the grace.
 //!
 //! `docs/sweeping.md` in the repository says what is not promised.
 
@@ -66,7 +71,8 @@ pub use live::{Live, LiveError};
 pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
 
-/// Where what is stored under `key` is once it was swept; `None` for what is no key of stored content.
+/// Where what is stored under `key` is once it was swept; `None` for what is no key of stored
+/// content.
 ///
 /// ```
 /// use offcut::backend::Key;
@@ -96,7 +102,8 @@ struct Swept {
     holdings: Holdings,
 }
 
-/// Sweeps what lies below the prefix of `session` in all of its stores, as far as they can be swept.
+/// Sweeps what lies below the prefix of `session` in all of its stores, as far as they can be
+/// swept.
 pub(crate) async fn sweep(
     session: &Session,
     live: &Live,
@@ -172,7 +179,8 @@ enum Right {
     Pretend,
     /// Its lease is ours.
     All { until: Deadline },
-    /// Its lease could not be written: remove what harms nobody where others sweep at the same time.
+    /// Its lease could not be written: remove what harms nobody where others sweep at the same
+    /// time.
     Remove {
         error: BackendError,
         until: Deadline,
@@ -276,8 +284,8 @@ impl Sweep<'_> {
         Ok(holdings)
     }
 
-    /// What is live, and what is named in that in turn, below whatever prefix: arguments, rounds and what `ReduceNode` condensed hold
-    /// hints as their messages did.
+    /// What is live, and what is named in that in turn, below whatever prefix: arguments, rounds
+    /// and what `ReduceNode` condensed hold hints as their messages did.
     async fn live_in<'a>(&self, all: &'a [Swept]) -> Result<Index<'a>, BackendError> {
         let keys = || {
             all.iter()
@@ -315,8 +323,8 @@ fn root_of(store: &dyn Backend, key: &Key) -> Location {
         .unwrap_or(location)
 }
 
-/// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that it is. What a tool has returned
-/// was truncated before it could have any of ours.
+/// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that
+/// it is. What a tool has returned was truncated before it could have any of ours.
 fn may_name(key: &Key) -> bool {
     key.as_str().rsplit('/').nth(1) == Some("clear")
 }

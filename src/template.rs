@@ -1,4 +1,5 @@
-//! Texts with placeholders: `{name}` is a value, `{{` and `}}` are braces. Values are not looked into again.
+//! Texts with placeholders: `{name}` is a value, `{{` and `}}` are braces. Values are not looked
+//! into again.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! What tests of stores and formats, and of code that uses them, need: the suites of their contracts, and a store that fails on
-//! cue.
+//! What tests of stores and formats, and of code that uses them, need: the suites of their
+//! contracts, and a store that fails on cue.
 //!
 //! All of it panics where a test should fail. It belongs among your dev-dependencies:
 //!

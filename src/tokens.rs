@@ -1,7 +1,8 @@
 //! How many tokens a text, a part and a conversation cost.
 //!
-//! The counter is exact for the model family it was made for and a good measure for the others. Counts are kept by text, so a
-//! message that was counted once costs a hash of its bytes afterwards.
+//! The counter is exact for the model family it was made for and a good measure for the others.
+//! Counts are kept by text, so a message that was counted once costs a hash of its bytes
+//! afterwards.
 //!
 //! # What a message costs
 //!
@@ -15,9 +16,10 @@
 //! | another medium | a token for each 40 bytes |
 //! | a link to a medium | as an image of unknown size, and its URL |
 //!
-//! The 4 are what chat formats put around a message: a role and two marks (OpenAI's cookbook, "How to count tokens with
-//! tiktoken", has 3 and the role). Providers render calls and schemas in forms of their own that they do not publish; where the
-//! loop knows what the provider counted last, that anchors the sum, see [`Request::last_usage`](crate::clear::Request).
+//! The 4 are what chat formats put around a message: a role and two marks (OpenAI's cookbook, "How
+//! to count tokens with tiktoken", has 3 and the role). Providers render calls and schemas in forms
+//! of their own that they do not publish; where the loop knows what the provider counted last, that
+//! anchors the sum, see [`Request::last_usage`](crate::clear::Request).
 
 mod cache;
 mod image;
@@ -35,8 +37,8 @@ pub use tiktoken::Tiktoken;
 ///
 /// The same text always costs the same. Where a counter panics, the text's bytes count.
 pub trait CountTokens: Send + Sync + 'static {
-    /// How many tokens `text` costs. May take long for a long text: a pass calls it for large new texts on a thread where
-    /// blocking is fine.
+    /// How many tokens `text` costs. May take long for a long text: a pass calls it for large new
+    /// texts on a thread where blocking is fine.
     fn count(&self, text: &str) -> u64;
 
     /// What is known of all texts. The default is [`Effort::Unknown`].
@@ -49,8 +51,8 @@ pub trait CountTokens: Send + Sync + 'static {
         true
     }
 
-    /// Does what the first count would have to wait for. A reduction calls it on a thread of its own when it is built, if the
-    /// counter is not ready. The default does nothing.
+    /// Does what the first count would have to wait for. A reduction calls it on a thread of its
+    /// own when it is built, if the counter is not ready. The default does nothing.
     fn prepare(&self) {}
 }
 
@@ -66,14 +68,15 @@ impl<F: Fn(&str) -> u64 + Send + Sync + 'static> CountTokens for F {
 pub enum Effort {
     /// Nothing. Each text is counted, and the count kept.
     Unknown,
-    /// No text costs more tokens than it has bytes. So a conversation that has no more bytes than the threshold has tokens is
-    /// not counted at all.
+    /// No text costs more tokens than it has bytes. So a conversation that has no more bytes than
+    /// the threshold has tokens is not counted at all.
     AtMostBytes,
     /// Counting costs less than looking the text up. Counts are not kept.
     Free,
 }
 
-/// A quarter of the bytes, rounded up: no tables and no time, but off by −27 % on JSON and −26 % on Chinese.
+/// A quarter of the bytes, rounded up: no tables and no time, but off by −27 % on JSON and −26 % on
+/// Chinese.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimate;
 

@@ -1,7 +1,8 @@
-//! Truncation: when a tool returns, a result over the limit is stored whole and replaced by a preview and a hint.
+//! Truncation: when a tool returns, a result over the limit is stored whole and replaced by a
+//! preview and a hint.
 //!
-//! Whole results and streams go the same way: [`splitter`] sees the chunks and says what leaves memory, [`run`] does it, and
-//! at the end [`cut`] decides what is shown.
+//! Whole results and streams go the same way: [`splitter`] sees the chunks and says what leaves
+//! memory, [`run`] does it, and at the end [`cut`] decides what is shown.
 
 mod cut;
 mod file_read;

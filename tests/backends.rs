@@ -1,4 +1,5 @@
-//! The stores, held to their contract and to what their own docs promise; and the suite, held to finding what is broken.
+//! The stores, held to their contract and to what their own docs promise; and the suite, held to
+//! finding what is broken.
 
 // What helps tests is part of them, and a test that is skipped must say so.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]

@@ -1,4 +1,5 @@
-//! The cost-aware pass (C15): previews where that pays, never dearer than nothing where it is to be certain.
+//! The cost-aware pass (C15): previews where that pays, never dearer than nothing where it is to be
+//! certain.
 
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used)]
@@ -97,8 +98,8 @@ async fn c15_a_whole_result_becomes_a_preview_when_that_is_expected_to_pay() {
 #[tokio::test]
 async fn c15_what_does_not_pay_is_said_and_left() {
     let (store, original) = (memory(), conversation());
-    // The preview saves 2 100 tokens of 2 300. What is read anew from there on is 250 tokens, at 1.25 for 0.1, so five calls more
-    // are too many to wait for, and one is not.
+    // The preview saves 2 100 tokens of 2 300. What is read anew from there on is 250 tokens, at
+    // 1.25 for 0.1, so five calls more are too many to wait for, and one is not.
     for (calls, cached, pays) in [(5.0, 0.1, true), (0.0, 0.1, false), (1.0, 0.001, false)] {
         let prices = Prices {
             fresh: 1.25,
@@ -341,7 +342,8 @@ fn prices() -> impl Strategy<Value = Prices> {
     })
 }
 
-/// What each call of a loop costs, and how many passes changed something. `originals` are handed in every turn.
+/// What each call of a loop costs, and how many passes changed something. `originals` are handed in
+/// every turn.
 fn live(
     rounds: &[usize],
     prices: Prices,

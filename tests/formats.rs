@@ -1,5 +1,5 @@
-//! Formats: each is held to the contract, the suite of the contract is held to finding what is broken, and validators to saying what
-//! providers say.
+//! Formats: each is held to the contract, the suite of the contract is held to finding what is
+//! broken, and validators to saying what providers say.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! Handlers and callbacks (T9, C10, C14): what they want is done, and what they do wrong harms nothing else.
+//! Handlers and callbacks (T9, C10, C14): what they want is done, and what they do wrong harms
+//! nothing else.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! Hostile input: each ends in a clear error or an untouched result, never in a panic, and never in a loss.
+//! Hostile input: each ends in a clear error or an untouched result, never in a panic, and never in
+//! a loss.
 #![cfg(feature = "fs")]
 // What helps tests is part of them, and a test that is skipped must say so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -469,7 +470,8 @@ async fn l7_an_imitation_full_of_gap_marks_takes_linear_time() {
     let mut messages = [round("x", "f", imitation.as_str()), round("z", "f", "ok")].concat();
     let begun = std::time::Instant::now();
     clear(&reduction, &mut messages).await;
-    // Without optimisation, on a busy machine. Comparing the whole text at each mark takes a minute, and grows with the text.
+    // Without optimisation, on a busy machine. Comparing the whole text at each mark takes a
+    // minute, and grows with the text.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     assert_eq!(
         original(&reduction, text(content(&messages[1]))).await,

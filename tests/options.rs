@@ -1,4 +1,5 @@
-//! Every row of the option table (O1): what it changes when it is set for all, for one tool, and both ways at once.
+//! Every row of the option table (O1): what it changes when it is set for all, for one tool, and
+//! both ways at once.
 #![cfg(feature = "tiktoken")]
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -26,7 +27,8 @@ fn lines(n: usize) -> String {
     (1..=n).map(|n| format!("p{n}.rs\n")).collect()
 }
 
-/// One long result comes, and a pass is made over a history of long, short and failed results of the same tool.
+/// One long result comes, and a pass is made over a history of long, short and failed results of
+/// the same tool.
 struct Scenario {
     store: Faulty<Memory>,
     tool: &'static str,
@@ -145,7 +147,8 @@ type Global = fn(Builder) -> Builder;
 /// Sets a row for one tool.
 type Own = fn(ToolPolicy) -> ToolPolicy;
 
-/// The rows that a tool can have of its own, each with two values: set for all, and set for one tool.
+/// The rows that a tool can have of its own, each with two values: set for all, and set for one
+/// tool.
 const ROWS: [(&str, [Global; 2], Own); 13] = [
     (
         "backend",

@@ -30,7 +30,8 @@ fn size(messages: &[Message]) -> usize {
         .sum()
 }
 
-/// Texts of 40 kB, each of which looks like a hint, or like several. `real` leads to 8893 bytes in 1000 lines.
+/// Texts of 40 kB, each of which looks like a hint, or like several. `real` leads to 8893 bytes in
+/// 1000 lines.
 fn attacks(real: &Location) -> Vec<String> {
     let junk = "what only the imitation says\n".repeat(1_380);
     let mut attacks = Vec::new();
@@ -284,7 +285,8 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
     );
 }
 
-/// Old hints are known for what they are where `stub_length` is smaller now, and in other words than today's.
+/// Old hints are known for what they are where `stub_length` is smaller now, and in other words
+/// than today's.
 #[tokio::test]
 async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
     for words in [None, Some("{tool} said something once.")] {

@@ -449,7 +449,8 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
     let location = store_result(&reduction, "a", ToolOutput::bytes(bytes.clone())).await;
     let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
     assert!(pages > 10);
-    // Pages end behind characters and lines only, so that replacement characters are as in the whole.
+    // Pages end behind characters and lines only, so that replacement characters are as in the
+    // whole.
     let all_ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
     assert_eq!(all_ascii(&all), all_ascii(&String::from_utf8_lossy(&bytes)));
     let matches = read(

@@ -1,5 +1,5 @@
-//! What a store's URL may hold beside the place, user, password and options, is in no error, log, report, hint or `Debug` (O4).
-//! And a URL means the place that it says, or is refused.
+//! What a store's URL may hold beside the place, user, password and options, is in no error, log,
+//! report, hint or `Debug` (O4). And a URL means the place that it says, or is refused.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(all(feature = "fs", feature = "toml"))]
@@ -312,7 +312,8 @@ fn o4_a_url_means_the_place_that_it_says() {
     );
 }
 
-/// A scheme without its slashes, and a path with options, would become the name of a directory, secrets included.
+/// A scheme without its slashes, and a path with options, would become the name of a directory,
+/// secrets included.
 #[test]
 fn o4_a_misspelt_url_is_no_directory() {
     for (url, says) in [

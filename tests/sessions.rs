@@ -1,4 +1,5 @@
-//! One session reads nothing of another: not by a hint that somebody forged, not by one that is stale, not by a name.
+//! One session reads nothing of another: not by a hint that somebody forged, not by one that is
+//! stale, not by a name.
 
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used)]
@@ -88,7 +89,8 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     let (shown, location) = secret(&one).await;
     let mut longer = Hint::parse(&shown).unwrap();
     longer.preview = "[… 9999 B …]\n".repeat(60);
-    // A tool of the other session returns it, as it is or forged: when it comes, and when it is old.
+    // A tool of the other session returns it, as it is or forged: when it comes, and when it is
+    // old.
     for result in [
         shown.clone(),
         longer.render(),
@@ -136,7 +138,8 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     assert_eq!(entry.bytes, lines(400).as_bytes());
 }
 
-/// Another reader has read the file of another session: what it returns is not cut to a page of that.
+/// Another reader has read the file of another session: what it returns is not cut to a page of
+/// that.
 #[tokio::test]
 async fn r3_what_another_reader_returns_of_another_session_is_no_page() {
     let whole = eager(memory()).build().unwrap();
@@ -172,7 +175,8 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
     assert_eq!(read(&emptied, location.as_str()).await.unwrap_err(), gone);
 }
 
-/// The prefix of a session whose id is no safe name is a digest. Nobody gets it by taking that for an id.
+/// The prefix of a session whose id is no safe name is a digest. Nobody gets it by taking that for
+/// an id.
 #[tokio::test]
 async fn l6_no_session_gets_the_prefix_of_another() {
     let whole = builder(&memory())

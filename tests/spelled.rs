@@ -91,7 +91,8 @@ proptest! {
             rounds.iter().flat_map(|round| &round.0).map(|message| JsonText::parse(message.with(&[])).unwrap()).collect();
         let all: Vec<&Template> = rounds.iter().flat_map(|round| &round.0).collect();
         for (message, template) in messages.iter_mut().zip(all) {
-            // One hole after the other, so that each change is made to a text that was changed before.
+            // One hole after the other, so that each change is made to a text that was changed
+            // before.
             let mut filled = Vec::new();
             for hole in template.0.iter().filter_map(|piece| match piece { Bit::Hole(hole) => Some(hole), Bit::Text(_) => None }) {
                 match hole.of {

@@ -1,7 +1,9 @@
-//! State, rule by rule (the reducer table, S1–S7, N1–N5): each case names the document that it comes from.
+//! State, rule by rule (the reducer table, S1–S7, N1–N5): each case names the document that it
+//! comes from.
 //!
-//! "OpenArmature" is its proposal 0023, canonical state reducers; "Agentflow" its reference of reducers; "sherma" its plan for
-//! declared state reducers; "LangGraph" the reducer that sherma builds on; "Lár" its document on `ReduceNode`.
+//! "OpenArmature" is its proposal 0023, canonical state reducers; "Agentflow" its reference of
+//! reducers; "sherma" its plan for declared state reducers; "LangGraph" the reducer that sherma
+//! builds on; "Lár" its document on `ReduceNode`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! L9: a stream is never held whole. What a stream costs at most, counted by the allocator, in a process of its own.
+//! L9: a stream is never held whole. What a stream costs at most, counted by the allocator, in a
+//! process of its own.
 #![cfg(feature = "fs")]
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used)]
@@ -132,7 +133,8 @@ fn link() -> Chunk {
     })
 }
 
-/// Runs `output` through a reduction, and says how many bytes more than before were in use at most, and what was shown.
+/// Runs `output` through a reduction, and says how many bytes more than before were in use at most,
+/// and what was shown.
 async fn cost(
     reduction: &ToolReduction,
     id: &str,
@@ -153,7 +155,8 @@ async fn cost(
     (MEMORY.peak_usage().saturating_sub(before), parts)
 }
 
-/// Both ways of `output`, of `length` bytes and `texts` texts, cost little, and all of it is stored.
+/// Both ways of `output`, of `length` bytes and `texts` texts, cost little, and all of it is
+/// stored.
 async fn costs_little(
     what: &str,
     limit: Limit,
@@ -251,7 +254,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             )
             .await;
 
-            // However short texts are, what is kept of each adds up: from some number on they are one.
+            // However short texts are, what is kept of each adds up: from some number on they are
+            // one.
             let many = || made(0..200_000, |n| Chunk::Part(Part::Text(format!("text {n}"))));
             costs_little("many texts", limit, "a", (256, 200_000 * 6), many).await;
             let mixed = || {
@@ -286,7 +290,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         });
 }
 
-/// A call that names what is stored is no reason to hold its stream, whether that is a page of it in the end or not.
+/// A call that names what is stored is no reason to hold its stream, whether that is a page of it
+/// in the end or not.
 async fn names_stored_content(limit: Limit) {
     let run = reduction(Fs::temporary().unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
@@ -309,7 +314,8 @@ async fn names_stored_content(limit: Limit) {
                 run.truncate(&cat, output).await.unwrap().report
             };
             let peak = MEMORY.peak_usage().saturating_sub(before);
-            // A writer of files fills one buffer of a mebibyte while another is on its way; some of what is stored is read.
+            // A writer of files fills one buffer of a mebibyte while another is on its way; some of
+            // what is stored is read.
             let at_most = AT_MOST + (2 << 20);
             assert!(
                 peak <= at_most,

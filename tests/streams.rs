@@ -1,6 +1,8 @@
-//! Streams, rule by rule (T10–T14, R3): what is shown as it comes, what is stored of it, and what happens when something fails.
+//! Streams, rule by rule (T10–T14, R3): what is shown as it comes, what is stored of it, and what
+//! happens when something fails.
 //!
-//! That chunks change nothing (T2) is a property, in `tests/laws/l9.rs`; what a stream costs is in `tests/stream_memory.rs`.
+//! That chunks change nothing (T2) is a property, in `tests/laws/l9.rs`; what a stream costs is in
+//! `tests/stream_memory.rs`.
 #![cfg(feature = "fs")]
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used)]

@@ -1,5 +1,5 @@
-//! W1: whatever a sweep scans, it takes memory for the names that it finds, each once. Counted by the allocator, in a process of its
-//! own.
+//! W1: whatever a sweep scans, it takes memory for the names that it finds, each once. Counted by
+//! the allocator, in a process of its own.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! What `clear_at_least_tokens` and `clear_target_tokens` are compared with: what a pass frees, to the token (C6).
+//! What `clear_at_least_tokens` and `clear_target_tokens` are compared with: what a pass frees, to
+//! the token (C6).
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -88,7 +89,8 @@ async fn c6_a_target_takes_no_result_more_than_it_needs() {
     }
 }
 
-/// The names that the first results should get are taken by other content, as after another conversation without sessions.
+/// The names that the first results should get are taken by other content, as after another
+/// conversation without sessions.
 async fn with_names_taken(count: usize) -> offcut::backend::Memory {
     let store = memory();
     for n in 0..count {

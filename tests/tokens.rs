@@ -1,5 +1,5 @@
-//! Counts against an independent implementation of the same encodings: equal where nothing is cut, and within the bound where
-//! something is.
+//! Counts against an independent implementation of the same encodings: equal where nothing is cut,
+//! and within the bound where something is.
 #![cfg(feature = "tiktoken")]
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -33,8 +33,8 @@ fn assert_exact(text: &str) {
     }
 }
 
-/// By how many tokens a cut moves the count at most, up or down. A run of one sign is a few long tokens and a remainder; a cut may
-/// make two remainders of it.
+/// By how many tokens a cut moves the count at most, up or down. A run of one sign is a few long
+/// tokens and a remainder; a cut may make two remainders of it.
 const MAX_ERROR: u64 = 8;
 
 /// There is a cut for each [`MAX_RUN`] bytes at most.
@@ -160,7 +160,8 @@ fn transcripts() -> Vec<Value> {
         .collect()
 }
 
-/// A chat as models see it: each message between two marks, with its role and its text; calls with their names and arguments.
+/// A chat as models see it: each message between two marks, with its role and its text; calls with
+/// their names and arguments.
 fn rendered(message: &Value, other: &bpe_openai::Tokenizer) -> u64 {
     let mut text = format!("{}\n", message["role"].as_str().unwrap());
     text.push_str(message["content"].as_str().unwrap_or_default());

@@ -1,7 +1,8 @@
-//! Whole agent transcripts in every wire format: converted, replayed as a loop would live them, and as valid, lossless and stable
-//! as they were.
+//! Whole agent transcripts in every wire format: converted, replayed as a loop would live them, and
+//! as valid, lossless and stable as they were.
 //!
-//! `OFFCUT_TRACES` names a folder as for the test `traces`. Without it the test says that it was skipped, and passes.
+//! `OFFCUT_TRACES` names a folder as for the test `traces`. Without it the test says that it was
+//! skipped, and passes.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,7 +1,9 @@
-//! Whole agent transcripts, replayed as a loop would live them: truncation as results come in, a pass before each model call.
+//! Whole agent transcripts, replayed as a loop would live them: truncation as results come in, a
+//! pass before each model call.
 //!
-//! `OFFCUT_TRACES` names a folder of JSON files, each `{"messages": [chat-completions messages], "tools": [schemas]}`. Without
-//! it, or with an empty folder, the test says that it was skipped, and passes.
+//! `OFFCUT_TRACES` names a folder of JSON files, each
+//! `{"messages": [chat-completions messages], "tools": [schemas]}`. Without it, or with an empty
+//! folder, the test says that it was skipped, and passes.
 #![cfg(feature = "tiktoken")]
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -26,7 +28,8 @@ const IS_FAST: bool = !cfg!(debug_assertions);
 const EXACT_EVERY: usize = if IS_FAST { 1 } else { 12 };
 /// Only files up to so many bytes: without optimisation the tokenizer is slow.
 const EXACT_UP_TO: u64 = if IS_FAST { u64::MAX } else { 200_000 };
-/// Every so many model calls of a loop that changes nothing, one over originals is compared with it.
+/// Every so many model calls of a loop that changes nothing, one over originals is compared with
+/// it.
 const ORIGINALS_EVERY: usize = if IS_FAST { 1 } else { 16 };
 /// Every so many passes that change something are followed by a second one.
 const SECOND_PASS_EVERY: usize = if IS_FAST { 1 } else { 4 };
@@ -227,7 +230,8 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
                 // Another process finds nothing left to do.
                 assert_stable(&make(&store), &live, live.messages.clone(), &store).await;
             }
-            // Where the one loop changes nothing, the other could only repeat: looking now and then is enough.
+            // Where the one loop changes nothing, the other could only repeat: looking now and then
+            // is enough.
             let is_due =
                 report.is_change() || live.totals.model_calls.is_multiple_of(ORIGINALS_EVERY);
             if let Some(originals) = originals.as_ref().filter(|_| is_due) {
@@ -435,7 +439,8 @@ impl<'t> Loop<'t> {
         }
     }
 
-    /// Everything but what was replaced is as it was, and everything that was replaced is had back byte for byte.
+    /// Everything but what was replaced is as it was, and everything that was replaced is had back
+    /// byte for byte.
     async fn verify(&self) -> Totals {
         let mut totals = self.totals;
         assert_eq!(

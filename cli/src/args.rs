@@ -54,7 +54,8 @@ pub(crate) struct Reduction {
     /// Settings: a .toml or .json file, or the name of a ready policy.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: String,
-    /// Where content is stored, in place of what the settings say: a path, memory:, or s3://bucket/prefix.
+    /// Where content is stored, in place of what the settings say: a path, memory:, or
+    /// s3://bucket/prefix.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
     /// The conversation, if there are several: what it stores has a prefix of its own.
@@ -64,8 +65,8 @@ pub(crate) struct Reduction {
 
 /// Show what a model would be shown of a tool's result, which is read from stdin.
 ///
-/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the report. Where something fails, the
-/// result goes on as it came.
+/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the
+/// report. Where something fails, the result goes on as it came.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Truncate {
     #[command(flatten)]
@@ -79,21 +80,24 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is written is JSON, too. A list of
-    /// which something would get lost is wrong input: keys that stand twice, fields that parts do not have, digits over what is kept.
+    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is
+    /// written is JSON, too. A list of which something would get lost is wrong input: keys that
+    /// stand twice, fields that parts do not have, digits over what is kept.
     #[arg(long)]
     pub(crate) parts: bool,
 }
 
 /// Run the clear pass over a conversation, which is read from stdin, and write what is to be sent.
 ///
-/// The conversation is a JSON list of messages, or a request's body that holds one; it leaves in the same form. Where nothing is
-/// to be done, or something fails, it leaves byte for byte as it came.
+/// The conversation is a JSON list of messages, or a request's body that holds one; it leaves in
+/// the same form. Where nothing is to be done, or something fails, it leaves byte for byte as it
+/// came.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clear {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// The format: openai-chat, openai-responses, anthropic or gemini. Without it, the messages say.
+    /// The format: openai-chat, openai-responses, anthropic or gemini. Without it, the messages
+    /// say.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<WireFormat>,
     /// Write what was decided, and why, to a file as JSON.
@@ -108,7 +112,8 @@ pub(crate) struct Read {
     pub(crate) reduction: Reduction,
     /// Where it is, exactly as a hint says.
     pub(crate) location: String,
-    /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line 12.
+    /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
+    /// 12.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
     pub(crate) offset: Option<String>,
     /// The most lines.
@@ -142,21 +147,24 @@ fn pattern(text: &str) -> Result<String, String> {
 
 /// Take away what is stored and no conversation names any more: a dry run, unless --apply.
 ///
-/// What goes is moved aside and removed by a later sweep, when the grace is over and nobody has named it since. Agents may go on
-/// meanwhile. Without --max-age, --quota or --unreferenced, only what was moved aside before is removed.
+/// What goes is moved aside and removed by a later sweep, when the grace is over and nobody has
+/// named it since. Agents may go on meanwhile. Without --max-age, --quota or --unreferenced, only
+/// what was moved aside before is removed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sweep {
-    /// All stores of the agents' settings, those of single tools too, for what is live in one may be named in another: directories, or
-    /// s3://bucket/prefix. A quota is for each.
+    /// All stores of the agents' settings, those of single tools too, for what is live in one may
+    /// be named in another: directories, or s3://bucket/prefix. A quota is for each.
     #[arg(value_name = "STORE", required = true)]
     pub(crate) stores: Vec<StoreUrl>,
-    /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each; every live one is needed.
+    /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each;
+    /// every live one is needed.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) live: Vec<PathBuf>,
     /// No conversation is live: in place of --live.
     #[arg(long, conflicts_with = "live")]
     pub(crate) nothing_is_live: bool,
-    /// A session of which everything stays, though no transcript names it: of a loop that hands in its originals. Once for each.
+    /// A session of which everything stays, though no transcript names it: of a loop that hands in
+    /// its originals. Once for each.
     #[arg(long, value_name = "ID")]
     pub(crate) keep_session: Vec<String>,
     /// What was stored longer ago goes: 30d, 12h.
@@ -182,7 +190,8 @@ pub(crate) struct Sweep {
     /// Only what this conversation has stored, below the root if there is one.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The directory is a store, though it lacks the folder `.staging` that stores have: it was deleted, or not copied.
+    /// The directory is a store, though it lacks the folder `.staging` that stores have: it was
+    /// deleted, or not copied.
     #[arg(long)]
     pub(crate) is_a_store: bool,
     /// In earnest.
@@ -222,7 +231,8 @@ pub(crate) struct Apply {
     /// The state as it is, in JSON. Without it, every field has its default.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// The updates, each a JSON map from fields to what their reducers take; - for stdin. No key may stand twice.
+    /// The updates, each a JSON map from fields to what their reducers take; - for stdin. No key
+    /// may stand twice.
     #[arg(required = true, value_name = "UPDATE")]
     pub(crate) updates: Vec<PathBuf>,
 }
@@ -238,10 +248,12 @@ pub(crate) enum Config {
     },
 }
 
-/// Replay transcripts of agents under policies: what each would have cost, and what the model could still have seen.
+/// Replay transcripts of agents under policies: what each would have cost, and what the model could
+/// still have seen.
 ///
-/// Each result is truncated as it arrives, each turn of the assistant is a model call with a pass before it. Doing nothing comes
-/// first, as `none`. Policies without a backend store in memory, with locations of 40 bytes.
+/// Each result is truncated as it arrives, each turn of the assistant is a model call with a pass
+/// before it. Doing nothing comes first, as `none`. Policies without a backend store in memory,
+/// with locations of 40 bytes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// Transcripts: files, folders with .json and .jsonl files, or - for stdin.
@@ -250,11 +262,12 @@ pub(crate) struct Replay {
     /// A policy to replay under; once for each. Without any: the ready policies.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub(crate) policies: Vec<String>,
-    /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25), or a file with both.
+    /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25),
+    /// or a file with both.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
-    /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the worst moments. It holds
-    /// excerpts of the transcripts.
+    /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the
+    /// worst moments. It holds excerpts of the transcripts.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }

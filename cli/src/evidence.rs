@@ -1,5 +1,5 @@
-//! What an agent took from tool results: for each of its turns, the distinctive strings and the quoted lines that it can only have
-//! from there.
+//! What an agent took from tool results: for each of its turns, the distinctive strings and the
+//! quoted lines that it can only have from there.
 
 mod lines;
 mod names;
@@ -84,7 +84,8 @@ impl Read {
         }
     }
 
-    /// What stands before and behind the first place of `used` in a message, up to so many characters of each.
+    /// What stands before and behind the first place of `used` in a message, up to so many
+    /// characters of each.
     pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
         let Some(said) = self.messages.get(message) else {
             return Default::default();
@@ -194,7 +195,8 @@ impl<'r> Evidence<'r> {
         Self { turns, results }
     }
 
-    /// Whether `shown` has a window of the surroundings of `name` in the result of `message`, within its line.
+    /// Whether `shown` has a window of the surroundings of `name` in the result of `message`,
+    /// within its line.
     pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
         self.results.get(&message).is_some_and(|result| {
             let places = result.names.get(name).map_or(&[][..], Vec::as_slice);

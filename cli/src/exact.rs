@@ -1,4 +1,5 @@
-//! JSON that is read only where nothing of it gets lost: no key that stands twice, no number with more digits than are kept.
+//! JSON that is read only where nothing of it gets lost: no key that stands twice, no number with
+//! more digits than are kept.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -4,7 +4,8 @@ use crate::replay::{self, Card, NONE, Policy};
 use crate::transcript::Source;
 use crate::{report, settings};
 
-/// Replays the transcripts in a file under two policies, as `offcut replay --html` does, and checks its books.
+/// Replays the transcripts in a file under two policies, as `offcut replay --html` does, and checks
+/// its books.
 ///
 /// # Panics
 ///

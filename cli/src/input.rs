@@ -1,4 +1,5 @@
-//! Stdin of a command that stands in a pipeline: it may be all there is of a text, so it is never swallowed.
+//! Stdin of a command that stands in a pipeline: it may be all there is of a text, so it is never
+//! swallowed.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read};
@@ -16,7 +17,8 @@ use crate::output;
 /// How much of stdin is read at once, and of a writer.
 const CHUNK: usize = 64 * 1024;
 
-/// Says what went wrong, then writes what came, `read` first, to stdout as it came. The exit code is that of the failure.
+/// Says what went wrong, then writes what came, `read` first, to stdout as it came. The exit code
+/// is that of the failure.
 pub(crate) fn pass_on(failure: &Failure, read: &[u8]) -> Result<ExitCode, Failure> {
     // First: what is still to come may take its time.
     output::report(failure);
@@ -25,7 +27,8 @@ pub(crate) fn pass_on(failure: &Failure, read: &[u8]) -> Result<ExitCode, Failur
     Ok(failure.exit_code())
 }
 
-/// Writes what has not been read to stdout. What a person would have to type first is not waited for.
+/// Writes what has not been read to stdout. What a person would have to type first is not waited
+/// for.
 pub(crate) fn pass_on_rest() -> Result<(), Failure> {
     let mut stdin = io::stdin().lock();
     if stdin.is_terminal() {
@@ -59,7 +62,8 @@ fn unreadable(error: &io::Error) -> Failure {
     )
 }
 
-/// What was read of stdin as a stream, so that it can be had back: the bytes that no writer has, and the writer that failed.
+/// What was read of stdin as a stream, so that it can be had back: the bytes that no writer has,
+/// and the writer that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Came(Arc<Mutex<State>>);
 
@@ -76,8 +80,9 @@ impl Came {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stdin as it comes, so that its length does not matter. With `may_lose` it comes to its end in any case; without, it ends
-    /// once a writer was given up, for all that came goes on then as it is.
+    /// Stdin as it comes, so that its length does not matter. With `may_lose` it comes to its end
+    /// in any case; without, it ends once a writer was given up, for all that came goes on then as
+    /// it is.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
         let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
             let (came, may_lose) = state?;
@@ -118,7 +123,8 @@ impl Came {
         }
     }
 
-    /// Takes a writer that nobody uses any more, and that could not store the `length` bytes that it took.
+    /// Takes a writer that nobody uses any more, and that could not store the `length` bytes that
+    /// it took.
     pub(crate) fn give_up(&self, writer: Box<dyn Writer>, length: u64) {
         self.state().broken.get_or_insert((writer, length));
     }

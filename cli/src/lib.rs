@@ -1,4 +1,5 @@
-//! Offcut's program: what a policy would have done to your own transcripts, and the library's parts for programs in other languages.
+//! Offcut's program: what a policy would have done to your own transcripts, and the library's parts
+//! for programs in other languages.
 //!
 //! It is a library only so that fuzz targets find it: nothing here is for others.
 
@@ -54,7 +55,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Prints the help that was asked for, or what is wrong with the arguments. What stands in a pipeline then passes its input on.
+/// Prints the help that was asked for, or what is wrong with the arguments. What stands in a
+/// pipeline then passes its input on.
 fn answer(error: &clap::Error) -> Result<ExitCode, Failure> {
     if !error.use_stderr() {
         output::write_styled(&error.render())?;

@@ -26,7 +26,8 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
     }
 }
 
-/// Writes to stdout, as it is. Where nobody reads any more, that is an error: what was to be shown did not arrive.
+/// Writes to stdout, as it is. Where nobody reads any more, that is an error: what was to be shown
+/// did not arrive.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     stdout().and_then(|mut out| out.write_all(bytes).and_then(|()| out.flush())).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
@@ -36,7 +37,8 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Stdout itself: that of the standard library takes what can't be written for written where stdout is not open for writing.
+/// Stdout itself: that of the standard library takes what can't be written for written where stdout
+/// is not open for writing.
 #[cfg(unix)]
 fn stdout() -> io::Result<impl Write> {
     use std::os::fd::AsFd;
@@ -71,8 +73,8 @@ pub(crate) fn get_ready() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether stdout was closed when the program began. The standard library has put a `/dev/null` there by then, open for reading
-/// too, as no shell opens it for an output.
+/// Whether stdout was closed when the program began. The standard library has put a `/dev/null`
+/// there by then, open for reading too, as no shell opens it for an output.
 #[cfg(unix)]
 fn is_closed() -> bool {
     use std::os::fd::AsFd;
@@ -117,8 +119,8 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
 }
 
-/// `text` with each argument of this program as [`StoreUrl`] shows it. An argument is repeated where it is wrong, and a store's URL may
-/// stand where something else belongs.
+/// `text` with each argument of this program as [`StoreUrl`] shows it. An argument is repeated
+/// where it is wrong, and a store's URL may stand where something else belongs.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for argument in std::env::args_os().skip(1) {
@@ -162,7 +164,8 @@ pub(crate) fn visible(name: &str) -> String {
         .collect()
 }
 
-/// A text as a terminal may get it: line feeds and tabs are its own, other control characters can be seen but not obeyed.
+/// A text as a terminal may get it: line feeds and tabs are its own, other control characters can
+/// be seen but not obeyed.
 fn visible_text(text: &str) -> String {
     let show = |c: char| {
         if is_hidden(c) && !matches!(c, '\n' | '\t') {

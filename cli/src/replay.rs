@@ -1,4 +1,5 @@
-//! Replays: what a policy would have done to an agent's transcripts, what that would have cost, and what the model could still see.
+//! Replays: what a policy would have done to an agent's transcripts, what that would have cost, and
+//! what the model could still see.
 
 mod agent;
 mod card;
@@ -64,7 +65,8 @@ pub(crate) struct Skipped {
     pub(crate) why: String,
 }
 
-/// Replays all of `sources` under all `policies`, as many at once as there are processors. `progress` hears of each that is done.
+/// Replays all of `sources` under all `policies`, as many at once as there are processors.
+/// `progress` hears of each that is done.
 pub(crate) fn all(
     sources: &[Source],
     policies: &[Policy],
@@ -154,7 +156,8 @@ async fn one(
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
-        // A store that lasts has a place for each policy and transcript. Not so one of our own: figures are not to depend on names.
+        // A store that lasts has a place for each policy and transcript. Not so one of our own:
+        // figures are not to depend on names.
         let reduction = if policy.names_a_store() {
             reduction.session(&format!("{} {name}", policy.name))
         } else {

@@ -1,6 +1,8 @@
-//! The HTML report: one self-contained file, without a network, that shows what each policy would have done.
+//! The HTML report: one self-contained file, without a network, that shows what each policy would
+//! have done.
 //!
-//! It holds excerpts of the transcripts, where something that a model used was no longer shown: it is as private as they are.
+//! It holds excerpts of the transcripts, where something that a model used was no longer shown: it
+//! is as private as they are.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,8 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::replay::{Card, Change, Figures, Miss, Replayed, Summary};
 
-/// As many moments of a transcript under a policy are in the report, each with so many uses, and so much around each of them.
+/// As many moments of a transcript under a policy are in the report, each with so many uses, and so
+/// much around each of them.
 const MOMENTS: usize = 8;
 const USES: usize = 6;
 const AROUND: usize = 100;

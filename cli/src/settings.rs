@@ -1,4 +1,5 @@
-//! Settings from files, or from the policies that come with this program, and the stores that they name.
+//! Settings from files, or from the policies that come with this program, and the stores that they
+//! name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     })
 }
 
-/// Builds the reduction that `settings` describe. Where they name no store, `or_else` is used, if there is one.
+/// Builds the reduction that `settings` describe. Where they name no store, `or_else` is used, if
+/// there is one.
 pub(crate) fn build(
     settings: &Settings,
     origin: &str,

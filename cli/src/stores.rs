@@ -31,8 +31,8 @@ pub(crate) fn open(url: &str) -> Opened {
 
 const HOME: &str = "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
 
-/// Tries out whether the store that `url` names can store, and leaves nothing behind but, in a bucket, the object that shows that
-/// nothing is overwritten.
+/// Tries out whether the store that `url` names can store, and leaves nothing behind but, in a
+/// bucket, the object that shows that nothing is overwritten.
 pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
@@ -66,7 +66,8 @@ pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
         .filter_map(Option::as_ref)
 }
 
-/// Fails where the directory that `url` names is not there: a command that looks into a store must not make one.
+/// Fails where the directory that `url` names is not there: a command that looks into a store must
+/// not make one.
 pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     match directory(url) {
         Some(path) if !path.is_dir() => Err(Failure::usage(
@@ -77,7 +78,8 @@ pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     }
 }
 
-/// Whether `url` may name a store, for all that can be seen: a directory has a folder `.staging` from its first content on.
+/// Whether `url` may name a store, for all that can be seen: a directory has a folder `.staging`
+/// from its first content on.
 pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
     directory(url).is_none_or(|root| root.join(".staging").is_dir())
 }

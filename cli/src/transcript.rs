@@ -19,8 +19,8 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
-/// The files that `paths` name: files, folders with all that is in them and ends in `.json` or `.jsonl`, `-` for stdin. In order,
-/// each once.
+/// The files that `paths` name: files, folders with all that is in them and ends in `.json` or
+/// `.jsonl`, `-` for stdin. In order, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     for path in paths {
@@ -92,8 +92,8 @@ impl Source {
         }
     }
 
-    /// Reads what it holds: one transcript, or several where a session was compacted or the lines of a file are transcripts. The
-    /// error says what is wrong with it.
+    /// Reads what it holds: one transcript, or several where a session was compacted or the lines
+    /// of a file are transcripts. The error says what is wrong with it.
     pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
         let mut bytes = Vec::new();
         let read = match self {

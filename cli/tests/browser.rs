@@ -1,6 +1,8 @@
-//! The report in a real browser: no script error, no request, nothing wider than the screen, at two widths and in both themes.
+//! The report in a real browser: no script error, no request, nothing wider than the screen, at two
+//! widths and in both themes.
 //!
-//! Needs Chromium: `OFFCUT_CHROMIUM` names it, or it is found in `PATH`. Without it, the test says that it was skipped, and passes.
+//! Needs Chromium: `OFFCUT_CHROMIUM` names it, or it is found in `PATH`. Without it, the test says
+//! that it was skipped, and passes.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
@@ -179,7 +181,8 @@ const LOOK: &str = r##"(() => {
   return { looks, ground, ink, marks: document.images.length, hacked: window.hacked === true };
 })()"##;
 
-/// Two transcripts in which a string is used long after its result, and which try to break out of the page.
+/// Two transcripts in which a string is used long after its result, and which try to break out of
+/// the page.
 fn transcripts(folder: &Path) {
     for name in ["one", "two"] {
         let mut messages =

@@ -1,4 +1,5 @@
-//! The library's parts as another program uses them: something in, something out, errors on stderr with a hint what to do.
+//! The library's parts as another program uses them: something in, something out, errors on stderr
+//! with a hint what to do.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 

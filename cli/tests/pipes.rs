@@ -1,4 +1,5 @@
-//! What stands in a pipeline never swallows its input, and nothing claims success whose output went nowhere.
+//! What stands in a pipeline never swallows its input, and nothing claims success whose output went
+//! nowhere.
 #![cfg(unix)]
 // What helps tests is part of them.
 #![allow(

@@ -48,7 +48,8 @@ fn result(round: usize) -> String {
     )
 }
 
-/// A session of eight rounds in which the first result is used at the end, as each program would have written it down.
+/// A session of eight rounds in which the first result is used at the end, as each program would
+/// have written it down.
 fn sessions() -> [(&'static str, String); 6] {
     let rounds = 8;
     let (ask, end) = ("Find it.", "It was entry_0.");
@@ -464,8 +465,8 @@ fn measured_traces(test: &str) -> Option<String> {
     folder
 }
 
-/// What another program, which knows nothing of this library, says of the same policies over the same 74 transcripts: idealised
-/// hints of 45 tokens, limits and previews in characters.
+/// What another program, which knows nothing of this library, says of the same policies over the
+/// same 74 transcripts: idealised hints of 45 tokens, limits and previews in characters.
 #[test]
 fn figures_agree_with_an_independent_program() {
     let Some(folder) = measured_traces("figures_agree_with_an_independent_program") else {

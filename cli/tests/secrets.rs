@@ -1,4 +1,5 @@
-//! No secret of a store's URL is shown, wherever on the command line, in a settings file or in the environment it stands (O4).
+//! No secret of a store's URL is shown, wherever on the command line, in a settings file or in the
+//! environment it stands (O4).
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
@@ -13,7 +14,8 @@ use tempfile::tempdir;
 /// Whatever holds this is a leak.
 const SECRET: &str = "pLanTeD";
 
-/// URLs with the secret where one may be, also where a URL is written wrongly. Nobody listens at the endpoint.
+/// URLs with the secret where one may be, also where a URL is written wrongly. Nobody listens at
+/// the endpoint.
 const URLS: [&str; 9] = [
     "s3://bucket/p?endpoint=http://127.0.0.1:1&retries=0&backoff=1ms&timeout=1s&access_key_id=x&secret_access_key=pLanTeD",
     "s3://bucket/p?secret_acces_key=pLanTeD",

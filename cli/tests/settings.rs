@@ -1,4 +1,5 @@
-//! Settings and the stores that they name: ready policies, files, and what is said of those that are wrong.
+//! Settings and the stores that they name: ready policies, files, and what is said of those that
+//! are wrong.
 // What helps tests is part of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 

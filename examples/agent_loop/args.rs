@@ -82,7 +82,8 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// How much of a truncated result is shown: what [`ToolReduction::recommended`] shows, or less under a small limit.
+    /// How much of a truncated result is shown: what [`ToolReduction::recommended`] shows, or less
+    /// under a small limit.
     pub(crate) fn preview_length(&self) -> usize {
         (self.max_length / 4).min(2_000)
     }
@@ -105,7 +106,8 @@ fn language(text: &str) -> Result<Language, &'static str> {
 /// Opens the store that a text names. A new kind of store is one more arm.
 pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
     Ok(match text {
-        // Its path is another one each time: named like this, two runs over the same files cost the same tokens.
+        // Its path is another one each time: named like this, two runs over the same files cost the
+        // same tokens.
         None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
         Some("memory") => Arc::new(Memory::new()),
         #[cfg(feature = "s3")]

@@ -1,5 +1,5 @@
-//! An agent explores a directory with real tools, and its context stays small: what is too long or too old is stored, and
-//! the model reads back what it needs.
+//! An agent explores a directory with real tools, and its context stays small: what is too long or
+//! too old is stored, and the model reads back what it needs.
 //!
 //! ```text
 //! cargo run --example agent_loop
@@ -7,8 +7,9 @@
 //! OPENAI_API_KEY=… cargo run --example agent_loop --features openai -- --model NAME
 //! ```
 //!
-//! The library is at work in [`explore`]; everything else is the example's own: the tools in `tools`, the model in `model`, what
-//! is measured in `tally`, and the proof that nothing was lost in `verify`.
+//! The library is at work in [`explore`]; everything else is the example's own: the tools in
+//! `tools`, the model in `model`, what is measured in `tally`, and the proof that nothing was lost
+//! in `verify`.
 
 #![allow(
     clippy::print_stdout,
@@ -34,7 +35,8 @@ use args::{Failure, Options, open_backend, open_model};
 use tally::Tally;
 use tools::{Directory, Grep, ListFiles, Read, Run};
 
-/// Runs the agent, shows what happens, and reads everything back. Returns how many originals were lost.
+/// Runs the agent, shows what happens, and reads everything back. Returns how many originals were
+/// lost.
 async fn explore(options: &Options) -> Result<usize, Failure> {
     let directory = Arc::new(Directory::open(&options.dir)?);
     let backend = open_backend(options.backend.as_deref()).await?;

@@ -1,7 +1,8 @@
 //! A model without a network: a script that reacts to what it is shown.
 //!
-//! It does what models do with hints. Where a result was truncated or cleared, it takes the location from the hint and asks for
-//! the page or the lines that it needs. Each step of the script runs at most once, so it always comes to an answer.
+//! It does what models do with hints. Where a result was truncated or cleared, it takes the
+//! location from the hint and asks for the page or the lines that it needs. Each step of the script
+//! runs at most once, so it always comes to an answer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -286,7 +286,8 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Prints a text in lines of [`WIDTH`] columns, each behind `margin`. A Chinese character takes two columns.
+/// Prints a text in lines of [`WIDTH`] columns, each behind `margin`. A Chinese character takes two
+/// columns.
 fn paragraph(text: &str, margin: &str) {
     let (mut line, mut columns) = (String::new(), 0);
     for char in text.chars() {

@@ -1,4 +1,5 @@
-//! What is measured: what the tools returned, what the library did with it, and what each model call cost with and without.
+//! What is measured: what the tools returned, what the library did with it, and what each model
+//! call cost with and without.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,7 +150,8 @@ impl Tally {
         is_first
     }
 
-    /// The decisions since it was last asked: those about results that just came in, then those of a clear pass.
+    /// The decisions since it was last asked: those about results that just came in, then those of
+    /// a clear pass.
     fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
         let mut log = self.log();
         let news = log.decisions[log.shown..].to_vec();
@@ -159,7 +161,8 @@ impl Tally {
             .partition(|decision| decision.message.is_none())
     }
 
-    /// The conversation as it would be if nothing had been reduced: every result whole, and nothing read back.
+    /// The conversation as it would be if nothing had been reduced: every result whole, and nothing
+    /// read back.
     fn shadow(&self, messages: &[Message]) -> Vec<Message> {
         let log = self.log();
         let original = |message: &Message| match message {
@@ -181,8 +184,8 @@ impl Tally {
         messages.iter().filter_map(original).collect()
     }
 
-    /// What the next call costs, and what it would have cost: `None` if it would not have been needed, because the model only
-    /// read back before it.
+    /// What the next call costs, and what it would have cost: `None` if it would not have been
+    /// needed, because the model only read back before it.
     fn count_call(
         &self,
         reduction: &ToolReduction,

@@ -1,4 +1,5 @@
-//! Four real tools: list, grep, read, and run a command. None of them limits what it returns: that is the library's work.
+//! Four real tools: list, grep, read, and run a command. None of them limits what it returns: that
+//! is the library's work.
 
 use std::fs;
 use std::io::Read as _;
@@ -57,7 +58,8 @@ impl Directory {
         }
     }
 
-    /// All text files by path, with their sizes in bytes; no hidden ones, no links, and nothing that was built.
+    /// All text files by path, with their sizes in bytes; no hidden ones, no links, and nothing
+    /// that was built.
     fn files(&self) -> Vec<(String, u64)> {
         let mut files = Vec::new();
         let mut to_visit = vec![self.root.clone()];
@@ -257,7 +259,8 @@ impl Tool for Run {
         if ended.status.success() {
             Ok(format!("{out}{complaints}").into())
         } else {
-            // A command that fails has a result too, marked as an error: the reduction keeps short ones in the context.
+            // A command that fails has a result too, marked as an error: the reduction keeps short
+            // ones in the context.
             Ok(ToolOutput::error(format!(
                 "{}\n{complaints}{out}",
                 ended.status

@@ -1,4 +1,5 @@
-//! The proof that nothing was lost: everything stored is read back and compared with what the tools returned.
+//! The proof that nothing was lost: everything stored is read back and compared with what the tools
+//! returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,8 @@ pub(crate) struct Verdict {
     pub(crate) in_place: usize,
     /// How many of them stand there as a hint that leads to what the tool had returned.
     pub(crate) behind_hint: usize,
-    /// One line for each original that is neither in the conversation nor where a hint or a report says.
+    /// One line for each original that is neither in the conversation nor where a hint or a report
+    /// says.
     pub(crate) problems: Vec<String>,
 }
 
@@ -34,7 +36,8 @@ impl Verdict {
     }
 }
 
-/// Compares every location that a report named, and every result in `messages`, with the originals in the tally.
+/// Compares every location that a report named, and every result in `messages`, with the originals
+/// in the tally.
 pub(crate) async fn verify(
     reduction: &ToolReduction,
     tally: &Tally,
@@ -42,7 +45,8 @@ pub(crate) async fn verify(
 ) -> Verdict {
     let mut verdict = Verdict::default();
 
-    // What was stored, and for which call. A result that was stored when it came is not stored again when it is cleared.
+    // What was stored, and for which call. A result that was stored when it came is not stored
+    // again when it is cleared.
     let mut stored: BTreeMap<Location, String> = BTreeMap::new();
     let mut named: BTreeSet<Location> = BTreeSet::new();
     for decision in tally.decisions() {
@@ -118,8 +122,8 @@ async fn is_behind_hint(
     if holds(reduction, &location, text).await {
         return true;
     }
-    // A page that was read from the store is not stored a second time: its hint leads to what it was read from. Reading the same
-    // page again must give the same bytes.
+    // A page that was read from the store is not stored a second time: its hint leads to what it
+    // was read from. Reading the same page again must give the same bytes.
     let page = Hint::parse(text).and_then(|page| page.location);
     let again = reduction.read_file_tool().call(&original.call).await;
     page == Some(location)
@@ -137,7 +141,8 @@ mod tests {
 
     use super::*;
 
-    /// The verdict over one truncated result, where the tally says that the tool had returned `original`.
+    /// The verdict over one truncated result, where the tally says that the tool had returned
+    /// `original`.
     async fn verdict(returned: &str, original: &str) -> Verdict {
         let backend = Memory::new();
         let tally = Tally::new(&backend);

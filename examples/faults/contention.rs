@@ -1,4 +1,5 @@
-//! Several processes store under the same ids in one place at the same moment, some of it the same content.
+//! Several processes store under the same ids in one place at the same moment, some of it the same
+//! content.
 
 use std::process::Stdio;
 
@@ -21,7 +22,8 @@ const PROCESSES: u64 = 8;
 /// How many conversations each process holds at the same moment.
 const CONVERSATIONS: u64 = 4;
 
-/// What the `n`-th conversation of the `process`-th process asks: one half as all others do, one half of its own.
+/// What the `n`-th conversation of the `process`-th process asks: one half as all others do, one
+/// half of its own.
 fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     let first_of_its_own = (1 + process * CONVERSATIONS + n) * 1_000_000;
     Script {
@@ -33,7 +35,8 @@ fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     }
 }
 
-/// The child: lives its conversations, each round when the parent says so, and writes their messages at the end.
+/// The child: lives its conversations, each round when the parent says so, and writes their
+/// messages at the end.
 pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = store::open_lightly(&arguments.value()?.string()?)?;
     let originals = Originals {
@@ -72,8 +75,8 @@ pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     Ok(())
 }
 
-/// Lets all of them store `results` results each in the store of this name, round by round, so that all come to each id at the
-/// same moment.
+/// Lets all of them store `results` results each in the store of this name, round by round, so that
+/// all come to each id at the same moment.
 pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
     let (originals, steps) = (Originals { seed }, results.div_ceil(CONVERSATIONS));
     let mut children = Vec::new();

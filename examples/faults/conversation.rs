@@ -26,8 +26,8 @@ const CHUNK: usize = 16 << 10;
 /// How often something is tried that the store has failed.
 const ATTEMPTS: u32 = 200;
 
-/// Acts early and on all there is, so that a short conversation does everything: results are truncated, streamed and cleared,
-/// arguments too.
+/// Acts early and on all there is, so that a short conversation does everything: results are
+/// truncated, streamed and cleared, arguments too.
 pub(crate) fn reduction(store: impl Backend, on_error: OnOffloadError) -> Result<ToolReduction> {
     let reduction = ToolReduction::recommended(store)
         .token_counter(TokenCounter::Estimate)
@@ -142,8 +142,9 @@ impl Conversation {
         self.step() >= self.script.steps
     }
 
-    /// One round, and the pass before the next call of the model. Each call of the library is tried until it returns, and shown
-    /// to `see` each time. It waits no longer than `patience`, and as much longer each time.
+    /// One round, and the pass before the next call of the model. Each call of the library is tried
+    /// until it returns, and shown to `see` each time. It waits no longer than `patience`, and as
+    /// much longer each time.
     pub(crate) async fn go_on(
         &mut self,
         reduction: &ToolReduction,
@@ -246,8 +247,8 @@ impl Conversation {
         ))
     }
 
-    /// Remembers what a report says; returns how many of its decisions say that something failed. `step` is that of a
-    /// truncation.
+    /// Remembers what a report says; returns how many of its decisions say that something failed.
+    /// `step` is that of a truncation.
     fn note(&mut self, report: &Report, step: Option<u64>) -> u64 {
         let mut failures = 0;
         for decision in &report.decisions {
@@ -287,7 +288,8 @@ impl Conversation {
         failures
     }
 
-    /// Reads everything back that the messages or a report lead to, and compares it. `reduction` may be of another process.
+    /// Reads everything back that the messages or a report lead to, and compares it. `reduction`
+    /// may be of another process.
     pub(crate) async fn verify(&mut self, reduction: &ToolReduction) {
         for (location, original) in std::mem::take(&mut self.named) {
             let text = original.text(self.script.originals);
@@ -377,7 +379,8 @@ enum Read {
     Nothing(String),
 }
 
-/// What is stored there. What is only unavailable is asked for again: the checker is no part of what is checked.
+/// What is stored there. What is only unavailable is asked for again: the checker is no part of
+/// what is checked.
 async fn read(reduction: &ToolReduction, location: &Location) -> Read {
     let mut last = "the session does not know it".to_owned();
     for _ in 0..ATTEMPTS {
@@ -444,7 +447,8 @@ mod tests {
 
     use super::*;
 
-    /// A conversation over a store in a directory, to which `harm` does something, and what the checker says then.
+    /// A conversation over a store in a directory, to which `harm` does something, and what the
+    /// checker says then.
     async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
         let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
         let store = Fs::open(home.path()).unwrap();

@@ -1,4 +1,5 @@
-//! A disk that fills up, becomes read-only, or may not be written to any more, in the middle of a conversation; and is mended.
+//! A disk that fills up, becomes read-only, or may not be written to any more, in the middle of a
+//! conversation; and is mended.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -78,7 +79,8 @@ impl Trouble {
     }
 }
 
-/// The size of a disk in KiB, on which the half of so many results fits: about 20 KiB each, with arguments.
+/// The size of a disk in KiB, on which the half of so many results fits: about 20 KiB each, with
+/// arguments.
 fn size(results: u64) -> u64 {
     16 * 1024 + 16 * results
 }
@@ -146,7 +148,8 @@ pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Ta
     }
 }
 
-/// Permissions don't bind root: as root the child is somebody else, if this program lies where anybody can run it.
+/// Permissions don't bind root: as root the child is somebody else, if this program lies where
+/// anybody can run it.
 fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     use std::os::unix::fs::{MetadataExt, chown};
     use std::os::unix::process::CommandExt;
@@ -161,7 +164,8 @@ fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     Ok(command.output().ok())
 }
 
-/// The child: in the middle of each conversation the trouble begins, and ends with it. Each time the agent starts again in it.
+/// The child: in the middle of each conversation the trouble begins, and ends with it. Each time
+/// the agent starts again in it.
 pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     log::watch()?;
     let trouble = Trouble::named(&arguments.value()?.string()?)?;

@@ -1,4 +1,5 @@
-//! Calls of the store that fail at random, by `testkit::Faulty`: before and after they did what they should, or never to return.
+//! Calls of the store that fail at random, by `testkit::Faulty`: before and after they did what
+//! they should, or never to return.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -113,7 +114,8 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
                 let now = (schedule.met(&store), log::attempts());
                 let (met, tried_again) = (now.0 - before.0, now.1 - before.1);
                 before = now;
-                // One decision may meet several; a call that failed or was given up has told the loop itself.
+                // One decision may meet several; a call that failed or was given up has told the
+                // loop itself.
                 if met > tried_again && call == (Call::Returned { failures: 0 }) {
                     tally.hidden += 1;
                     tally.problem(format!("{met} faults and not a word in the report"));

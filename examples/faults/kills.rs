@@ -1,4 +1,5 @@
-//! A process that truncates, streams and clears is killed at random moments, and another one goes on where it was.
+//! A process that truncates, streams and clears is killed at random moments, and another one goes
+//! on where it was.
 
 use std::fs::File;
 use std::io::Write;
@@ -129,7 +130,8 @@ pub(crate) async fn run(
                 child.start_kill()?; // SIGKILL
             }
             let status = child.wait().await?;
-            // One that had just ended can't be killed any more. What else ends without success was not killed by us.
+            // One that had just ended can't be killed any more. What else ends without success was
+            // not killed by us.
             let is_killed = status.code().is_none();
             match status.success() {
                 true if !is_resumed => a_whole_life = begun.elapsed(),
@@ -150,7 +152,8 @@ pub(crate) async fn run(
     Ok(all)
 }
 
-/// What another process finds: everything that can be seen is whole, and every hint in the transcript leads to what it should.
+/// What another process finds: everything that can be seen is whole, and every hint in the
+/// transcript leads to what it should.
 async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
     let store = store::open(&life.store)?;
     let mut tally = Tally::default();

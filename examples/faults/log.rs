@@ -1,4 +1,5 @@
-//! How many warnings the library has logged: each failure in a report must have one, and so must each that was made good.
+//! How many warnings the library has logged: each failure in a report must have one, and so must
+//! each that was made good.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

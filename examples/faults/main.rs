@@ -1,5 +1,5 @@
-//! What goes wrong around a store, done on purpose: processes are killed, calls fail, disks fill up, many write at once. Then
-//! everything is read back and compared.
+//! What goes wrong around a store, done on purpose: processes are killed, calls fail, disks fill
+//! up, many write at once. Then everything is read back and compared.
 //!
 //! ```text
 //! cargo run --release --example faults
@@ -7,8 +7,8 @@
 //! cargo run --release --example faults -- --kills 30 --results 300 --seed 7 --json
 //! ```
 //!
-//! What the tools return is made from the seed, so the checker knows every byte (`originals`). `conversation` is the loop and
-//! its proof; the other files are what goes wrong.
+//! What the tools return is made from the seed, so the checker knows every byte (`originals`).
+//! `conversation` is the loop and its proof; the other files are what goes wrong.
 
 #![allow(
     clippy::print_stdout,

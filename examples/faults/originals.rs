@@ -1,4 +1,5 @@
-//! What the tools return: made from a seed, so that whoever checks knows every byte without having remembered any.
+//! What the tools return: made from a seed, so that whoever checks knows every byte without having
+//! remembered any.
 
 use std::fmt::Write;
 
@@ -46,7 +47,8 @@ pub(crate) enum Comes {
 impl Originals {
     /// The result of this number. Its first line says which it is.
     ///
-    /// Of ten, four are short enough to be shown, and are cleared later; the others are truncated. Two of these are streams.
+    /// Of ten, four are short enough to be shown, and are cleared later; the others are truncated.
+    /// Two of these are streams.
     pub(crate) fn result(self, number: u64) -> String {
         let mut numbers = Numbers::new(self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
         let bytes = match number % 10 {

@@ -1,4 +1,5 @@
-//! The same over the wire: an S3 server in this process, the real protocol, with faults on what is asked of it.
+//! The same over the wire: an S3 server in this process, the real protocol, with faults on what is
+//! asked of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

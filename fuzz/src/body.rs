@@ -1,5 +1,5 @@
-//! A request's body as text: it is JSON where serde_json says so, replacing nothing gives the same bytes, and every message in it,
-//! however malformed, keeps the contract of a format over text.
+//! A request's body as text: it is JSON where serde_json says so, replacing nothing gives the same
+//! bytes, and every message in it, however malformed, keeps the contract of a format over text.
 
 use offcut::format::{BodyError, JsonText, RequestBody, Spelled, WireFormat};
 use offcut::testkit;

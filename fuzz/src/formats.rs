@@ -1,5 +1,5 @@
-//! Messages of each wire format, as JSON, however malformed: seeing and replacing keep the format's contract, and a pass over them
-//! keeps L1 to L5 and L12.
+//! Messages of each wire format, as JSON, however malformed: seeing and replacing keep the format's
+//! contract, and a pass over them keeps L1 to L5 and L12.
 
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
@@ -29,7 +29,8 @@ pub(crate) fn gemini(data: &[u8]) {
     messages(Gemini, data);
 }
 
-/// The first byte is the settings, the rest is a list of messages. `"~"` in it stands for a text that is worth clearing.
+/// The first byte is the settings, the rest is a list of messages. `"~"` in it stands for a text
+/// that is worth clearing.
 fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
     let Some((settings, json)) = data.split_first() else {
         return;

@@ -1,4 +1,5 @@
-//! Hints: what is read is written again to the same bytes, and what is written is read again as the same.
+//! Hints: what is read is written again to the same bytes, and what is written is read again as the
+//! same.
 
 use offcut::backend::Location;
 use offcut::hint::{Hint, Kind, Placement, Position};

@@ -1,5 +1,5 @@
-//! Names: nothing that a model wrote becomes a path without passing through `Key`, and locations lead back to the keys that they
-//! were made of.
+//! Names: nothing that a model wrote becomes a path without passing through `Key`, and locations
+//! lead back to the keys that they were made of.
 
 use std::path::{Component, Path};
 use std::sync::LazyLock;
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::laws::block_on;
 
-/// The text is a path, a location, what stands behind the beginning of one, the id of a call, and that of a session.
+/// The text is a path, a location, what stands behind the beginning of one, the id of a call, and
+/// that of a session.
 pub(crate) fn key(data: &[u8]) {
     static FILES: LazyLock<(TempDir, Fs)> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();

@@ -109,7 +109,8 @@ fn are_names(names: &str, lines: &[&str]) -> bool {
     })
 }
 
-/// With and without the marks of a line that is not shown to its beginning or its end: the line may have such marks of its own.
+/// With and without the marks of a line that is not shown to its beginning or its end: the line may
+/// have such marks of its own.
 fn uncut(line: &str) -> [&str; 4] {
     let begun = line.strip_prefix('…').unwrap_or(line);
     [

@@ -1,4 +1,5 @@
-//! Requests to read back: answered within the limit, with what is stored and nothing else, and nothing is stored by it.
+//! Requests to read back: answered within the limit, with what is stored and nothing else, and
+//! nothing is stored by it.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,8 @@ const SECRET: &str = "an unlikely secret";
 /// More pages than content that was fuzzed has.
 const PAGES: usize = 300;
 
-/// A first line with the arguments, in which `@` is the location of what is stored, and behind it that content.
+/// A first line with the arguments, in which `@` is the location of what is stored, and behind it
+/// that content.
 pub(crate) fn reader(data: &[u8]) {
     let at = data
         .iter()
@@ -103,7 +105,8 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
         .take(from.line as usize - 1)
         .map(<[u8]>::len)
         .sum();
-    // What is no UTF-8, as a character that a page begins in is none, is shown with replacement characters.
+    // What is no UTF-8, as a character that a page begins in is none, is shown with replacement
+    // characters.
     let there = content
         .get(line + from.byte as usize..)
         .map(String::from_utf8_lossy);

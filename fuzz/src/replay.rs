@@ -1,4 +1,5 @@
-//! Transcripts for `offcut replay`: whatever is in the file, a replay's books balance, and its report can't be broken out of.
+//! Transcripts for `offcut replay`: whatever is in the file, a replay's books balance, and its
+//! report can't be broken out of.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,5 @@
-//! Declared state: an update applies to all of its fields or to none, and a state is the same once it was written and read.
+//! Declared state: an update applies to all of its fields or to none, and a state is the same once
+//! it was written and read.
 
 use offcut::state::{Reducers, Schema, State};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Settings files: what is read can be written and read again, what is wrong is said with its line, and what builds keeps its
-//! limits.
+//! Settings files: what is read can be written and read again, what is wrong is said with its line,
+//! and what builds keeps its limits.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,5 @@
-//! Streams: what is stored, shown and decided is the same however a result was cut into chunks (T2), and for whole results.
+//! Streams: what is stored, shown and decided is the same however a result was cut into chunks
+//! (T2), and for whole results.
 
 use std::cell::Cell;
 

@@ -46,25 +46,30 @@ use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, W
 /// # Default
 ///
 /// - locations are absolute paths: [`shown_as`](Self::shown_as) shortens them.
-/// - not durable: what is stored outlives the process, and a loss of power only with [`durable`](Self::durable).
+/// - not durable: what is stored outlives the process, and a loss of power only with
+///   [`durable`](Self::durable).
 ///
 /// # Guarantees
 ///
-/// - **Create-only and atomic.** Content is written to a file of its own under `.staging`, then given its name by a hard
-///   link, which fails where the name is in use. So it needs a file system with hard links. Any number of processes may
-///   share a directory.
-/// - **Nothing outside of the directory** is read or written. Symbolic links within it are not followed out of it, and one
-///   where content should be is never followed nor replaced: the name counts as taken.
-/// - **Private.** Files are made with mode 0600, directories with 0700 (Unix). What was there keeps its mode.
-/// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and one chunk,
-///   listing for 256 entries.
-/// - **Swept in place.** What a [sweep](crate::sweep) moves aside is another name of the same file, where the file's owner does it.
-///   Directories that are empty then go, if they have the mode with which this store makes them.
-/// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open), and removing the staging file of a writer or a
-///   disposable store that is dropped, runs on tokio's blocking threads: it needs a tokio runtime.
+/// - **Create-only and atomic.** Content is written to a file of its own under `.staging`, then
+///   given its name by a hard link, which fails where the name is in use. So it needs a file system
+///   with hard links. Any number of processes may share a directory.
+/// - **Nothing outside of the directory** is read or written. Symbolic links within it are not
+///   followed out of it, and one where content should be is never followed nor replaced: the name
+///   counts as taken.
+/// - **Private.** Files are made with mode 0600, directories with 0700 (Unix). What was there keeps
+///   its mode.
+/// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and
+///   one chunk, listing for 256 entries.
+/// - **Swept in place.** What a [sweep](crate::sweep) moves aside is another name of the same file,
+///   where the file's owner does it. Directories that are empty then go, if they have the mode with
+///   which this store makes them.
+/// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open), and removing the
+///   staging file of a writer or a disposable store that is dropped, runs on tokio's blocking
+///   threads: it needs a tokio runtime.
 ///
-/// A process that is killed may leave a file in `.staging`. It is never listed or read. A sweep removes it, and while no process
-/// uses the store, `.staging` can be deleted.
+/// A process that is killed may leave a file in `.staging`. It is never listed or read. A sweep
+/// removes it, and while no process uses the store, `.staging` can be deleted.
 #[derive(Clone)]
 pub struct Fs {
     root: Arc<Root>,
@@ -80,26 +85,29 @@ impl Fs {
         Path::new(self.root.prefix())
     }
 
-    /// Opens the store in the directory `path`, which need not be there: the first content makes it, with its parents, all with
-    /// mode 0700 (Unix).
+    /// Opens the store in the directory `path`, which need not be there: the first content makes
+    /// it, with its parents, all with mode 0700 (Unix).
     ///
-    /// Writes nothing, so what is stored can be read on a disk that is full or read-only. A store that can't be written to fails
-    /// when it is to store something, and works as soon as that is mended; [`check`](Self::check) finds out before. A symbolic
-    /// link in `path` is followed once, now: it may point elsewhere later without moving the store. Does blocking I/O.
+    /// Writes nothing, so what is stored can be read on a disk that is full or read-only. A store
+    /// that can't be written to fails when it is to store something, and works as soon as that is
+    /// mended; [`check`](Self::check) finds out before. A symbolic link in `path` is followed once,
+    /// now: it may point elsewhere later without moving the store. Does blocking I/O.
     ///
     /// # Errors
     ///
-    /// `path` can never be a directory, such as one below a file or at a link that leads nowhere; or no hint can show it: it is
-    /// not UTF-8, or has control characters.
+    /// `path` can never be a directory, such as one below a file or at a link that leads nowhere;
+    /// or no hint can show it: it is not UTF-8, or has control characters.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         Root::open(path.as_ref()).map(Self::over)
     }
 
-    /// A disposable store: a new private directory under the system's temporary one, made for the first content, and **removed
-    /// with all its content** when the last clone and the last writer are dropped.
+    /// A disposable store: a new private directory under the system's temporary one, made for the
+    /// first content, and **removed with all its content** when the last clone and the last writer
+    /// are dropped.
     ///
-    /// For tests and trials. A hint that outlives it points to nothing; a `tracing` event says so at level `WARN`. A process
-    /// that is killed, and a store that is kept in a `static`, leave the directory behind.
+    /// For tests and trials. A hint that outlives it points to nothing; a `tracing` event says so
+    /// at level `WARN`. A process that is killed, and a store that is kept in a `static`, leave the
+    /// directory behind.
     ///
     /// # Errors
     ///
@@ -118,11 +126,12 @@ impl Fs {
         }
     }
 
-    /// Tries out all that storing needs: a file, a directory and a hard link. Leaves nothing behind, and makes no store: where the
-    /// directory is not there yet, it tries the nearest one above it.
+    /// Tries out all that storing needs: a file, a directory and a hard link. Leaves nothing
+    /// behind, and makes no store: where the directory is not there yet, it tries the nearest one
+    /// above it.
     ///
-    /// Storing does the same before the first content of a process. To be called at the start of a program, so that a missing
-    /// permission or a file system without hard links is found then.
+    /// Storing does the same before the first content of a process. To be called at the start of a
+    /// program, so that a missing permission or a file system without hard links is found then.
     ///
     /// # Errors
     ///
@@ -132,10 +141,12 @@ impl Fs {
         blocking(move || store.check_now()).await
     }
 
-    /// What hints show in place of the directory's absolute path: with `.offcut`, locations read `.offcut/trunc/call_1`.
+    /// What hints show in place of the directory's absolute path: with `.offcut`, locations read
+    /// `.offcut/trunc/call_1`.
     ///
-    /// `prefix` should be a line of text that tells the reader where to look. Where it does not end in `/`, one is added. Both
-    /// forms, this and the absolute one, resolve; where a text could be either, it is this one.
+    /// `prefix` should be a line of text that tells the reader where to look. Where it does not end
+    /// in `/`, one is added. Both forms, this and the absolute one, resolve; where a text could be
+    /// either, it is this one.
     #[must_use]
     pub fn shown_as(mut self, prefix: impl Into<String>) -> Self {
         self.shown = root::ending_in_slash(prefix.into()).into();
@@ -144,10 +155,10 @@ impl Fs {
 
     /// Whether what is stored must outlive a crash of the machine.
     ///
-    /// Without it, content that was stored in the seconds before a loss of power may be missing, or empty, or cut short. With
-    /// it, an answer comes only after the file and every directory on the way to it have been synced (`fsync`): a few
-    /// milliseconds for each put on an SSD, some ten on a disk. Directories are synced on Unix only; Windows keeps their
-    /// entries in a journal.
+    /// Without it, content that was stored in the seconds before a loss of power may be missing, or
+    /// empty, or cut short. With it, an answer comes only after the file and every directory on the
+    /// way to it have been synced (`fsync`): a few milliseconds for each put on an SSD, some ten on
+    /// a disk. Directories are synced on Unix only; Windows keeps their entries in a journal.
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
@@ -178,7 +189,8 @@ impl Backend for Fs {
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {
-        // By text alone: what the file system would make of `..`, of links or of case is not what this store has named.
+        // By text alone: what the file system would make of `..`, of links or of case is not what
+        // this store has named.
         let under = |prefix: &str| Key::new(location.strip_prefix(prefix)?).ok();
         under(&self.shown).or_else(|| under(self.root.prefix()))
     }

@@ -6,9 +6,10 @@ use sha2::{Digest, Sha256};
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
-/// One to 16 segments, joined by `/`; each of 1 to 255 ASCII letters, digits, `.`, `_` and `-`, with no `.` at either end, and
-/// none that Windows takes for a device. At most 900 bytes in all. So a key is a safe relative path on every file system and a
-/// safe object name in every store, and nothing that a model wrote becomes a path in any other way.
+/// One to 16 segments, joined by `/`; each of 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
+/// with no `.` at either end, and none that Windows takes for a device. At most 900 bytes in all.
+/// So a key is a safe relative path on every file system and a safe object name in every store, and
+/// nothing that a model wrote becomes a path in any other way.
 ///
 /// ```
 /// use offcut::backend::Key;
@@ -46,8 +47,8 @@ impl Key {
         }
     }
 
-    /// Whether the key is made for the content with this SHA-256 and no other: its last segment, a file ending aside, ends in
-    /// the digest's first 16 hexadecimal digits.
+    /// Whether the key is made for the content with this SHA-256 and no other: its last segment, a
+    /// file ending aside, ends in the digest's first 16 hexadecimal digits.
     ///
     /// ```
     /// # use offcut::backend::Key;
@@ -83,7 +84,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// A path that is not safe as a key. The path itself may be hostile, so it is not part of the message.
+/// A path that is not safe as a key. The path itself may be hostile, so it is not part of the
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a path of {length} bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', \

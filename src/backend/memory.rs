@@ -15,7 +15,8 @@ use super::{
     is_safe_segment,
 };
 
-/// Keeps content in this process's memory, for tests and for conversations that need not outlive it.
+/// Keeps content in this process's memory, for tests and for conversations that need not outlive
+/// it.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -37,10 +38,12 @@ use super::{
 ///
 /// # Guarantees
 ///
-/// - Clones share their content. It is gone when the last of them is dropped, and nothing but a sweep removes any of it
-///   before: memory grows with what is stored.
-/// - What is put is kept as it was handed in, without a copy. A [`Bytes`] that is a slice keeps all that it is a slice of.
-/// - Two stores of one name resolve each other's locations, and hold different content: one configuration refuses to have both.
+/// - Clones share their content. It is gone when the last of them is dropped, and nothing but a
+///   sweep removes any of it before: memory grows with what is stored.
+/// - What is put is kept as it was handed in, without a copy. A [`Bytes`] that is a slice keeps all
+///   that it is a slice of.
+/// - Two stores of one name resolve each other's locations, and hold different content: one
+///   configuration refuses to have both.
 #[derive(Clone, Default)]
 pub struct Memory {
     name: Option<Arc<str>>,
@@ -59,7 +62,8 @@ impl Memory {
         Self::default()
     }
 
-    /// An empty store whose locations begin with `memory://name/`, so that several can be told apart.
+    /// An empty store whose locations begin with `memory://name/`, so that several can be told
+    /// apart.
     ///
     /// # Errors
     ///
@@ -96,7 +100,8 @@ impl Memory {
             .sum()
     }
 
-    /// The map is whole whenever the lock is free, so a panic elsewhere while it was held does not matter.
+    /// The map is whole whenever the lock is free, so a panic elsewhere while it was held does not
+    /// matter.
     fn content(&self) -> MutexGuard<'_, BTreeMap<Key, Stored>> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +216,8 @@ fn within(range: Range<u64>, length: usize) -> Range<usize> {
     bounded(range.start).min(end)..end
 }
 
-/// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole buffers.
+/// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole
+/// buffers.
 struct MemoryWriter {
     store: Memory,
     /// `None` once the content has its name.

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Backend, BackendError, ErrorKind, Memory};
 
-/// A store's URL as settings name it: `memory:NAME`, a directory as a path or as `file:///path`, `s3://bucket/prefix`.
+/// A store's URL as settings name it: `memory:NAME`, a directory as a path or as `file:///path`,
+/// `s3://bucket/prefix`.
 ///
-/// Both `Display` and `Debug` leave out what may be secret: user, password and the values of options. Whatever shows a store's URL
-/// to a person, a model or a log shows it through this type. [`as_str`](Self::as_str) and `Serialize` give all of it.
+/// Both `Display` and `Debug` leave out what may be secret: user, password and the values of
+/// options. Whatever shows a store's URL to a person, a model or a log shows it through this type.
+/// [`as_str`](Self::as_str) and `Serialize` give all of it.
 ///
 /// ```
 /// use offcut::backend::StoreUrl;
@@ -33,7 +35,8 @@ impl StoreUrl {
         &self.0
     }
 
-    /// The directory that it names as a path or as a `file:` URL; `None` if it names none, or is refused by [`open`].
+    /// The directory that it names as a path or as a `file:` URL; `None` if it names none, or is
+    /// refused by [`open`].
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         match self.kind() {
@@ -42,11 +45,12 @@ impl StoreUrl {
         }
     }
 
-    /// Whether its path says what it means. Parsers of URLs change `/../x` into `/x` and take `\` for `/`, so that another place
-    /// than the written one would be opened.
+    /// Whether its path says what it means. Parsers of URLs change `/../x` into `/x` and take `\`
+    /// for `/`, so that another place than the written one would be opened.
     ///
-    /// False for a URL whose path has a segment `.` or `..`, an empty one, a `\`, or one of these percent-encoded, and for any with
-    /// control characters or with white space around it. A path without a scheme may be relative: true.
+    /// False for a URL whose path has a segment `.` or `..`, an empty one, a `\`, or one of these
+    /// percent-encoded, and for any with control characters or with white space around it. A path
+    /// without a scheme may be relative: true.
     ///
     /// ```
     /// use offcut::backend::StoreUrl;
@@ -158,7 +162,8 @@ fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Whether a path ends as a URL with options does: it was meant for one, and its directory's name would hold their values.
+/// Whether a path ends as a URL with options does: it was meant for one, and its directory's name
+/// would hold their values.
 fn has_options(path: &str) -> bool {
     path.rsplit_once('?')
         .is_some_and(|(_, options)| options.contains('='))
@@ -200,10 +205,11 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Opens the store that `url` names: `memory:` or `memory:NAME`, or a directory as a path or as `file:///path`.
+/// Opens the store that `url` names: `memory:` or `memory:NAME`, or a directory as a path or as
+/// `file:///path`.
 ///
-/// This is what [`Builder::settings`](crate::Builder::settings) takes for settings that need no other stores. Object stores are
-/// opened by the crate `offcut-object-store`.
+/// This is what [`Builder::settings`](crate::Builder::settings) takes for settings that need no
+/// other stores. Object stores are opened by the crate `offcut-object-store`.
 ///
 /// ```
 /// use offcut::backend::open;
@@ -215,8 +221,9 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// The URL names no store that this crate has, its path does not [say what it means](StoreUrl::has_plain_path), or the directory
-/// can't be used: see [`Fs::open`](super::Fs::open). The error shows the URL as [`StoreUrl`] does.
+/// The URL names no store that this crate has, its path does not [say what it
+/// means](StoreUrl::has_plain_path), or the directory can't be used: see
+/// [`Fs::open`](super::Fs::open). The error shows the URL as [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let url = StoreUrl::from(url);
     match url.kind()? {

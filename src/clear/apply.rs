@@ -10,8 +10,8 @@ use crate::report::{Certainty, Decision, Outcome, Reason, Report, Subject, saved
 use crate::tokens::{Meter, Text};
 
 impl Committed {
-    /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored is left alone and reported as
-    /// changed meanwhile.
+    /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored
+    /// is left alone and reported as changed meanwhile.
     pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
         let session = self.session.clone();
         let report = self.put(conversation);

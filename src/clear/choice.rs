@@ -3,8 +3,8 @@
 use crate::config::Settings;
 use crate::report::{Change, Sum};
 
-/// Takes the oldest until the target is reached, and says whether that is worth a pass. What it compares is what is freed, to the
-/// token.
+/// Takes the oldest until the target is reached, and says whether that is worth a pass. What it
+/// compares is what is freed, to the token.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     target: Option<u64>,
@@ -14,7 +14,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Of what `settings` say. `counted` is what there is; `freed` is what the pass has freed already.
+    /// Of what `settings` say. `counted` is what there is; `freed` is what the pass has freed
+    /// already.
     pub(super) fn new(settings: &Settings, counted: u64, freed: u64) -> Self {
         Self {
             target: settings.clear_target_tokens,

@@ -23,13 +23,13 @@ use crate::session::Session;
 const AT_ONCE: usize = 8;
 
 impl Plan {
-    /// Stores what is to leave the conversation. No message is touched. What was stored before an error stays stored; committing
-    /// a plan made anew is safe.
+    /// Stores what is to leave the conversation. No message is touched. What was stored before an
+    /// error stays stored; committing a plan made anew is safe.
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result that could not be stored
-    /// stays as it is, and the report says so.
+    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result
+    /// that could not be stored stays as it is, and the report says so.
     pub async fn commit(self) -> Result<Committed, Error> {
         self.commit_knowing(&Outages::default()).await
     }
@@ -74,7 +74,8 @@ impl Plan {
                 choice.correct(planned, tokens);
                 done.extend(ready);
             }
-            // A save that failed, or a name that was taken, freed less: then the next results go too.
+            // A save that failed, or a name that was taken, freed less: then the next results go
+            // too.
             taken = if choice.has_target() {
                 selection.take(&mut choice, &mut report).await
             } else {
@@ -138,8 +139,8 @@ struct Selection<'s> {
 }
 
 impl Selection<'_> {
-    /// The next ones that it takes to reach the target, with what they change where their names are not taken. Nothing is compared,
-    /// or stored, that is not needed for that.
+    /// The next ones that it takes to reach the target, with what they change where their names are
+    /// not taken. Nothing is compared, or stored, that is not needed for that.
     async fn take(&mut self, choice: &mut Choice, report: &mut Report) -> Vec<(NewEdit, Sum)> {
         let mut taken = Vec::new();
         loop {
@@ -453,7 +454,8 @@ pub(super) fn replacement(place: Place, text: String) -> Put {
     }
 }
 
-/// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what stands there.
+/// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what
+/// stands there.
 pub(super) fn size(
     session: &Session,
     replacement: &Put,

@@ -1,4 +1,5 @@
-//! Whether what looks like a hint of ours is one: what is stored is read and compared, before anything is stored.
+//! Whether what looks like a hint of ours is one: what is stored is read and compared, before
+//! anything is stored.
 
 use super::commit::{replacement, size};
 use super::lines::join;
@@ -10,8 +11,8 @@ use crate::read_back::{Said, is_said, previews, shows_only, texts_in};
 use crate::report::{Change, Decision, Outcome, Reason, Sum};
 use crate::session::Session;
 
-/// Compares what is to be shortened with what is stored, and says what the lines change where their names are
-/// not taken.
+/// Compares what is to be shortened with what is stored, and says what the lines change where their
+/// names are not taken.
 pub(super) async fn compare_lines(
     session: &Session,
     outages: &Outages,

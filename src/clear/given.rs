@@ -1,4 +1,5 @@
-//! What a user's handler wants to be done with an old result: decided in a plan, stored when it is committed.
+//! What a user's handler wants to be done with an old result: decided in a plan, stored when it is
+//! committed.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use crate::store::Phase;
 use crate::tokens::Meter;
 
 impl Planner<'_> {
-    /// Does with the result at `at` what the handler wants. `Err` is the default treatment, with what the handler did wrong.
+    /// Does with the result at `at` what the handler wants. `Err` is the default treatment, with
+    /// what the handler did wrong.
     pub(super) fn decide_given(
         &mut self,
         handler: &dyn ClearHandler,
@@ -159,7 +161,8 @@ impl Given {
         tokens(decision.tokens).plus(tokens(arguments))
     }
 
-    /// Stores what is to be stored, and says what is put where. `Err` is why the result stays as it is.
+    /// Stores what is to be stored, and says what is put where. `Err` is why the result stays as it
+    /// is.
     pub(super) async fn save(
         self,
         session: &Session,
@@ -258,7 +261,8 @@ pub(super) fn owned(part: PartRef<'_>) -> Part {
     }
 }
 
-/// A part as a transcript holds it, which says all that the message says: JSON that a value would spell in another way is its text.
+/// A part as a transcript holds it, which says all that the message says: JSON that a value would
+/// spell in another way is its text.
 pub(super) fn transcribed(part: PartRef<'_>) -> Part {
     let spelled = match part {
         PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),

@@ -1,4 +1,5 @@
-//! What the results and calls of a conversation are, and how large: the second look, where something may have to be done.
+//! What the results and calls of a conversation are, and how large: the second look, where
+//! something may have to be done.
 
 use super::ledger::{Ledger, Origin, ResultPrint, Walk, print_of_call};
 use crate::fingerprint::Fingerprint;

@@ -9,7 +9,8 @@ use crate::format::{Call, Data, PartRef, ResultHead};
 use crate::report::Reason;
 use crate::tokens::{Meter, Text};
 
-/// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the same bytes under the same id.
+/// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the
+/// same bytes under the same id.
 pub(super) struct ResultPrint<'m> {
     meter: &'m Meter,
     record: Record,
@@ -81,11 +82,13 @@ pub(super) enum Put {
     Arguments(String),
 }
 
-/// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was before.
+/// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was
+/// before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     replacements: HashMap<Fingerprint, HashMap<usize, Arc<Put>>, AsItIs>,
-    /// Which original a replacement stands for, so that occurrences are counted right where originals and hints are mixed.
+    /// Which original a replacement stands for, so that occurrences are counted right where
+    /// originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
     /// What was decided for good: deciding again costs more than knowing it.
     settled: HashMap<Fingerprint, Reason, AsItIs>,
@@ -97,7 +100,8 @@ pub(crate) struct Ledger {
     sent: Option<(usize, u64)>,
 }
 
-/// A count of the provider's, and where the assistant turn begins that answered the request it is of.
+/// A count of the provider's, and where the assistant turn begins that answered the request it is
+/// of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Anchor {
     pub(super) usage: u64,
@@ -114,7 +118,8 @@ impl Ledger {
         !self.replacements.is_empty()
     }
 
-    /// Whether `print` is of something that was replaced, so that an occurrence of it may have to be replaced again.
+    /// Whether `print` is of something that was replaced, so that an occurrence of it may have to
+    /// be replaced again.
     pub(super) fn has_replaced(&self, print: Fingerprint) -> bool {
         self.replacements.contains_key(&print)
             && self
@@ -211,7 +216,8 @@ pub(super) struct Walk<'l> {
 }
 
 impl Origin {
-    /// What a decision about it is known by that holds for good: it depends on the content, the id and the tool.
+    /// What a decision about it is known by that holds for good: it depends on the content, the id
+    /// and the tool.
     pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
         let mut record = meter.record();
         record.known(b's', self.print);

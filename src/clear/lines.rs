@@ -1,4 +1,5 @@
-//! What each part of a cleared result becomes: a hint at where its content is going to be, or is already.
+//! What each part of a cleared result becomes: a hint at where its content is going to be, or is
+//! already.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,10 +18,12 @@ use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, Target};
 
-/// Makes the lines of one pass, and gives each content a name that no other content of the pass has.
+/// Makes the lines of one pass, and gives each content a name that no other content of the pass
+/// has.
 pub(super) struct Liner<'a> {
     session: &'a Session,
-    /// The ids of the results so far. A later result of the same id is named with its digest, whichever pass clears it.
+    /// The ids of the results so far. A later result of the same id is named with its digest,
+    /// whichever pass clears it.
     ids: HashSet<&'a str>,
     is_repeated_id: bool,
     /// How many bytes of the result's hints may still lead nowhere into a store.
@@ -128,7 +131,8 @@ impl<'a> Liner<'a> {
         self.store(of, &name, content, draft)
     }
 
-    /// What a text becomes that may be hints of ours; `None` if it is certain that it is a text like any other.
+    /// What a text becomes that may be hints of ours; `None` if it is certain that it is a text
+    /// like any other.
     fn hints(
         &mut self,
         of: Source<'_>,
@@ -246,7 +250,8 @@ fn shown(of: Source<'_>, own: OwnHint) -> Shown {
         of.previewer.clone(),
         of.policy.stub_length.of(hint.bytes).min(hint.preview.len()),
     );
-    // The preview is made of what is stored, once that has been read. Until then, of what is shown: it is as long.
+    // The preview is made of what is stored, once that has been read. Until then, of what is shown:
+    // it is as long.
     let mut draft = draft(
         of.tool,
         None,
@@ -307,7 +312,8 @@ impl ToStore {
     }
 }
 
-/// The bytes of media. Base64 is decoded only if that loses nothing: encoding them again gives the same text.
+/// The bytes of media. Base64 is decoded only if that loses nothing: encoding them again gives the
+/// same text.
 pub(super) fn decode(data: Data<'_>) -> Option<Bytes> {
     match data {
         Data::Bytes(bytes) => Some(bytes.clone()),

@@ -1,4 +1,5 @@
-//! A store that is unavailable is not waited for again and again: a pass stands before every call of the model.
+//! A store that is unavailable is not waited for again and again: a pass stands before every call
+//! of the model.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -69,7 +70,8 @@ impl fmt::Display for NoAnswer {
 }
 
 impl NoAnswer {
-    /// What comes of it for content that was to be stored. `Ok` if it is given up, as asked; what was not tried never is.
+    /// What comes of it for content that was to be stored. `Ok` if it is given up, as asked; what
+    /// was not tried never is.
     pub(super) fn settle(
         self,
         then: OnOffloadError,

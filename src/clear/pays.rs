@@ -1,8 +1,10 @@
-//! The cost-aware pass: which whole results become previews, because that is expected to pay. A pure decision.
+//! The cost-aware pass: which whole results become previews, because that is expected to pay. A
+//! pure decision.
 //!
-//! A rewrite begins somewhere and goes to the end: whatever is sent behind the first message that changed is read anew, so every
-//! candidate from there on becomes a preview with it. What a second pass over the same conversation still finds is in front of
-//! that, and was found not to be worth it; so it changes nothing (L4).
+//! A rewrite begins somewhere and goes to the end: whatever is sent behind the first message that
+//! changed is read anew, so every candidate from there on becomes a preview with it. What a second
+//! pass over the same conversation still finds is in front of that, and was found not to be worth
+//! it; so it changes nothing (L4).
 
 use super::decisions::{call_of, result_decision};
 use super::known::All;
@@ -94,7 +96,8 @@ impl<'a> Planner<'a> {
             gain: 0,
         };
         let mut sent: Vec<Sent> = (first..last_turn).map(sent).collect();
-        // Where a loop hands in the originals, what stood in the last request is what is put there again.
+        // Where a loop hands in the originals, what stood in the last request is what is put there
+        // again.
         for repeated in self
             .report
             .decisions
@@ -162,8 +165,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The text of a result that may become a preview, and what its gain is known by: one that is old enough to be cleared, could
-    /// be stored, and is one whole text. What a triggered pass would show more of is left to it.
+    /// The text of a result that may become a preview, and what its gain is known by: one that is
+    /// old enough to be cleared, could be stored, and is one whole text. What a triggered pass
+    /// would show more of is left to it.
     fn whole_text<'t>(
         &self,
         rule: CostAware,
@@ -192,7 +196,8 @@ impl<'a> Planner<'a> {
         may.then(|| (text, known.original.settles_as(self.session.meter(), tool)))
     }
 
-    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text may be a hint of ours.
+    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text may
+    /// be a hint of ours.
     fn gain_of_preview(&self, liner: &mut Liner<'a>, all: &All<'a>, at: usize, text: &str) -> u64 {
         if self
             .session
@@ -254,7 +259,8 @@ struct Sent {
     gain: u64,
 }
 
-/// Where a rewrite pays most, as an index into `sent`, the last messages of the last request; `None` if nowhere enough is saved.
+/// Where a rewrite pays most, as an index into `sent`, the last messages of the last request;
+/// `None` if nowhere enough is saved.
 fn best(sent: &[Sent], rule: CostAware, calls: f64, is_cold: bool) -> Option<(usize, Outlook)> {
     let (fresh, cached) = (rule.prices.fresh, rule.prices.cached);
     let (mut saves, mut costs, mut best) = (0_u64, 0.0, None::<(usize, Outlook)>);

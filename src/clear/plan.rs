@@ -34,8 +34,8 @@ impl Plan {
         Self::of(session, ledger, conversation, request, found, 0)
     }
 
-    /// The same, but what takes long to count is counted where that stops nobody. `freed` are the tokens that the pass has freed
-    /// already.
+    /// The same, but what takes long to count is counted where that stops nobody. `freed` are the
+    /// tokens that the pass has freed already.
     pub(crate) async fn counted_elsewhere(
         session: &Session,
         ledger: &Arc<Mutex<Ledger>>,
@@ -81,7 +81,8 @@ impl Plan {
         };
         let mut ledger = lock(ledger);
         let mut planner = Planner::new(session, &ledger);
-        // The rounds are read only where something is replaced again, costs are looked at, or the pass is triggered.
+        // The rounds are read only where something is replaced again, costs are looked at, or the
+        // pass is triggered.
         let cost_aware = session.settings().cost_aware;
         let mut all = (has_replaced || cost_aware.is_some())
             .then(|| All::of(conversation, session.meter(), &ledger, &seen));
@@ -208,7 +209,8 @@ impl<'a> Planner<'a> {
                 self.decide_arguments(all, slot);
             }
         }
-        // What looks like a hint of ours is only known to be one once it has been compared. Until then this is what is expected.
+        // What looks like a hint of ours is only known to be one once it has been compared. Until
+        // then this is what is expected.
         let mut is_certain = true;
         for candidate in &self.candidates {
             is_certain &= !candidate.has_to_be_compared();
@@ -283,7 +285,8 @@ impl<'a> Planner<'a> {
         self.propose(decision, outcome, place, known, lines, |text| text);
     }
 
-    /// A call's arguments go when its result is old, whether or not the result itself is long enough to go.
+    /// A call's arguments go when its result is old, whether or not the result itself is long
+    /// enough to go.
     fn decide_arguments(&mut self, all: &All<'_>, slot: &Slot<'_>) {
         let (outline, Some(at)) = (&all.outline, slot.call) else {
             return;
@@ -359,8 +362,9 @@ impl<'a> Planner<'a> {
         let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
         let before = decision.tokens.map_or(0, |change| change.before);
         let bytes = texts.each_ref().map(|text| text.len() as u64);
-        // Most of what gains nothing is short in bytes already, and its hints need not be counted. Nor need the second one be where
-        // no text has more tokens than bytes and it can't be too long.
+        // Most of what gains nothing is short in bytes already, and its hints need not be counted.
+        // Nor need the second one be where no text has more tokens than bytes and it can't be too
+        // long.
         let is_shorter = bytes.each_ref().map(|bytes| *bytes < decision.bytes.before);
         let fits = || {
             meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before
@@ -368,7 +372,8 @@ impl<'a> Planner<'a> {
         let after = is_shorter[0]
             .then(|| meter.text(&texts[0]))
             .filter(|after| *after <= before);
-        // What has to be compared becomes the one or the other. All else becomes the one, under the one name or the other.
+        // What has to be compared becomes the one or the other. All else becomes the one, under the
+        // one name or the other.
         let is_compared = lines.iter().any(|line| matches!(line, Line::Shorten(_)));
         let is_gain = match after {
             Some(_) => is_compared || is_shorter[1] && fits(),
@@ -376,7 +381,8 @@ impl<'a> Planner<'a> {
         };
         if !is_gain {
             if bytes[1] >= decision.bytes.before {
-                // The second text does not depend on which names are taken, so that is how it stays.
+                // The second text does not depend on which names are taken, so that is how it
+                // stays.
                 self.settled.push((
                     known.original.settles_as(meter, &decision.tool),
                     Reason::NoGain,
@@ -445,7 +451,8 @@ impl<'a> Planner<'a> {
         Self::is_short_error(slot, policy, known).then_some(Reason::ShortError)
     }
 
-    /// Whether a result is hints that say no more than they have to. One is believed, and several where they are few.
+    /// Whether a result is hints that say no more than they have to. One is believed, and several
+    /// where they are few.
     fn is_final(&self, slot: &Slot<'_>, policy: &Policy) -> bool {
         let (mut hints, mut bytes) = (0, 0);
         for part in &slot.parts {

@@ -12,7 +12,8 @@ use crate::report::{Change, Decision, Outcome};
 use crate::rounds::Age;
 
 impl Planner<'_> {
-    /// Repeats what was decided before, where the loop handed in the originals again. What the model has not seen stays.
+    /// Repeats what was decided before, where the loop handed in the originals again. What the
+    /// model has not seen stays.
     pub(super) fn repeat(&mut self, all: &All<'_>) {
         for (slot, known) in all.outline.slots.iter().zip(&all.results) {
             if let Some(replacement) = known.original.replacement.clone()

@@ -1,4 +1,5 @@
-//! A whole pass: old rounds are handed to the rewriter, if there is one, and what is left is cleared.
+//! A whole pass: old rounds are handed to the rewriter, if there is one, and what is left is
+//! cleared.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! The first look at a conversation: what it costs, and whether anything in it has to be replaced again.
+//! The first look at a conversation: what it costs, and whether anything in it has to be replaced
+//! again.
 //!
 //! Old texts cost a hash of their bytes, and nothing is allocated for them.
 
@@ -12,7 +13,8 @@ use crate::report::Certainty;
 use crate::rounds::last_turn;
 use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
 
-/// New texts of so many bytes, all together, are not counted on an async thread: that is two milliseconds' work or so.
+/// New texts of so many bytes, all together, are not counted on an async thread: that is two
+/// milliseconds' work or so.
 const LARGE: u64 = 32 * 1024;
 
 /// What a look at a conversation has found, with the texts that were never counted before.

@@ -6,11 +6,13 @@ use super::BuildError;
 
 /// When whole results of earlier rounds become previews: as soon as that is expected to pay.
 ///
-/// Changing a message makes the provider read it, and all behind it, anew; from then on each call is shorter. So a pass looks for
-/// the message from which on it pays most to put previews, and does nothing where it pays nowhere.
+/// Changing a message makes the provider read it, and all behind it, anew; from then on each call
+/// is shorter. So a pass looks for the message from which on it pays most to put previews, and does
+/// nothing where it pays nowhere.
 ///
-/// With no calls expected a rewrite has to pay in the coming call alone. That never makes a conversation dearer than it would
-/// have been without, however many calls follow, by the prices given and the tokens counted. Any other expectation is a bet.
+/// With no calls expected a rewrite has to pay in the coming call alone. That never makes a
+/// conversation dearer than it would have been without, however many calls follow, by the prices
+/// given and the tokens counted. Any other expectation is a bet.
 ///
 /// ```
 /// use offcut::{CostAware, ExpectedCalls, Prices};
@@ -31,7 +33,8 @@ use super::BuildError;
 pub struct CostAware {
     /// A result may become a preview if its text has strictly more bytes.
     pub above: usize,
-    /// A rewrite that would save fewer tokens a call is not made: few large ones rather than many small ones.
+    /// A rewrite that would save fewer tokens a call is not made: few large ones rather than many
+    /// small ones.
     pub at_least_tokens: u64,
     /// What tokens cost.
     pub prices: Prices,
@@ -57,8 +60,9 @@ impl Default for CostAware {
 ///
 /// # Default
 ///
-/// Those of Anthropic's price list, as multiples of its base price: 1.25 for writing to the cache, 0.1 for reading from it. Of the
-/// usual lists that is where a rewrite costs most: OpenAI and Google charge nothing for writing (`fresh = 1.0`).
+/// Those of Anthropic's price list, as multiples of its base price: 1.25 for writing to the cache,
+/// 0.1 for reading from it. Of the usual lists that is where a rewrite costs most: OpenAI and
+/// Google charge nothing for writing (`fresh = 1.0`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prices {
@@ -84,7 +88,8 @@ pub struct ExpectedCalls {
     /// So many in any case.
     #[serde(default)]
     pub at_least: f64,
-    /// And so many for each assistant turn in the conversation: an agent that has worked for long is likely to go on for long.
+    /// And so many for each assistant turn in the conversation: an agent that has worked for long
+    /// is likely to go on for long.
     #[serde(default)]
     pub per_call: f64,
 }

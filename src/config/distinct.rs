@@ -1,4 +1,5 @@
-//! Maps in which no key stands twice, in any of its spellings: the last would count, and nobody would hear of the others.
+//! Maps in which no key stands twice, in any of its spellings: the last would count, and nobody
+//! would hear of the others.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -49,7 +49,8 @@ pub enum BuildError {
         /// The tool, or `None` for all.
         tool: Option<String>,
     },
-    /// Two stores give one location to different content, so nobody could tell which one a hint means.
+    /// Two stores give one location to different content, so nobody could tell which one a hint
+    /// means.
     #[error(
         "the backends of all tools and of the tools with their own name what they store alike: use one of them for all, \
          or give them names (`Memory::named`)"

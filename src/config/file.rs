@@ -9,7 +9,8 @@ use serde_path_to_error::Segment;
 use super::Settings;
 use crate::backend::StoreUrl;
 
-/// Settings that can't be read. It names the file, the line and the field, and where a name is not known, the nearest that is.
+/// Settings that can't be read. It names the file, the line and the field, and where a name is not
+/// known, the nearest that is.
 ///
 /// ```
 /// # use offcut::Settings;
@@ -105,7 +106,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads settings from a file; its ending says whether it is `.json` or `.toml`, which needs the feature `toml`.
+    /// Reads settings from a file; its ending says whether it is `.json` or `.toml`, which needs
+    /// the feature `toml`.
     ///
     /// # Errors
     ///
@@ -193,7 +195,8 @@ fn line_at(text: &str, byte: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', before).count()
 }
 
-/// serde quotes a string that does not belong where it is, which may be a store's URL with a secret. Line and field say which it is.
+/// serde quotes a string that does not belong where it is, which may be a store's URL with a
+/// secret. Line and field say which it is.
 fn without_value(problem: &str) -> String {
     let quotes = ["invalid type: string \"", "invalid value: string \""];
     let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {

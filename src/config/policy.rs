@@ -10,7 +10,8 @@ use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf, Previewer};
 
-/// What is different for one tool. What is `None` is inherited from the [`Settings`], field by field.
+/// What is different for one tool. What is `None` is inherited from the [`Settings`], field by
+/// field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -47,7 +48,8 @@ pub struct ToolPolicy {
     pub(crate) hooks: Hooks,
 }
 
-/// What can be set for all tools and for single ones, and is no data. Two are equal that share everything.
+/// What can be set for all tools and for single ones, and is no data. Two are equal that share
+/// everything.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) backend: Option<Arc<dyn Backend>>,
@@ -133,7 +135,8 @@ impl ToolPolicy {
         self
     }
 
-    /// What decides about this tool's results when they return, in place of the limit: see [`TruncHandler`].
+    /// What decides about this tool's results when they return, in place of the limit: see
+    /// [`TruncHandler`].
     #[must_use]
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
         self.hooks.trunc_handler = Some(Arc::new(handler));
@@ -183,7 +186,8 @@ impl ToolPolicy {
         self
     }
 
-    /// Previews this tool's results with code of your own: see [`Builder::preview_with`](crate::Builder::preview_with).
+    /// Previews this tool's results with code of your own: see
+    /// [`Builder::preview_with`](crate::Builder::preview_with).
     #[must_use]
     pub fn preview_with(
         mut self,

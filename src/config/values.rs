@@ -117,7 +117,8 @@ impl Length {
         matches!(self, Self::Curve { .. })
     }
 
-    /// Whether it is one at all: a curve has a scale above 0 and an exponent above 0 that is at most 1.
+    /// Whether it is one at all: a curve has a scale above 0 and an exponent above 0 that is at
+    /// most 1.
     pub(crate) fn is_sound(self) -> bool {
         match self {
             Self::Bytes(_) => true,
@@ -260,7 +261,8 @@ impl Limit {
     }
 }
 
-/// What counts tokens, by name. A counter of your own is set with [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
+/// What counts tokens, by name. A counter of your own is set with
+/// [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -283,10 +285,11 @@ pub enum Names {
     /// The call's id, as the provider made it.
     #[default]
     CallId,
-    /// Six digits, made of the call's id, in place of an id of over 12 bytes. The ids of most providers are random and cost
-    /// about 16 tokens wherever they stand; six digits cost 2. Two ids that get the same digits cost what a repeated id costs:
-    /// what is stored second has a digest of its content in its name too. That is rare within a conversation, so give each
-    /// its own [`session`](crate::ToolReduction::session).
+    /// Six digits, made of the call's id, in place of an id of over 12 bytes. The ids of most
+    /// providers are random and cost about 16 tokens wherever they stand; six digits cost 2. Two
+    /// ids that get the same digits cost what a repeated id costs: what is stored second has a
+    /// digest of its content in its name too. That is rare within a conversation, so give each its
+    /// own [`session`](crate::ToolReduction::session).
     Short,
 }
 
@@ -295,8 +298,9 @@ pub enum Names {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnOffloadError {
-    /// The result stays as it is; report and log say so. Of a stream that has left memory already, up to 16 MiB are read back from
-    /// the writer and shown; a longer one is lost but for its preview, and the hint says so.
+    /// The result stays as it is; report and log say so. Of a stream that has left memory already,
+    /// up to 16 MiB are read back from the writer and shown; a longer one is lost but for its
+    /// preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// The result is replaced by a preview that says it was not saved. What is not shown is lost.

@@ -11,9 +11,10 @@ use crate::content::{Part, ToolCall};
 
 /// The format of the messages of Anthropic's Messages API, as [`serde_json::Value`].
 ///
-/// One user message may hold several results: each `tool_result` block is a slot. Error flags, cache marks, signatures and unknown
-/// fields stay as they are. What the provider's own tools return (`server_tool_use` and the results that follow it in the
-/// assistant message) is counted and never changed. Order of keys: see the crate's documentation on `preserve_order`.
+/// One user message may hold several results: each `tool_result` block is a slot. Error flags,
+/// cache marks, signatures and unknown fields stay as they are. What the provider's own tools
+/// return (`server_tool_use` and the results that follow it in the assistant message) is counted
+/// and never changed. Order of keys: see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anthropic;
 
@@ -38,7 +39,8 @@ impl Anthropic {
         block
     }
 
-    /// The user message with the results of all calls of an assistant message, which the API wants together.
+    /// The user message with the results of all calls of an assistant message, which the API wants
+    /// together.
     #[must_use]
     pub fn tool_message(results: impl IntoIterator<Item = Value>) -> Value {
         json!({"role": "user", "content": results.into_iter().collect::<Value>()})

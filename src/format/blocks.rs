@@ -1,6 +1,8 @@
-//! Content that is a string or an array of typed parts, as chat completions, Responses and Anthropic's messages hold it.
+//! Content that is a string or an array of typed parts, as chat completions, Responses and
+//! Anthropic's messages hold it.
 //!
-//! What a part may be differs; that unknown fields and cache marks stay where results are replaced does not.
+//! What a part may be differs; that unknown fields and cache marks stay where results are replaced
+//! does not.
 
 use serde_json::Value;
 
@@ -52,8 +54,9 @@ pub(super) trait Blocks {
         }
     }
 
-    /// Puts `parts` in the place of a slot's content, which is in `field` of `holder`. One text becomes a string, which every
-    /// provider accepts; anything else, and what stands where an array stood, becomes an array.
+    /// Puts `parts` in the place of a slot's content, which is in `field` of `holder`. One text
+    /// becomes a string, which every provider accepts; anything else, and what stands where an
+    /// array stood, becomes an array.
     fn replace<'m, V: View<'m>>(
         holder: V,
         path: Vec<Step>,
@@ -90,7 +93,8 @@ pub(super) trait Blocks {
         }
     }
 
-    /// One text's unknown fields stay in the message when the text is replaced; of several texts they could not.
+    /// One text's unknown fields stay in the message when the text is replaced; of several texts
+    /// they could not.
     fn are_fields_kept<'m, V: View<'m>>(parts: V) -> bool {
         parts
             .items()
@@ -105,8 +109,8 @@ pub(super) trait Blocks {
         Self::is_text(part.text("type")) && !part.fields().all(|(name, _)| is_known(name))
     }
 
-    /// The new parts as an array, since the old content was one. Cache marks, and what an old text part carried beside its
-    /// text, move to the last new part.
+    /// The new parts as an array, since the old content was one. Cache marks, and what an old text
+    /// part carried beside its text, move to the last new part.
     fn keep_marks<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
         let mut marks: Vec<(&str, JsonRef<'_>)> = Vec::new();
         let are_kept = Self::are_fields_kept(old);
@@ -123,8 +127,8 @@ pub(super) trait Blocks {
             }
         }
         let new: Vec<Value> = parts.into_iter().map(Self::write).collect();
-        // A part that came through whole has its mark still, and providers take few of them. What the last part says itself is not
-        // overwritten.
+        // A part that came through whole has its mark still, and providers take few of them. What
+        // the last part says itself is not overwritten.
         let has = |part: &Value, name: &str| part.get(name).is_some();
         marks.retain(|(name, _)| {
             let is_there = if is_cache_mark(name) {

@@ -9,11 +9,11 @@ use super::WireFormat;
 use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
 
-/// A request's body as it came, of which only the messages can be changed: a JSON object with them in `messages`, `input` or
-/// `contents`, or a list of them.
+/// A request's body as it came, of which only the messages can be changed: a JSON object with them
+/// in `messages`, `input` or `contents`, or a list of them.
 ///
-/// [`to_string`](ToString::to_string) gives the body with the messages as they are now, and every other byte as it came; without a
-/// change all of it.
+/// [`to_string`](ToString::to_string) gives the body with the messages as they are now, and every
+/// other byte as it came; without a change all of it.
 ///
 /// ```
 /// use offcut::format::{RequestBody, Messages, Spelled, WireFormat};
@@ -57,7 +57,8 @@ pub enum BodyError {
         "no messages: a body is a JSON list of messages, or an object with one in `messages`, `input` or `contents`"
     )]
     NoMessages,
-    /// The key of its messages stands twice, and its readers may disagree on which of them counts. It is best passed on as it is.
+    /// The key of its messages stands twice, and its readers may disagree on which of them counts.
+    /// It is best passed on as it is.
     #[error("`{field}` stands twice in the body: leave one of them")]
     KeyTwice {
         /// The key.
@@ -66,11 +67,13 @@ pub enum BodyError {
 }
 
 impl RequestBody {
-    /// Finds the messages of a body. An `input` that is a string, as the Responses API takes it, is a body without messages.
+    /// Finds the messages of a body. An `input` that is a string, as the Responses API takes it, is
+    /// a body without messages.
     ///
     /// # Errors
     ///
-    /// The text is not JSON, is not a body, or has two lists of messages. No error holds a piece of it.
+    /// The text is not JSON, is not a body, or has two lists of messages. No error holds a piece of
+    /// it.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
         let document = JsonText::parse(text)?;
         let root = document.root();
@@ -111,7 +114,8 @@ impl RequestBody {
         })
     }
 
-    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if nothing says which it is, as of no messages.
+    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if nothing says which
+    /// it is, as of no messages.
     #[must_use]
     pub fn format(&self) -> Option<WireFormat> {
         self.format
@@ -123,13 +127,15 @@ impl RequestBody {
         &self.messages
     }
 
-    /// The messages, to be changed through [`Spelled`](super::Spelled). Their number stays, so that there is a place for each.
+    /// The messages, to be changed through [`Spelled`](super::Spelled). Their number stays, so that
+    /// there is a place for each.
     #[must_use]
     pub fn messages_mut(&mut self) -> &mut [JsonText] {
         &mut self.messages
     }
 
-    /// The items of `tools`, to be counted with the messages. What `serde_json` does not read is given as its text.
+    /// The items of `tools`, to be counted with the messages. What `serde_json` does not read is
+    /// given as its text.
     #[must_use]
     pub fn tools(&self) -> Vec<Value> {
         let tool = |place: &Range<usize>| {

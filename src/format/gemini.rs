@@ -8,13 +8,15 @@ use super::json::{Edit, Kind, New, Step, View};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
-/// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake case.
+/// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake
+/// case.
 ///
-/// Each `functionResponse` is a slot. Its `response` must be an object: what is shown of it is the value of its one field `output`,
-/// `result`, `content` or `error`, and otherwise the whole of it as JSON. A response with an `error` and no `output` is an error,
-/// and stays one. A value that is a list of nothing but `{"type": "text", "text": …}`, as MCP servers give it, is that many
-/// texts; media stand in the response's own `parts`, behind the texts. Calls next to a `thoughtSignature` are signed. Order of
-/// keys: see the crate's documentation on `preserve_order`.
+/// Each `functionResponse` is a slot. Its `response` must be an object: what is shown of it is the
+/// value of its one field `output`, `result`, `content` or `error`, and otherwise the whole of it
+/// as JSON. A response with an `error` and no `output` is an error, and stays one. A value that is
+/// a list of nothing but `{"type": "text", "text": …}`, as MCP servers give it, is that many texts;
+/// media stand in the response's own `parts`, behind the texts. Calls next to a `thoughtSignature`
+/// are signed. Order of keys: see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gemini;
 
@@ -167,7 +169,8 @@ fn field<'m, V: View<'m>>(value: V, names: Name) -> Option<V> {
     camel.or(snake)
 }
 
-/// The n-th response, or the n-th call, and where it is. A part that is both is a response, as it is seen.
+/// The n-th response, or the n-th call, and where it is. A part that is both is a response, as it
+/// is seen.
 fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, Vec<Step>)> {
     let is_one = |part: V| {
         [RESPONSE, CALL]
@@ -280,7 +283,8 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
     PartRef::Opaque(part.json())
 }
 
-/// What a response holds in place of what it held: its object, with the texts under `key`, and its media.
+/// What a response holds in place of what it held: its object, with the texts under `key`, and its
+/// media.
 fn write_response(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {

@@ -1,7 +1,8 @@
-//! JSON as it is spelled: its text and where its values stand in it, so that one value can be exchanged and every other byte stays.
+//! JSON as it is spelled: its text and where its values stand in it, so that one value can be
+//! exchanged and every other byte stays.
 //!
-//! Pure, without recursion, and without a copy of what nobody asks for: any depth, numbers of any size, keys that stand twice and
-//! strings that are not valid Unicode are kept as they came.
+//! Pure, without recursion, and without a copy of what nobody asks for: any depth, numbers of any
+//! size, keys that stand twice and strings that are not valid Unicode are kept as they came.
 
 mod edit;
 mod odd;
@@ -35,8 +36,9 @@ pub enum JsonRef<'m> {
 }
 
 impl JsonRef<'_> {
-    /// The document as a value, with numbers and doubled keys as `serde_json` reads them; `None` for a spelled document that it does
-    /// not read: numbers over the range of `f64`, more than 128 levels, strings that are not valid Unicode.
+    /// The document as a value, with numbers and doubled keys as `serde_json` reads them; `None`
+    /// for a spelled document that it does not read: numbers over the range of `f64`, more than 128
+    /// levels, strings that are not valid Unicode.
     #[must_use]
     pub fn to_value(self) -> Option<Value> {
         match self {

@@ -9,18 +9,20 @@ use super::json::{Edit, New, Step, View};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
 use crate::content::{Part, ToolCall};
 
-/// The format of OpenAI chat-completions messages, and of every provider that speaks it, as [`serde_json::Value`].
+/// The format of OpenAI chat-completions messages, and of every provider that speaks it, as
+/// [`serde_json::Value`].
 ///
-/// Unknown fields stay as they are. The API has no error mark for results, so none is seen and none is written. The deprecated
-/// `function_call` and its `function` messages are understood too. Order of keys: see the crate's documentation on
-/// `preserve_order`.
+/// Unknown fields stay as they are. The API has no error mark for results, so none is seen and none
+/// is written. The deprecated `function_call` and its `function` messages are understood too. Order
+/// of keys: see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiChat;
 
 impl OpenAiChat {
     /// The message that answers `call` with `content`.
     ///
-    /// One text becomes a string, which every provider accepts; anything else becomes an array of parts.
+    /// One text becomes a string, which every provider accepts; anything else becomes an array of
+    /// parts.
     #[must_use]
     pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
         json!({"role": "tool", "tool_call_id": call.id, "content": Self::content(content.into())})
@@ -98,7 +100,8 @@ impl WireJson for OpenAiChat {
             ),
             None => return None,
         };
-        // As they were read: a function's arguments are JSON as text, a custom tool's input is free text.
+        // As they were read: a function's arguments are JSON as text, a custom tool's input is free
+        // text.
         let [function, custom] = raw.pick(["function", "custom"]);
         let is_function = function.is_some() || custom.is_none();
         path.extend(match (function, custom) {

@@ -11,10 +11,11 @@ use crate::content::{Part, ToolCall};
 
 /// The format of the items that OpenAI's Responses API takes as `input`, as [`serde_json::Value`].
 ///
-/// The outputs of function calls and of custom tool calls are slots. What hosted tools were asked and returned (web and file
-/// search, code interpreter, MCP), and the outputs that must have a shape of their own (computer, shell, patches), are counted and
-/// never changed; an item of a kind that is not known is neither. The API has no error mark for outputs, so none is seen and none
-/// is written. Order of keys: see the crate's documentation on `preserve_order`.
+/// The outputs of function calls and of custom tool calls are slots. What hosted tools were asked
+/// and returned (web and file search, code interpreter, MCP), and the outputs that must have a
+/// shape of their own (computer, shell, patches), are counted and never changed; an item of a kind
+/// that is not known is neither. The API has no error mark for outputs, so none is seen and none is
+/// written. Order of keys: see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Responses;
 

@@ -7,17 +7,20 @@ use super::{Conversation, Format, Piece};
 use crate::content::Part;
 use crate::handler::{HandlerError, guard};
 
-/// A list of messages whose old rounds are handed to a rewriter before what is left of them is cleared.
+/// A list of messages whose old rounds are handed to a rewriter before what is left of them is
+/// cleared.
 ///
-/// The rewriter gets the messages of one round, an assistant turn with calls and the results of those calls, and says what takes
-/// their place, or `None` for nothing. It is called for rounds that hold a result that the pass is going to clear, never gets a
-/// user's message, and is not called for a round that shares a message with a user or with another round, or that holds a message
-/// which must stay as it is ([`Format::is_rewritable`]). What it gets is stored
-/// before anything is changed, at `<root>/clear/<id>-round`. A rewriter that fails or panics leaves its round as it is, and the
-/// report says so. It has to be pure: a pass may fail later, and be made again.
+/// The rewriter gets the messages of one round, an assistant turn with calls and the results of
+/// those calls, and says what takes their place, or `None` for nothing. It is called for rounds
+/// that hold a result that the pass is going to clear, never gets a user's message, and is not
+/// called for a round that shares a message with a user or with another round, or that holds a
+/// message which must stay as it is ([`Format::is_rewritable`]). What it gets is stored before
+/// anything is changed, at `<root>/clear/<id>-round`. A rewriter that fails or panics leaves its
+/// round as it is, and the report says so. It has to be pure: a pass may fail later, and be made
+/// again.
 ///
-/// It is for loops that keep the messages. In a loop that hands in the originals every turn, a round is only rewritten while a
-/// pass is triggered.
+/// It is for loops that keep the messages. In a loop that hands in the originals every turn, a
+/// round is only rewritten while a pass is triggered.
 ///
 /// ```
 /// use offcut::backend::Memory;
@@ -71,7 +74,8 @@ impl<F: Format, R> fmt::Debug for Rewriting<'_, F, R> {
 
 /// A copy of a conversation in which rounds are rewritten.
 pub trait Rewrite: Send + Sync {
-    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for nothing.
+    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for
+    /// nothing.
     ///
     /// # Errors
     ///

@@ -4,16 +4,19 @@ use super::json::{Fixed, JsonText, put_into_text};
 use super::{Format, Piece, WireJson};
 use crate::content::Part;
 
-/// A wire format over messages as they are spelled: [`OpenAiChat`](super::OpenAiChat), [`Responses`](super::Responses),
-/// [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or a [`WireFormat`](super::WireFormat) for whichever.
+/// A wire format over messages as they are spelled: [`OpenAiChat`](super::OpenAiChat),
+/// [`Responses`](super::Responses), [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or
+/// a [`WireFormat`](super::WireFormat) for whichever.
 ///
-/// It shows what the format shows of a [`Value`](serde_json::Value), and replaces what the format replaces. Only the values that are
-/// replaced change: white space, key order, keys that stand twice, escapes and numbers around them stay, byte for byte.
-/// JSON is shown, and so stored, as it is spelled.
+/// It shows what the format shows of a [`Value`](serde_json::Value), and replaces what the format
+/// replaces. Only the values that are replaced change: white space, key order, keys that stand
+/// twice, escapes and numbers around them stay, byte for byte. JSON is shown, and so stored, as it
+/// is spelled.
 ///
-/// Some things must stay as they are: all of a message in which a key that the format looks at stands twice, since its readers may
-/// disagree on what it says, and a result or call that is not valid Unicode, such as half of a surrogate pair. They are shown with
-/// `is_fixed`, replacing them does nothing, and their messages are not handed to a rewriter.
+/// Some things must stay as they are: all of a message in which a key that the format looks at
+/// stands twice, since its readers may disagree on what it says, and a result or call that is not
+/// valid Unicode, such as half of a surrogate pair. They are shown with `is_fixed`, replacing them
+/// does nothing, and their messages are not handed to a rewriter.
 ///
 /// ```
 /// use offcut::format::{Format, JsonText, OpenAiChat, Spelled};

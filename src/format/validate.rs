@@ -1,7 +1,7 @@
 //! Whether a provider would take a list of messages.
 //!
-//! Each check is written from what a provider documents or answers with status 400, not from how the formats are read: it is what
-//! passes are held to.
+//! Each check is written from what a provider documents or answers with status 400, not from how
+//! the formats are read: it is what passes are held to.
 
 mod anthropic;
 mod gemini;

@@ -56,11 +56,12 @@ impl WireFormat {
         }
     }
 
-    /// The format of a conversation: a list of messages, or a request's body with one in `messages`, `input` or `contents`, the
-    /// first of these that is not empty.
+    /// The format of a conversation: a list of messages, or a request's body with one in
+    /// `messages`, `input` or `contents`, the first of these that is not empty.
     ///
-    /// The first message that can be of one format only decides. Where all could be of several, nothing but text is said in
-    /// them, and chat completions are as good as any. `None` is no conversation.
+    /// The first message that can be of one format only decides. Where all could be of several,
+    /// nothing but text is said in them, and chat completions are as good as any. `None` is no
+    /// conversation.
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
         Self::of(document)
@@ -111,8 +112,9 @@ impl WireFormat {
         }
     }
 
-    /// Whether a provider would take `messages`: shapes, roles, order, and a result for each call. What only some providers of
-    /// the format ask for is not asked for here, nor is anything about models, tools and lengths.
+    /// Whether a provider would take `messages`: shapes, roles, order, and a result for each call.
+    /// What only some providers of the format ask for is not asked for here, nor is anything about
+    /// models, tools and lengths.
     ///
     /// # Errors
     ///
@@ -159,7 +161,8 @@ fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
-    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then say so elsewhere.
+    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then
+    // say so elsewhere.
     let is_list = |message: V| {
         let parts = message.get("content").into_iter().flat_map(V::items);
         message.text("role") == "assistant"

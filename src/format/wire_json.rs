@@ -1,4 +1,5 @@
-//! What a wire format is: written once, for messages that are values and for messages that are text.
+//! What a wire format is: written once, for messages that are values and for messages that are
+//! text.
 
 use serde_json::Value;
 

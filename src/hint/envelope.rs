@@ -140,10 +140,11 @@ impl Hint {
         Some((hint, rest))
     }
 
-    /// A hint whose header comes behind the preview. Preview and sentence may hold headers too: the right one fits to the byte.
+    /// A hint whose header comes behind the preview. Preview and sentence may hold headers too: the
+    /// right one fits to the byte.
     ///
-    /// Time is linear also in a text made of beginnings of headers: none is read further than to the location of the next, whose
-    /// quote ends its own.
+    /// Time is linear also in a text made of beginnings of headers: none is read further than to
+    /// the location of the next, whose quote ends its own.
     fn parse_last(text: &str) -> Option<Self> {
         text.rmatch_indices(OPENING).find_map(|(at, _)| {
             let Header {
@@ -171,7 +172,8 @@ impl Hint {
 /// The words for the notes, in the order of their fields.
 const NOTES: [&str; 4] = ["local", "interrupted", "not-utf8", "joined"];
 
-/// A header that was read: the hint without sentence and preview, their lengths, and what follows the header.
+/// A header that was read: the hint without sentence and preview, their lengths, and what follows
+/// the header.
 struct Header<'t> {
     hint: Hint,
     prose: usize,

@@ -38,7 +38,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_arguments: bool,
 }
 
-/// Longer names of tools and of media types, in bytes, are cut in hints: a model or a tool wrote them.
+/// Longer names of tools and of media types, in bytes, are cut in hints: a model or a tool wrote
+/// them.
 pub(crate) const MAX_NAME: usize = 64;
 
 /// What is filled in.
@@ -72,7 +73,8 @@ impl Prose {
         Ok(prose)
     }
 
-    /// Whether `say` says `text` in these sentences, or in any as they are: a hint stays one when templates change to others.
+    /// Whether `say` says `text` in these sentences, or in any as they are: a hint stays one when
+    /// templates change to others.
     pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
         say(self) == text
             || Language::ALL
@@ -141,7 +143,8 @@ impl Prose {
         if self.language == Language::Chinese
             && (tool.is_empty() || facts.mime.is_some() && mime.is_empty())
         {
-            // Sentences put spaces around names, which are Latin; Chinese words have none around them.
+            // Sentences put spaces around names, which are Latin; Chinese words have none around
+            // them.
             let words = [self.language.unnamed_tool(), self.language.unnamed_media()];
             return words.iter().fold(text, |text, word| {
                 text.replace(&format!("{word} "), word)
@@ -151,8 +154,9 @@ impl Prose {
         text
     }
 
-    /// No sentence of a hint is longer, in bytes, whatever it says and in whatever language; and how often, at most, it says where its
-    /// original is: the length of that comes on top so many times.
+    /// No sentence of a hint is longer, in bytes, whatever it says and in whatever language; and
+    /// how often, at most, it says where its original is: the length of that comes on top so many
+    /// times.
     pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
         let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
         (nowhere, somewhere - nowhere)
@@ -212,7 +216,8 @@ impl Prose {
         lengths.max().unwrap_or_default()
     }
 
-    /// The sentences for a page from `from` to the place before `next`. `last` is the last line that it shows some of.
+    /// The sentences for a page from `from` to the place before `next`. `last` is the last line
+    /// that it shows some of.
     pub(crate) fn of_page(
         &self,
         from: Position,

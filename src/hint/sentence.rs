@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One of the sentences of hints. [`Settings::templates`](crate::Settings::templates) replaces them.
+/// One of the sentences of hints. [`Settings::templates`](crate::Settings::templates) replaces
+/// them.
 ///
-/// A template holds each of the sentence's [`required`](Self::required) placeholders once, may hold each of the
-/// [`optional`](Self::optional) ones once, and writes braces as `{{` and `}}`.
+/// A template holds each of the sentence's [`required`](Self::required) placeholders once, may hold
+/// each of the [`optional`](Self::optional) ones once, and writes braces as `{{` and `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -92,8 +93,8 @@ impl Sentence {
         }
     }
 
-    /// The placeholders that it may hold beside those: `{tool}` is the tool's name, `{bytes}` the original's length,
-    /// `{location}` where it is stored.
+    /// The placeholders that it may hold beside those: `{tool}` is the tool's name, `{bytes}` the
+    /// original's length, `{location}` where it is stored.
     #[must_use]
     pub fn optional(self) -> &'static [&'static str] {
         match self {

@@ -1,10 +1,11 @@
 //! Which lines and names of a text are worth their place.
 //!
-//! A line is worth the names that it shows, most if they are not shown with their surroundings yet, and much if it says that
-//! something failed; an entry of the index is worth the name that it names. What is worth most for its tokens is taken first, until
-//! the budget is used up or nothing is worth anything any more. Worths only fall as more is taken, so a heap whose entries are looked
-//! at again as they come out gives the exact order; and they fall no more often than there are names in the text, so it takes no
-//! longer than that.
+//! A line is worth the names that it shows, most if they are not shown with their surroundings yet,
+//! and much if it says that something failed; an entry of the index is worth the name that it
+//! names. What is worth most for its tokens is taken first, until the budget is used up or nothing
+//! is worth anything any more. Worths only fall as more is taken, so a heap whose entries are
+//! looked at again as they come out gives the exact order; and they fall no more often than there
+//! are names in the text, so it takes no longer than that.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -19,7 +20,8 @@ use super::units::{Unit, own_number};
 const SHOWN: f32 = 2.0;
 /// Longer names are worth more, in fourth roots, up to so many bytes.
 const FULL_WORTH: usize = 30;
-/// What a line is worth beside its names that says what went wrong: the first ones in a text, so many.
+/// What a line is worth beside its names that says what went wrong: the first ones in a text, so
+/// many.
 const FAILURE: f32 = 12.0;
 const MAX_FAILURES: usize = 8;
 /// About the tokens that an entry of the index takes beside its name.
@@ -28,7 +30,8 @@ const PER_ENTRY: f32 = 1.0;
 const PER_MARK: f32 = 2.5;
 const PER_LINE: f32 = 1.0;
 
-/// After so many that no longer fit, what little is left of the budget is not worth looking for more: a long text has thousands.
+/// After so many that no longer fit, what little is left of the budget is not worth looking for
+/// more: a long text has thousands.
 const MAX_TOO_LONG: usize = 256;
 
 /// What may be chosen.
@@ -39,7 +42,8 @@ pub(crate) enum Wanted {
     Both,
 }
 
-/// What of `units`, which are in their order, is shown in at most `budget` bytes. Nothing if there is nothing to choose by.
+/// What of `units`, which are in their order, is shown in at most `budget` bytes. Nothing if there
+/// is nothing to choose by.
 pub(super) fn choose<'t>(
     units: &[Unit<'t>],
     wanted: Wanted,

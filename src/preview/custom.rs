@@ -14,7 +14,8 @@ pub struct PreviewOf<'t> {
     pub text: &'t str,
     /// The tool that returned it.
     pub tool: &'t str,
-    /// What the tool was asked, as the model wrote it: JSON, most of the time. Empty where a conversation lacks the call.
+    /// What the tool was asked, as the model wrote it: JSON, most of the time. Empty where a
+    /// conversation lacks the call.
     pub arguments: &'t str,
     /// The bytes that the preview may take.
     pub budget: usize,
@@ -60,7 +61,8 @@ impl Previewer {
         }
     }
 
-    /// What is shown of `text`, and what the user's code did wrong, if it was to say so: then the named preview is shown.
+    /// What is shown of `text`, and what the user's code did wrong, if it was to say so: then the
+    /// named preview is shown.
     pub(crate) fn show(&self, text: &str, budget: usize) -> (String, Option<String>) {
         match self.own(text, budget) {
             Some(Ok(shown)) => (shown, None),

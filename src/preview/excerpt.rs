@@ -8,10 +8,11 @@
 //! [… 43000 B …]
 //! ```
 //!
-//! `12|` stands before the first of adjacent lines, with `+` and the byte inside a line; a line that says its own number, and
-//! says it right, needs no other. The own numbers of the lines that follow it are left out where they count on. Behind `names:`
-//! stand names that no shown line has, each behind the number of a line that has it. The last line says how many bytes of the
-//! text no shown line has.
+//! `12|` stands before the first of adjacent lines, with `+` and the byte inside a line; a line
+//! that says its own number, and says it right, needs no other. The own numbers of the lines that
+//! follow it are left out where they count on. Behind `names:` stand names that no shown line has,
+//! each behind the number of a line that has it. The last line says how many bytes of the text no
+//! shown line has.
 
 use std::fmt::Write;
 
@@ -168,7 +169,8 @@ impl Excerpt<'_> {
     }
 }
 
-/// How many bytes of a line are its own number, where that counts on from the line before, which is shown.
+/// How many bytes of a line are its own number, where that counts on from the line before, which is
+/// shown.
 fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     match (before, number) {
         (Some(before), Some((number, length))) if number == before + 1 => length,
@@ -176,7 +178,8 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     }
 }
 
-/// Whether `preview` is an excerpt of `text`, and holds nothing else. Linear in the text; keeps no more than the preview.
+/// Whether `preview` is an excerpt of `text`, and holds nothing else. Linear in the text; keeps no
+/// more than the preview.
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;

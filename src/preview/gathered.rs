@@ -9,19 +9,20 @@ use super::head_tail;
 use super::names::each_name;
 use super::units::{Cutter, Place, Unit};
 
-/// So many bytes of lines with names are kept at most, and so many lines. Of a longer text, those at both ends, and those of the
-/// rest whose names are new and many.
+/// So many bytes of lines with names are kept at most, and so many lines. Of a longer text, those
+/// at both ends, and those of the rest whose names are new and many.
 const MAX_KEPT: usize = 256 * 1024;
 const MAX_UNITS: usize = 16 * 1024;
 /// What of [`MAX_KEPT`] the lines at each end take.
 const END: usize = MAX_KEPT / 8;
 /// So many names are remembered, to tell which are new. What comes then is taken for new.
 const MAX_SEEN: usize = 32 * 1024;
-/// Lines are chosen by their names only where so much of the text, one part in this, is lines with names. Otherwise what matters
-/// is not named, and head and tail are shown.
+/// Lines are chosen by their names only where so much of the text, one part in this, is lines with
+/// names. Otherwise what matters is not named, and head and tail are shown.
 const SURE: u64 = 10;
 
-/// All of a text that is not long, or a choice of its lines. Costs about a megabyte at most, and a few times the budget.
+/// All of a text that is not long, or a choice of its lines. Costs about a megabyte at most, and a
+/// few times the budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Gathered {
     /// For a text without names, and for its length.
@@ -86,7 +87,8 @@ impl Gathered {
         &self.ends
     }
 
-    /// What is shown in at most `budget` bytes; head and tail, with so much for the head, where there is little to choose by.
+    /// What is shown in at most `budget` bytes; head and tail, with so much for the head, where
+    /// there is little to choose by.
     pub(super) fn show(&self, wanted: Wanted, head: usize, budget: usize) -> String {
         let bytes = self.ends.bytes();
         let mut kept = &self.kept;

@@ -9,8 +9,8 @@ const MIN_TAIL: usize = 1024;
 /// How many marks of a text are compared with another text, at most.
 const MAX_MARKS: usize = 16;
 
-/// What has to be kept of a text, as it comes, so that its beginning and its end can be shown. Costs a few times the budget,
-/// however long the text.
+/// What has to be kept of a text, as it comes, so that its beginning and its end can be shown.
+/// Costs a few times the budget, however long the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch {
     budget: usize,
@@ -91,7 +91,8 @@ impl Sketch {
         self.feeds
     }
 
-    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget for the head, whatever follows.
+    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget
+    /// for the head, whatever follows.
     pub(crate) fn settled(&self, head: usize) -> &str {
         if self.head.len() >= head {
             return self::head(&self.head, head);
@@ -101,13 +102,14 @@ impl Sketch {
         &self.head[..self.head.floor_char_boundary(sure - sure / NEAR)]
     }
 
-    /// What is shown of the text: at most `head` bytes of its beginning, and with its end at most `budget`. A budget too small
-    /// for anything sensible gives an empty preview.
+    /// What is shown of the text: at most `head` bytes of its beginning, and with its end at most
+    /// `budget`. A budget too small for anything sensible gives an empty preview.
     pub(crate) fn show(&self, head: usize, budget: usize) -> String {
         if self.bytes <= budget as u64 {
             return self.head.clone();
         }
-        // The head depends on its budget alone, so that a stream can show it before its end is known.
+        // The head depends on its budget alone, so that a stream can show it before its end is
+        // known.
         let head = self::head(&self.head, head);
         let lines = self.lines();
         let left = budget
@@ -134,7 +136,8 @@ pub(crate) fn longest_marks() -> usize {
     marks(u64::MAX, u64::MAX)
 }
 
-/// The bytes of the mark in a text of so many bytes and lines, and of the line feeds around it, at most.
+/// The bytes of the mark in a text of so many bytes and lines, and of the line feeds around it, at
+/// most.
 fn marks(bytes: u64, lines: u64) -> usize {
     mark(bytes, lines, lines, false).len() + lines.to_string().len() + "-".len() + 2 * "\n".len()
 }
@@ -145,8 +148,8 @@ pub(super) fn show(text: &str, budget: usize) -> String {
 }
 
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
-    // A mark that says how much is left out stands at one place only. So few places need to be looked at closely, however
-    // many marks an imitation has.
+    // A mark that says how much is left out stands at one place only. So few places need to be
+    // looked at closely, however many marks an imitation has.
     let opening = "[… ";
     let fits = |(at, _): &(usize, &str)| {
         let mark = &preview[*at + opening.len()..];

@@ -1,7 +1,8 @@
 //! The distinctive names in a text: what a model goes on to use of it is almost always named.
 //!
-//! A name is a run of letters, digits and `_`, or several of those joined by `. / : @ # -`, of at least six characters. It is
-//! distinctive if it holds a digit, `_`, `/`, `.` or a capital behind its first letter, but is not all capitals.
+//! A name is a run of letters, digits and `_`, or several of those joined by `. / : @ # -`, of at
+//! least six characters. It is distinctive if it holds a digit, `_`, `/`, `.` or a capital behind
+//! its first letter, but is not all capitals.
 
 /// The shortest name, in bytes.
 const MIN_NAME: usize = 6;

@@ -4,7 +4,8 @@ use super::choice::Wanted;
 use super::gathered::Gathered;
 use super::head_tail;
 
-/// What has to be kept of a text, as it comes, so that it can be previewed: bounded, however long the text.
+/// What has to be kept of a text, as it comes, so that it can be previewed: bounded, however long
+/// the text.
 #[derive(Clone, Debug)]
 pub(crate) enum Sketch {
     Ends(head_tail::Sketch),
@@ -20,7 +21,8 @@ impl Sketch {
         }
     }
 
-    /// The text goes on with one of which `other` is the sketch, made the same way. A line feed has to come next.
+    /// The text goes on with one of which `other` is the sketch, made the same way. A line feed has
+    /// to come next.
     pub(crate) fn append(&mut self, other: &Self) {
         match (self, other) {
             (Self::Ends(ends), other) => ends.append(other.ends()),
@@ -47,7 +49,8 @@ impl Sketch {
         self.ends().lines()
     }
 
-    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget for the head, whatever follows.
+    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget
+    /// for the head, whatever follows.
     pub(crate) fn settled(&self, head: usize) -> &str {
         match self {
             Self::Ends(ends) => ends.settled(head),
@@ -55,8 +58,8 @@ impl Sketch {
         }
     }
 
-    /// What is shown of the text in at most `budget` bytes; where that is head and tail, with so many for the head. A budget too
-    /// small for anything sensible gives an empty preview.
+    /// What is shown of the text in at most `budget` bytes; where that is head and tail, with so
+    /// many for the head. A budget too small for anything sensible gives an empty preview.
     pub(crate) fn show(&self, head: usize, budget: usize) -> String {
         match self {
             Self::Ends(ends) => ends.show(head, budget),

@@ -141,8 +141,8 @@ fn piece_length(text: &str) -> usize {
         .map_or(most, |separator| end + separator + 1)
 }
 
-/// The number that a line gives itself, as readers of files do: `  12→text`, `12:text`, `12|text`, `12<tab>text`. With it, how
-/// many bytes it takes.
+/// The number that a line gives itself, as readers of files do: `  12→text`, `12:text`, `12|text`,
+/// `12<tab>text`. With it, how many bytes it takes.
 pub(super) fn own_number(line: &str) -> Option<(u64, usize)> {
     /// No file has more lines than so many digits say.
     const MAX_DIGITS: usize = 9;

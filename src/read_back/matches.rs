@@ -9,10 +9,11 @@ use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
 /// Longer lines are searched in windows of so many bytes: memory stays bounded.
 const MAX_LINE: usize = 64 << 10;
-/// So much of a window is searched with the next one again: a match across two windows is found if it is no longer.
+/// So much of a window is searched with the next one again: a match across two windows is found if
+/// it is no longer.
 const OVERLAP: usize = 1 << 10;
-/// A pattern is given so much time, and more as long as it searches so many bytes a second: time is linear in the text, but also in
-/// the pattern, which a model wrote.
+/// A pattern is given so much time, and more as long as it searches so many bytes a second: time is
+/// linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
 const AT_LEAST_A_SECOND: u64 = 1 << 20;
 /// The clock is read after so many bytes.
@@ -24,7 +25,8 @@ const MAX_ROW_BESIDE: usize = 32;
 /// Stands where a long line is cut.
 const CUT: char = '…';
 
-/// Finds matching lines in content that comes in blocks. Holds no more than the page and one line, whatever the content's length.
+/// Finds matching lines in content that comes in blocks. Holds no more than the page and one line,
+/// whatever the content's length.
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,

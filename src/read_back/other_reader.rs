@@ -19,11 +19,12 @@ const MIN_ROOM: usize = 16;
 /// How many words of a call's arguments may be locations.
 const MAX_WORDS: usize = 64;
 
-/// A result over its limit that may be what another reader returned of content that is stored at a location among the call's
-/// arguments. It is compared as it comes, and little of it is held.
+/// A result over its limit that may be what another reader returned of content that is stored at a
+/// location among the call's arguments. It is compared as it comes, and little of it is held.
 ///
-/// Without this, a model that reads stored content with a tool of its own would have the result stored, and would read that, and
-/// so on. A page takes the place of one unbroken stretch of the stored content alone, so nothing is lost.
+/// Without this, a model that reads stored content with a tool of its own would have the result
+/// stored, and would read that, and so on. A page takes the place of one unbroken stretch of the
+/// stored content alone, so nothing is lost.
 pub(crate) struct OtherReader {
     stored: Stored,
     /// Bytes of the result that are not compared yet.
@@ -36,8 +37,8 @@ pub(crate) struct OtherReader {
 }
 
 impl OtherReader {
-    /// `first` are the first bytes of the result, more than its limit, and the first `shown` of them were shown. `None` if the
-    /// call names nothing that is stored.
+    /// `first` are the first bytes of the result, more than its limit, and the first `shown` of
+    /// them were shown. `None` if the call names nothing that is stored.
     pub(crate) fn new(
         session: &Session,
         call: &ToolCall,
@@ -95,9 +96,9 @@ impl OtherReader {
         Ok(!self.stretches.insert(left).is_empty())
     }
 
-    /// What is shown in place of the result, which has ended after `length` bytes: the page of the stored content that it is a
-    /// stretch of, and before it, in a text of its own, what was shown already and what else the reader said. `limit` is the room
-    /// for all of it, in bytes.
+    /// What is shown in place of the result, which has ended after `length` bytes: the page of the
+    /// stored content that it is a stretch of, and before it, in a text of its own, what was shown
+    /// already and what else the reader said. `limit` is the room for all of it, in bytes.
     pub(crate) async fn finish(
         mut self,
         session: &Session,

@@ -1,10 +1,12 @@
-//! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a page.
+//! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a
+//! page.
 
 use super::Place;
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 
-/// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the content's length.
+/// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the
+/// content's length.
 #[derive(Debug)]
 pub(super) struct Cutter {
     from: Position,
@@ -136,7 +138,8 @@ impl Cutter {
     }
 }
 
-/// Where a page of at most `room` bytes and `max_lines` lines ends: behind a line if it holds a whole one, else behind a character.
+/// Where a page of at most `room` bytes and `max_lines` lines ends: behind a line if it holds a
+/// whole one, else behind a character.
 fn stop(bytes: &[u8], room: usize, max_lines: Option<u64>) -> usize {
     let mut stop = bytes.len().min(room);
     if let Some(feed) = max_lines.and_then(|lines| nth_feed(bytes, lines)) {
@@ -189,7 +192,8 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
     let preview = hint.preview.as_bytes();
     let text = String::from_utf8_lossy(&rest);
-    // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the same text.
+    // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the
+    // same text.
     let shown = match &text {
         std::borrow::Cow::Borrowed(_) => {
             rest.get(..preview.len()).filter(|shown| *shown == preview)

@@ -1,4 +1,5 @@
-//! Where in stored content a result may begin: found by some of its first bytes, or by the number of its first line.
+//! Where in stored content a result may begin: found by some of its first bytes, or by the number
+//! of its first line.
 
 use memchr::memmem::Finder;
 
@@ -7,7 +8,8 @@ use crate::backend::BackendError;
 use crate::hint::Position;
 use crate::store::{MAX_WHOLE, Stored};
 
-/// How many starts are compared, of each kind, at most. Of a text that comes again and again, the first places go on longest.
+/// How many starts are compared, of each kind, at most. Of a text that comes again and again, the
+/// first places go on longest.
 const MAX_STARTS: usize = 8;
 /// The longest text that is searched for, in bytes.
 const MAX_NEEDLE: usize = 16 << 10;
@@ -16,8 +18,8 @@ const MIN_NEEDLE: usize = 16;
 /// How much of the stored content is read at once.
 pub(super) const WINDOW: u64 = 256 << 10;
 
-/// The places where a result may begin that begins with `first`. What is further in than [`MAX_WHOLE`] is not searched: such a
-/// result is one like any other.
+/// The places where a result may begin that begins with `first`. What is further in than
+/// [`MAX_WHOLE`] is not searched: such a result is one like any other.
 pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, BackendError> {
     let Some(mut search) = Search::new(first) else {
         return Ok(Vec::new());
@@ -36,7 +38,8 @@ struct Search<'f> {
     needle: Finder<'f>,
     /// Lines that the result may begin with, by their number, and the header before each.
     lines: Vec<(u64, usize)>,
-    /// The last bytes of the content, the place of the first of them, and how many of all were searched.
+    /// The last bytes of the content, the place of the first of them, and how many of all were
+    /// searched.
     buffer: Vec<u8>,
     offset: u64,
     position: Position,
@@ -59,7 +62,8 @@ impl<'f> Search<'f> {
             .iter()
             .filter_map(|header| Some((number_at(&first[*header..])?, *header)))
             .collect();
-        // All of the content is found whatever it begins with, so that no reading of it leads to another.
+        // All of the content is found whatever it begins with, so that no reading of it leads to
+        // another.
         let whole = |header| Start {
             header,
             at: 0,

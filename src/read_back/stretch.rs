@@ -10,7 +10,8 @@ use crate::store::Stored;
 pub(super) const MAX_BESIDE: usize = 256;
 /// What a reader may put before each line, in bytes: a number and what separates it.
 pub(super) const MAX_NUMBER: usize = 16;
-/// A line's number is told from its text by so many bytes, or by the whole line where that is shorter.
+/// A line's number is told from its text by so many bytes, or by the whole line where that is
+/// shorter.
 const MAX_LOOK: usize = 1024;
 
 /// Where in a result and in the stored content a stretch may begin.
@@ -25,8 +26,8 @@ pub(super) struct Start {
     pub(super) is_numbered: bool,
 }
 
-/// A stretch that begins at one [`Start`], as far as it has been compared. Holds a window of the stored content, whatever the
-/// length of the result.
+/// A stretch that begins at one [`Start`], as far as it has been compared. Holds a window of the
+/// stored content, whatever the length of the result.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) start: Start,
@@ -236,8 +237,8 @@ impl Stretch {
     }
 }
 
-/// How many bytes of a result's line are its number, where the rest is the beginning of `stored`: `  12→`, `12: `, `L12|`.
-/// Another number is not the reader's but something that is nowhere else.
+/// How many bytes of a result's line are its number, where the rest is the beginning of `stored`:
+/// `  12→`, `12: `, `L12|`. Another number is not the reader's but something that is nowhere else.
 fn number_before(line: &[u8], number: u64, stored: &[u8]) -> Option<usize> {
     let is_right = |length: &usize| {
         let rest = &line[*length..];

@@ -14,10 +14,11 @@ use crate::session::Session;
 use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
 
-/// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a time.
+/// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a
+/// time.
 ///
-/// It reads only what its own reduction stored, in its own session. What it returns is always under the truncation limit, so it
-/// is never truncated or stored itself.
+/// It reads only what its own reduction stored, in its own session. What it returns is always under
+/// the truncation limit, so it is never truncated or stored itself.
 #[derive(Clone)]
 pub struct ReadFileTool {
     session: Session,

@@ -25,7 +25,8 @@ use crate::session::{OnReport, Session, Shared};
 use crate::store::Phase;
 use crate::tokens::{CountTokens, Estimate, Meter};
 
-/// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build) checks it all.
+/// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build)
+/// checks it all.
 #[derive(Clone, Default)]
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {
@@ -53,9 +54,10 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Takes all settings at once. What was set before is gone, but for callbacks, a counter of your own and, where the settings
-    /// name no backend, the backend. Backends that the settings name are opened by `open`, each URL once: [`backend::open`]
-    /// opens `memory:` and directories, `Objects::open` of `offcut-object-store` buckets. Where that fails, so does
+    /// Takes all settings at once. What was set before is gone, but for callbacks, a counter of
+    /// your own and, where the settings name no backend, the backend. Backends that the settings
+    /// name are opened by `open`, each URL once: [`backend::open`] opens `memory:` and directories,
+    /// `Objects::open` of `offcut-object-store` buckets. Where that fails, so does
     /// [`build`](Self::build).
     ///
     /// ```
@@ -90,20 +92,23 @@ impl Builder {
         self
     }
 
-    /// Where content is stored. Required unless truncation is skipped; without one, clearing loses what it clears.
+    /// Where content is stored. Required unless truncation is skipped; without one, clearing loses
+    /// what it clears.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.hooks.backend = Some(Arc::new(backend));
         self.not_opened = self.not_opened.filter(|failed| failed.tool.is_some());
         self
     }
 
-    /// Decides about each result when it returns, in place of the limit: see [`TruncHandler`]. A tool's own handler comes first.
+    /// Decides about each result when it returns, in place of the limit: see [`TruncHandler`]. A
+    /// tool's own handler comes first.
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
         self.hooks.trunc_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Decides about each old result of a pass, in place of hints: see [`ClearHandler`]. A tool's own handler comes first.
+    /// Decides about each old result of a pass, in place of hints: see [`ClearHandler`]. A tool's
+    /// own handler comes first.
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
         self.hooks.clear_handler = Some(Arc::new(handler));
         self
@@ -121,9 +126,10 @@ impl Builder {
         self
     }
 
-    /// Names the id of what a truncation stores, `<root>/trunc/<id>`, in place of the call's id: one segment of up to 200 ASCII
-    /// letters, digits, `.`, `_` and `-`. Where it fails, panics or gives no such name, the call's id is used and the report says
-    /// so; where the name is taken by other content, a digest is put behind it. It has to be pure.
+    /// Names the id of what a truncation stores, `<root>/trunc/<id>`, in place of the call's id:
+    /// one segment of up to 200 ASCII letters, digits, `.`, `_` and `-`. Where it fails, panics or
+    /// gives no such name, the call's id is used and the report says so; where the name is taken by
+    /// other content, a digest is put behind it. It has to be pure.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -153,8 +159,9 @@ impl Builder {
     }
 
     /// Runs after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
-    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the conversation as it is then, and the
-    /// report. Where it fails or panics, the report says so, and what the pass did stays done. There is no time-out.
+    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the
+    /// conversation as it is then, and the report. Where it fails or panics, the report says so,
+    /// and what the pass did stays done. There is no time-out.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
@@ -242,10 +249,11 @@ impl Builder {
         self
     }
 
-    /// Previews texts with code of your own, in place of [`Settings::preview`]: it gets the text, the tool, its arguments and the
-    /// bytes that the preview may take, has to be pure, and is called more than once. Where it panics or takes more, the named
-    /// preview is shown and the report says so. It sees whole texts: streams are held up to 64 MiB for it, and longer texts, and
-    /// texts that are stored as one, get the named preview.
+    /// Previews texts with code of your own, in place of [`Settings::preview`]: it gets the text,
+    /// the tool, its arguments and the bytes that the preview may take, has to be pure, and is
+    /// called more than once. Where it panics or takes more, the named preview is shown and the
+    /// report says so. It sees whole texts: streams are held up to 64 MiB for it, and longer texts,
+    /// and texts that are stored as one, get the named preview.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};

@@ -14,8 +14,8 @@ use super::value::{kind, wrong_type};
 
 /// The values of a [`Schema`]'s fields. Serialises as a map of the fields that were set.
 ///
-/// A clone is a snapshot and costs a pointer for each field: a value is copied only when it is changed while a snapshot still
-/// has it.
+/// A clone is a snapshot and costs a pointer for each field: a value is copied only when it is
+/// changed while a snapshot still has it.
 ///
 /// # Guarantees
 ///
@@ -64,18 +64,19 @@ impl State {
     ///
     /// # Errors
     ///
-    /// The update is no map, names a field that is not declared, or a reducer could not take its part. Nothing has changed.
+    /// The update is no map, names a field that is not declared, or a reducer could not take its
+    /// part. Nothing has changed.
     pub fn apply(&mut self, update: Value) -> Result<(), ApplyError> {
         self.apply_parallel([update])
     }
 
-    /// Merges updates that arrived in parallel, such as those of nodes that ran at the same time: folded in the order given.
-    /// All of them apply, or none.
+    /// Merges updates that arrived in parallel, such as those of nodes that ran at the same time:
+    /// folded in the order given. All of them apply, or none.
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); and where several of them have the same field and its reducer replaces, since which is the
-    /// last would be chance.
+    /// As [`apply`](Self::apply); and where several of them have the same field and its reducer
+    /// replaces, since which is the last would be chance.
     pub fn apply_parallel(
         &mut self,
         updates: impl IntoIterator<Item = Value>,
@@ -89,7 +90,8 @@ impl State {
     ///
     /// # Errors
     ///
-    /// `values` is no map, names a field that is not declared, or holds a value of another type than is declared.
+    /// `values` is no map, names a field that is not declared, or holds a value of another type
+    /// than is declared.
     pub fn restore(schema: &Schema, values: Value) -> Result<Self, ApplyError> {
         let mut state = Self::new(schema.clone());
         let mut planned = Vec::new();

@@ -15,7 +15,8 @@ use node::{Node, Shape};
 use serde_json::Value;
 use words::{Asked, Takes};
 
-/// Whose words a declaration uses: some mean different things in different systems. Every declaration names it.
+/// Whose words a declaration uses: some mean different things in different systems. Every
+/// declaration names it.
 ///
 /// | word | `openarmature` | `sherma` | `agentflow` |
 /// |---|---|---|---|
@@ -27,11 +28,13 @@ use words::{Asked, Takes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// OpenArmature's canonical reducers, and those of the other systems whose names clash with none.
+    /// OpenArmature's canonical reducers, and those of the other systems whose names clash with
+    /// none.
     OpenArmature,
     /// sherma's two words, `append` and `replace`, and the reducers with parameters.
     Sherma,
-    /// Agentflow's reducers, and those of the other systems whose names clash with none, but for `append`.
+    /// Agentflow's reducers, and those of the other systems whose names clash with none, but for
+    /// `append`.
     Agentflow,
 }
 
@@ -74,8 +77,8 @@ impl Reducers {
         Self::default()
     }
 
-    /// Adds a reducer. A second one of a name takes the place of the first. One that has the name of a reducer here is an
-    /// error when a declaration is read.
+    /// Adds a reducer. A second one of a name takes the place of the first. One that has the name
+    /// of a reducer here is an error when a declaration is read.
     #[must_use]
     pub fn with(
         mut self,
@@ -96,8 +99,9 @@ impl std::fmt::Debug for Reducers {
 impl Schema {
     /// Reads a declaration in YAML. JSON is YAML too, and errors then name lines.
     ///
-    /// A map with a [`dialect`](Dialect) and a list of `fields`, each with a `name` and, if you like, a `type`
-    /// ([`FieldType`]), a `default` and a `reducer`: a word, a registered name, or a map from one word to its parameters.
+    /// A map with a [`dialect`](Dialect) and a list of `fields`, each with a `name` and, if you
+    /// like, a `type` ([`FieldType`]), a `default` and a `reducer`: a word, a registered name, or a
+    /// map from one word to its parameters.
     ///
     /// ```
     /// use offcut::state::{Reducers, Schema};
@@ -116,8 +120,8 @@ impl Schema {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// YAML is read as its core schema says (`yes` is a string). Anchors, aliases and tags are refused, and so are more than
-    /// 100 levels.
+    /// YAML is read as its core schema says (`yes` is a string). Anchors, aliases and tags are
+    /// refused, and so are more than 100 levels.
     ///
     /// # Errors
     ///
@@ -131,7 +135,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// It is no JSON or no such declaration. The error names the path, or the line where it could not be read.
+    /// It is no JSON or no such declaration. The error names the path, or the line where it could
+    /// not be read.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         let node = serde_json::from_str(text).map_err(|error| {
             let place = Place {
@@ -195,7 +200,8 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     Schema::with_warnings(fields, warnings)
 }
 
-/// The type that a word stands for. sherma reads a type that it does not know as `str`: any other is an error elsewhere.
+/// The type that a word stands for. sherma reads a type that it does not know as `str`: any other
+/// is an error elsewhere.
 fn field_type(
     word: Node,
     place: &Place,
@@ -263,7 +269,8 @@ fn field(
             );
             warnings.push(SchemaWarning { place: at, message });
         } else if field.of == needs || field.of == FieldType::Any {
-            // A field without a type has that which its reducer needs, so that it begins empty and not null.
+            // A field without a type has that which its reducer needs, so that it begins empty and
+            // not null.
             field.of = needs;
             field.reducers.push(reducer);
         } else {

@@ -106,7 +106,8 @@ impl SchemaError {
         self.kind
     }
 
-    /// The category as OpenArmature names it; `state_declaration_invalid` for what it has no name for.
+    /// The category as OpenArmature names it; `state_declaration_invalid` for what it has no name
+    /// for.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
@@ -148,7 +149,8 @@ pub enum Problem {
         /// Its name.
         field: String,
     },
-    /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph refuses this too.
+    /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph
+    /// refuses this too.
     #[error(
         "{updates} updates arrived in parallel for the field `{field}`, and its reducer `{reducer}` keeps one: declare a \
          reducer that folds them, such as `append`"
@@ -210,7 +212,8 @@ impl ApplyError {
         &self.0.state
     }
 
-    /// The category: `reducer_error` as in OpenArmature, `parallel_update`, `undeclared_field` or `update_invalid`.
+    /// The category: `reducer_error` as in OpenArmature, `parallel_update`, `undeclared_field` or
+    /// `update_invalid`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &self.0.problem {

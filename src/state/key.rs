@@ -10,8 +10,8 @@ use super::value::kind;
 
 /// How an item's key is found.
 ///
-/// [`by`], [`try_by`] and [`Itself`] serve typed lists, [`Field`] and [`Scalar`] JSON. Implement it where a key is to be
-/// borrowed from the item.
+/// [`by`], [`try_by`] and [`Itself`] serve typed lists, [`Field`] and [`Scalar`] JSON. Implement it
+/// where a key is to be borrowed from the item.
 pub trait KeyOf<T>: Send + Sync {
     /// What is compared. It may borrow from the item.
     type Key<'a>: Hash + Eq
@@ -139,7 +139,8 @@ impl<T: Hash + Eq> KeyOf<T> for Itself {
 #[derive(Clone, Copy, Debug)]
 pub struct By<F>(F);
 
-/// The key is what `key` gives: an id, a tuple of fields. A closure that may fail goes into [`try_by`].
+/// The key is what `key` gives: an id, a tuple of fields. A closure that may fail goes into
+/// [`try_by`].
 ///
 /// ```
 /// use offcut::state::{KeyedList, Reducer, by};
@@ -175,7 +176,8 @@ where
 #[derive(Clone, Copy, Debug)]
 pub struct TryBy<F>(F);
 
-/// The key is what `key` gives. `Ok(None)` means that the item has none; an error is the reducer's error.
+/// The key is what `key` gives. `Ok(None)` means that the item has none; an error is the reducer's
+/// error.
 pub fn try_by<T, K, E, F>(key: F) -> TryBy<F>
 where
     F: Fn(&T) -> Result<Option<K>, E> + Send + Sync,
@@ -214,7 +216,8 @@ impl KeyOf<Value> for Scalar {
     }
 }
 
-/// The key is a field of the item, a JSON object. An object without the field has no key; a null in it is one.
+/// The key is a field of the item, a JSON object. An object without the field has no key; a null in
+/// it is one.
 #[derive(Clone, Debug)]
 pub struct Field(String);
 

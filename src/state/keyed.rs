@@ -1,4 +1,5 @@
-//! The keyed list: one decision that every keyed reducer is a setting of. It knows keys and places, and no items.
+//! The keyed list: one decision that every keyed reducer is a setting of. It knows keys and places,
+//! and no items.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +21,8 @@ pub enum OnMatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Twins {
-    /// They become one, in the place of the first. [`OnMatch`] says which: `Keep` the first, `Replace` the last.
+    /// They become one, in the place of the first. [`OnMatch`] says which: `Keep` the first,
+    /// `Replace` the last.
     Collapse,
     /// All of them are added, if the list does not have the key.
     AddAll,
@@ -116,7 +118,8 @@ enum Step {
 
 /// Decides for `ops` against a list whose keys are `existing`, in order.
 ///
-/// The update is indexed and the list only read through: memory is that of the update, time that of both, each key hashed once.
+/// The update is indexed and the list only read through: memory is that of the update, time that of
+/// both, each key hashed once.
 pub(super) fn decide<K: Hash + Eq>(
     ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
     existing: impl Iterator<Item = Result<Option<K>, Cause>>,
@@ -143,7 +146,8 @@ pub(super) fn decide<K: Hash + Eq>(
                 has_removals = true;
             }
             Op::RemoveAll => {
-                // What came before it has no effect, not even as an unknown removal: it is gone in any case.
+                // What came before it has no effect, not even as an unknown removal: it is gone in
+                // any case.
                 index.clear();
                 slots.clear();
                 steps.clear();
@@ -241,7 +245,8 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
 }
 
 impl Decision {
-    /// The edit of a list of `existing` items. `items` has one item for each operation; those of removals are dropped.
+    /// The edit of a list of `existing` items. `items` has one item for each operation; those of
+    /// removals are dropped.
     pub(super) fn into_edit<T>(
         self,
         existing: usize,

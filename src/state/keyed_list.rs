@@ -18,10 +18,13 @@ use super::value::on_lists;
 ///
 /// # Guarantees
 ///
-/// - The list keeps its order, and its own duplicates; of those the last one is what is replaced. New items go last, in order.
+/// - The list keeps its order, and its own duplicates; of those the last one is what is replaced.
+///   New items go last, in order.
 /// - An empty update changes nothing, and no key is asked for.
-/// - One update or several with the same items in the same order, [`Twins::AddAll`] aside: the same list.
-/// - A key that can't be had, of any item, those of the list included, is an error, and the list is as it was.
+/// - One update or several with the same items in the same order, [`Twins::AddAll`] aside: the same
+///   list.
+/// - A key that can't be had, of any item, those of the list included, is an error, and the list is
+///   as it was.
 /// - Time is linear in the list and the update, memory in the update.
 #[derive(Clone, Debug)]
 pub struct KeyedList<K> {
@@ -32,8 +35,8 @@ pub struct KeyedList<K> {
 }
 
 impl<K> KeyedList<K> {
-    /// OpenArmature's `dedupe_append` (proposal 0023) and Agentflow's `append_items`: appends the items whose key is neither
-    /// in the list nor earlier in the update. The first wins.
+    /// OpenArmature's `dedupe_append` (proposal 0023) and Agentflow's `append_items`: appends the
+    /// items whose key is neither in the list nor earlier in the update. The first wins.
     ///
     /// ```
     /// use offcut::state::{Itself, KeyedList, Reducer};
@@ -45,8 +48,9 @@ impl<K> KeyedList<K> {
         Self::new("dedupe_append", key, OnMatch::Keep)
     }
 
-    /// OpenArmature's `merge_by_key` (proposal 0023): an item whose key is in the list takes the place of that one; the others
-    /// are appended. Within the update the last wins, in the place of the first.
+    /// OpenArmature's `merge_by_key` (proposal 0023): an item whose key is in the list takes the
+    /// place of that one; the others are appended. Within the update the last wins, in the place of
+    /// the first.
     ///
     /// ```
     /// use offcut::state::{Field, KeyedList, Reducer};

@@ -102,7 +102,8 @@ impl Reducer<Value> for Append {
     }
 }
 
-/// OpenArmature's `concat_flatten`: the list, then the items of the lists in the update. One level is flattened.
+/// OpenArmature's `concat_flatten`: the list, then the items of the lists in the update. One level
+/// is flattened.
 ///
 /// ```
 /// use offcut::state::{ConcatFlatten, Reducer};
@@ -153,12 +154,12 @@ impl Reducer<Value> for ConcatFlatten {
     }
 }
 
-/// OpenArmature's `bounded_append` (proposal 0023): appends, then drops from the front until at most `max_len` are left,
-/// inclusive. An update that is longer than that leaves its own last items alone. An empty update changes nothing, also where
-/// the list is over the bound.
+/// OpenArmature's `bounded_append` (proposal 0023): appends, then drops from the front until at
+/// most `max_len` are left, inclusive. An update that is longer than that leaves its own last items
+/// alone. An empty update changes nothing, also where the list is over the bound.
 ///
-/// What is dropped is gone. On messages it can leave a result without its call, which providers refuse: use
-/// [`BoundedMessages`](super::BoundedMessages) there.
+/// What is dropped is gone. On messages it can leave a result without its call, which providers
+/// refuse: use [`BoundedMessages`](super::BoundedMessages) there.
 ///
 /// ```
 /// use offcut::state::{BoundedAppend, Reducer};

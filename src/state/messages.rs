@@ -15,10 +15,11 @@ use super::value::{self, kind, wrong_type};
 /// The id that removes all messages, as in LangGraph.
 pub const REMOVE_ALL: &str = "__remove_all__";
 
-/// One thing that an update does to a list of messages. Removals are operations and no messages: they can't get into a state.
+/// One thing that an update does to a list of messages. Removals are operations and no messages:
+/// they can't get into a state.
 ///
-/// In JSON a removal is `{"role": "remove", "id": …}`, or has `"type": "remove"`, as LangGraph serialises it; the id
-/// `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
+/// In JSON a removal is `{"role": "remove", "id": …}`, or has `"type": "remove"`, as LangGraph
+/// serialises it; the id `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessageUpdate<M> {
     /// A message: new, or, in LangGraph's dialect, in the place of the one with its id.
@@ -54,10 +55,11 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 ///
 /// # Guarantees
 ///
-/// - The order stays, new messages go last, and messages that the update does not name are as they were.
+/// - The order stays, new messages go last, and messages that the update does not name are as they
+///   were.
 /// - After an error, an unknown removal included, the update has had no effect.
-/// - Assigned ids depend on the list and the update alone. None equals an id that the list or the update names, in a removal
-///   too.
+/// - Assigned ids depend on the list and the update alone. None equals an id that the list or the
+///   update names, in a removal too.
 pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
@@ -68,8 +70,8 @@ pub struct AddMessages<M> {
 }
 
 impl<M> AddMessages<M> {
-    /// LangGraph's `add_messages`, which is sherma's `append`: by id, replaced in place. Formats whose messages have no ids
-    /// take any key function: nothing is added to them.
+    /// LangGraph's `add_messages`, which is sherma's `append`: by id, replaced in place. Formats
+    /// whose messages have no ids take any key function: nothing is added to them.
     ///
     /// ```
     /// use offcut::state::{AddMessages, MessageUpdate, Reducer};
@@ -89,8 +91,8 @@ impl<M> AddMessages<M> {
         )
     }
 
-    /// Agentflow's `add_messages`: by id, the ones that are there stay. Its code keeps duplicates within the update; its
-    /// document says that the list is unique, and so it is here.
+    /// Agentflow's `add_messages`: by id, the ones that are there stay. Its code keeps duplicates
+    /// within the update; its document says that the list is unique, and so it is here.
     ///
     /// ```
     /// use offcut::state::{AddMessages, MessageUpdate, Reducer};
@@ -124,9 +126,9 @@ impl<M> AddMessages<M> {
         self
     }
 
-    /// Messages of the update without an id are given one: `new_id`, or that with `-2`, `-3`, … after it where the list or the
-    /// update names it.
-    /// `new_id` should be made of the message, so that the same update gives the same state.
+    /// Messages of the update without an id are given one: `new_id`, or that with `-2`, `-3`, …
+    /// after it where the list or the update names it. `new_id` should be made of the message, so
+    /// that the same update gives the same state.
     #[must_use]
     pub fn assign_ids(
         mut self,
@@ -216,8 +218,8 @@ impl<M> AddMessages<M> {
         places: &[usize],
     ) -> Result<(), Cause> {
         let mut is_missing = Vec::with_capacity(update.len());
-        // All that the update names is taken, also what comes later in it: a message that was given the same id would be
-        // replaced or removed by it.
+        // All that the update names is taken, also what comes later in it: a message that was given
+        // the same id would be replaced or removed by it.
         let mut taken = HashSet::new();
         for (item, &index) in update.iter().zip(places) {
             let named = match item {
@@ -236,7 +238,8 @@ impl<M> AddMessages<M> {
         for (index, message) in existing.iter().enumerate() {
             taken.extend(self.id_of(message, Side::Existing, index)?);
         }
-        // How far each id has been counted, so that many messages of one content do not begin at 2 again each.
+        // How far each id has been counted, so that many messages of one content do not begin at 2
+        // again each.
         let mut counted: HashMap<String, usize> = HashMap::new();
         for (item, is_missing) in update.iter_mut().zip(is_missing) {
             let MessageUpdate::Put(message) = item else {
@@ -265,8 +268,8 @@ impl<M> AddMessages<M> {
 }
 
 impl AddMessages<Value> {
-    /// LangGraph's dialect over JSON messages with an `id`. Messages without one, or with null, are given one that begins with
-    /// `msg-` and is made of their content.
+    /// LangGraph's dialect over JSON messages with an `id`. Messages without one, or with null, are
+    /// given one that begins with `msg-` and is made of their content.
     #[must_use]
     pub fn langgraph_json() -> Self {
         Self::new(by_field("id"), OnMatch::Replace).assign_ids(digest, |message, id| {
@@ -276,13 +279,14 @@ impl AddMessages<Value> {
         })
     }
 
-    /// LangGraph's dialect over JSON messages that are known by another field, or by a JSON pointer that begins with `/`. No
-    /// id is added: a message without it, or with null, is new.
+    /// LangGraph's dialect over JSON messages that are known by another field, or by a JSON pointer
+    /// that begins with `/`. No id is added: a message without it, or with null, is new.
     pub fn langgraph_json_by(field: &str) -> Self {
         Self::new(by_field(field), OnMatch::Replace)
     }
 
-    /// Agentflow's dialect over JSON messages with a `message_id`. Those with `"delta": true` are not added.
+    /// Agentflow's dialect over JSON messages with a `message_id`. Those with `"delta": true` are
+    /// not added.
     #[must_use]
     pub fn agentflow_json() -> Self {
         Self::agentflow_json_by("message_id")

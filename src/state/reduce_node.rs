@@ -35,10 +35,12 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Whether the output says where its inputs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Originals {
-    /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a backend there is none.
+    /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a backend
+    /// there is none.
     #[default]
     Named,
-    /// The output is the model's answer alone; [`Reduced::stored`] says where they are. For outputs that a program reads.
+    /// The output is the model's answer alone; [`Reduced::stored`] says where they are. For outputs
+    /// that a program reads.
     Unnamed,
 }
 
@@ -55,7 +57,8 @@ pub enum Originals {
 /// - `root_dir`: empty
 /// - `originals`: [`Originals::Named`]
 /// - `max_model_calls`: 5, more than one only while the model says that its rate is limited
-/// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at most
+/// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at
+///   most
 ///
 /// ```
 /// use offcut::backend::Memory;
@@ -88,11 +91,14 @@ pub enum Originals {
 ///
 /// # Guarantees
 ///
-/// - All or nothing: after an error at any point, and after a dropped future, the state is as it was.
-/// - With a backend, what is deleted is stored first, byte for byte: strings as they are, other values as compact JSON, at
-///   `<root_dir>/clear/<key>-<digest>`. The reader of a reduction with the same backend and root reads it back. Storing the same
-///   again stores nothing. A truncated result or a page of the reader is not stored again: its own location is named. One that
-///   was not written by this crate, or names a reader other than `read_file`, stays ([`Reduced::kept`]).
+/// - All or nothing: after an error at any point, and after a dropped future, the state is as it
+///   was.
+/// - With a backend, what is deleted is stored first, byte for byte: strings as they are, other
+///   values as compact JSON, at `<root_dir>/clear/<key>-<digest>`. The reader of a reduction with
+///   the same backend and root reads it back. Storing the same again stores nothing. A truncated
+///   result or a page of the reader is not stored again: its own location is named. One that was
+///   not written by this crate, or names a reader other than `read_file`, stays
+///   ([`Reduced::kept`]).
 /// - Without one, what is deleted is gone.
 pub struct ReduceNode {
     model: Arc<dyn ChatModel>,
@@ -119,8 +125,8 @@ pub struct Reduced {
     pub deleted: Vec<String>,
     /// Where they are stored, key by key; more than once for a key that pointed at several places.
     pub stored: Vec<(String, Location)>,
-    /// Which input keys stay: with a backend, a text that looks like a hint of this crate into it and shows something else. It
-    /// is neither stored as if it were an original nor lost.
+    /// Which input keys stay: with a backend, a text that looks like a hint of this crate into it
+    /// and shows something else. It is neither stored as if it were an original nor lost.
     pub kept: Vec<String>,
     /// Which node is to run next. It is not run.
     pub next_node: Option<String>,
@@ -141,8 +147,9 @@ struct Inputs {
 impl ReduceNode {
     /// A node that asks `model` what `prompt_template` says.
     ///
-    /// `{key}` in the template is the value under this key of the state: a string as it is, anything else as compact JSON.
-    /// What it holds is not looked into again. `{{` and `}}` are braces.
+    /// `{key}` in the template is the value under this key of the state: a string as it is,
+    /// anything else as compact JSON. What it holds is not looked into again. `{{` and `}}` are
+    /// braces.
     pub fn builder(
         model: impl ChatModel + 'static,
         prompt_template: impl Into<String>,
@@ -150,16 +157,16 @@ impl ReduceNode {
         ReduceNodeBuilder::new(Arc::new(model), prompt_template.into())
     }
 
-    /// Renders the template, stores what is to be deleted, asks the model, puts its answer under the output key and deletes the
-    /// input keys but for the output key.
+    /// Renders the template, stores what is to be deleted, asks the model, puts its answer under
+    /// the output key and deletes the input keys but for the output key.
     ///
-    /// Rate limits are waited out on tokio's clock: the runtime needs it enabled, as `#[tokio::main]` has it. A `<think>…</think>`
-    /// before the answer is not part of it.
+    /// Rate limits are waited out on tokio's clock: the runtime needs it enabled, as
+    /// `#[tokio::main]` has it. A `<think>…</think>` before the answer is not part of it.
     ///
     /// # Errors
     ///
-    /// The template names a key that the state lacks, an input could not be stored, the model failed or gave no answer, or the
-    /// state does not take it. The state is as it was.
+    /// The template names a key that the state lacks, an input could not be stored, the model
+    /// failed or gave no answer, or the state does not take it. The state is as it was.
     pub async fn run<S: Notepad + ?Sized>(
         &self,
         state: &mut S,

@@ -8,11 +8,13 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Decides what a field keeps when an update is merged into it.
 ///
-/// A reducer is pure and synchronous: the same value and update give the same result. It only borrows the value, so it can't
-/// change it; what is to change is the [`Change`] that it returns, which can't fail. So an error leaves the value as it was, and
-/// several fields change together or not at all.
+/// A reducer is pure and synchronous: the same value and update give the same result. It only
+/// borrows the value, so it can't change it; what is to change is the [`Change`] that it returns,
+/// which can't fail. So an error leaves the value as it was, and several fields change together or
+/// not at all.
 ///
-/// Call [`reduce`](Self::reduce); implement [`plan`](Self::plan), or wrap a closure with [`custom`](super::custom).
+/// Call [`reduce`](Self::reduce); implement [`plan`](Self::plan), or wrap a closure with
+/// [`custom`](super::custom).
 ///
 /// ```
 /// use offcut::state::{Append, Reducer};
@@ -33,7 +35,8 @@ pub trait Reducer<T>: Send + Sync {
     /// The update does not fit: see [`Cause`].
     fn plan(&self, existing: &T, update: Self::Update) -> Result<Change<T>, Cause>;
 
-    /// Whether several updates that arrive in parallel can be folded in their order. Not where each replaces the value.
+    /// Whether several updates that arrive in parallel can be folded in their order. Not where each
+    /// replaces the value.
     fn folds(&self) -> bool {
         true
     }
@@ -138,7 +141,8 @@ impl<T> fmt::Debug for Change<T> {
     }
 }
 
-/// An update that could not be merged: OpenArmature's `reducer_error`. It carries the value as it was.
+/// An update that could not be merged: OpenArmature's `reducer_error`. It carries the value as it
+/// was.
 pub struct ReducerError<T>(Box<Failed<T>>);
 
 struct Failed<T> {

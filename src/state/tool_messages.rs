@@ -1,4 +1,5 @@
-//! Reducers that know which result answers which call: finished tool sequences removed, and a bound that leaves pairs whole.
+//! Reducers that know which result answers which call: finished tool sequences removed, and a bound
+//! that leaves pairs whole.
 
 use std::num::NonZeroUsize;
 
@@ -11,11 +12,13 @@ use super::value::{self, kind};
 use crate::format::{Format, OpenAiChat, Piece, Role};
 use crate::rounds::Outline;
 
-/// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is removed is gone.
+/// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is
+/// removed is gone.
 ///
-/// A sequence is one or more rounds, one directly behind the other, and then an assistant message without calls, which stays.
-/// A round is a run of assistant messages with calls and, directly behind them, at least one result, all of them of these calls,
-/// by id. Anything between makes the sequence unfinished, and all of it stays. Each sequence is judged by itself.
+/// A sequence is one or more rounds, one directly behind the other, and then an assistant message
+/// without calls, which stays. A round is a run of assistant messages with calls and, directly
+/// behind them, at least one result, all of them of these calls, by id. Anything between makes the
+/// sequence unfinished, and all of it stays. Each sequence is judged by itself.
 ///
 /// ```
 /// use offcut::format::OpenAiChat;
@@ -47,8 +50,8 @@ pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message
     gone
 }
 
-/// The function [`remove_tool_messages`] as a reducer: appends the update, then removes the finished tool sequences of the whole
-/// list. An empty update changes nothing.
+/// The function [`remove_tool_messages`] as a reducer: appends the update, then removes the
+/// finished tool sequences of the whole list. An empty update changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveToolMessages<F = OpenAiChat> {
     format: F,
@@ -56,9 +59,10 @@ pub struct RemoveToolMessages<F = OpenAiChat> {
 
 /// A [`BoundedAppend`](super::BoundedAppend) for messages, which leaves no result without its call.
 ///
-/// Appends, then drops from the front until at most `max_len` messages are left and no round is cut: providers refuse a result
-/// without its call. So it may leave fewer. Where it would have to leave none, because the newest round alone is longer than
-/// `max_len`, that round stays whole, and only then the list is longer than `max_len`. An empty update changes nothing.
+/// Appends, then drops from the front until at most `max_len` messages are left and no round is
+/// cut: providers refuse a result without its call. So it may leave fewer. Where it would have to
+/// leave none, because the newest round alone is longer than `max_len`, that round stays whole, and
+/// only then the list is longer than `max_len`. An empty update changes nothing.
 ///
 /// What is dropped is gone, instructions at the front included: keep these outside of the list.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +113,8 @@ impl<F: Format> BoundedMessages<F> {
         drop_front(cut, existing.len(), update)
     }
 
-    /// The first place from `over` on that cuts no round, or, if that is the end, the last one before.
+    /// The first place from `over` on that cuts no round, or, if that is the end, the last one
+    /// before.
     fn whole_cut(&self, existing: &[F::Message], update: &[F::Message], over: usize) -> usize {
         let len = existing.len() + update.len();
         let outline = outline(&self.format, existing, update);

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use super::reducer::{BoxError, Cause, Change, Reducer, Side};
 use super::value::{kind, wrong_type};
 
-/// The update, as it is: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and `replace_messages`, sherma's
-/// `replace`. What a field without a reducer has.
+/// The update, as it is: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
+/// `replace_messages`, sherma's `replace`. What a field without a reducer has.
 ///
-/// Updates that arrive in parallel can't be folded: which one is the last is chance. LangGraph refuses them too.
+/// Updates that arrive in parallel can't be folded: which one is the last is chance. LangGraph
+/// refuses them too.
 ///
 /// ```
 /// use offcut::state::{LastWriteWins, Reducer};
@@ -64,7 +65,8 @@ impl Mapping for Map<String, Value> {
     type Value = Value;
 }
 
-/// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, those that hold null included.
+/// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, those that hold null
+/// included.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -104,7 +106,8 @@ impl Reducer<Value> for Merge {
     }
 }
 
-/// OpenArmature's `merge_all`: merges the maps of the update into the map, one after the other. The last one wins.
+/// OpenArmature's `merge_all`: merges the maps of the update into the map, one after the other. The
+/// last one wins.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -183,8 +186,9 @@ pub struct Custom<U, F> {
     update: PhantomData<fn(U)>,
 }
 
-/// A reducer of one's own, as a pure closure: the value and the update in, the new value out. The value is only borrowed, so
-/// what stays of it is copied; implement [`Reducer`] with [`Change::edit`] to change a long list in place.
+/// A reducer of one's own, as a pure closure: the value and the update in, the new value out. The
+/// value is only borrowed, so what stays of it is copied; implement [`Reducer`] with
+/// [`Change::edit`] to change a long list in place.
 ///
 /// ```
 /// use offcut::state::{Reducer, custom};

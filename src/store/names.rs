@@ -1,4 +1,5 @@
-//! Names for stored content, from the ids of calls, sessions and users: safe ones as they are, digests for the others.
+//! Names for stored content, from the ids of calls, sessions and users: safe ones as they are,
+//! digests for the others.
 
 use sha2::{Digest, Sha256};
 
@@ -36,8 +37,8 @@ impl Id {
         }
     }
 
-    /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as one id may come twice: what
-    /// comes second is named with the digest of its content.
+    /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as
+    /// one id may come twice: what comes second is named with the digest of its content.
     pub(crate) fn short_of_call(id: &str) -> Self {
         if id.len() < MIN_TO_SHORTEN {
             return Self::of_call(id);
@@ -53,7 +54,8 @@ impl Id {
         }
     }
 
-    /// The id that user's code gave, or the call's where it is no safe name; then with what is wrong.
+    /// The id that user's code gave, or the call's where it is no safe name; then with what is
+    /// wrong.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {
             return (
@@ -99,7 +101,8 @@ impl Id {
     }
 }
 
-/// Whether `name` can name stored content or a session: a safe segment that the store does not use itself.
+/// Whether `name` can name stored content or a session: a safe segment that the store does not use
+/// itself.
 fn is_free(name: &str) -> bool {
     is_safe_segment(name) && !is_reserved(name)
 }
@@ -215,8 +218,8 @@ pub(crate) fn longest_session() -> String {
     "x".repeat(MAX_ID)
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks like a digest is not safe: it may
-/// be that of another session's id, whose content would be read.
+/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks
+/// like a digest is not safe: it may be that of another session's id, whose content would be read.
 pub(crate) fn session_segment(id: &str) -> String {
     if is_reserved(id) {
         digest(id.as_bytes())
@@ -225,7 +228,8 @@ pub(crate) fn session_segment(id: &str) -> String {
     }
 }
 
-/// The segment that a session `id` had while only `swept` was reserved. What is stored below it is still read and kept.
+/// The segment that a session `id` had while only `swept` was reserved. What is stored below it is
+/// still read and kept.
 pub(crate) fn former_session_segment(id: &str) -> String {
     let is_like_a_digest =
         id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());

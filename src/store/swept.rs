@@ -1,9 +1,10 @@
 //! A name means the same before, while and after its content is swept.
 //!
-//! A [sweep](crate::sweep) first moves content from its key `K` to another, `S(K)`, and removes it from there much later. One rule
-//! keeps what hints name readable meanwhile, whatever agents store at the same moment: **where `S(K)` exists, it is what `K`
-//! means.** So `K` is looked at first and `S(K)` after it, in reading and in storing: content only ever goes from `K` to `S(K)`
-//! before it leaves `K`. What was stored at `K` in spite of that is nobody's, and harmless.
+//! A [sweep](crate::sweep) first moves content from its key `K` to another, `S(K)`, and removes it
+//! from there much later. One rule keeps what hints name readable meanwhile, whatever agents store
+//! at the same moment: **where `S(K)` exists, it is what `K` means.** So `K` is looked at first and
+//! `S(K)` after it, in reading and in storing: content only ever goes from `K` to `S(K)` before it
+//! leaves `K`. What was stored at `K` in spite of that is nobody's, and harmless.
 //!
 //! The library puts, names and reads stored content here and nowhere else.
 
@@ -17,13 +18,15 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
 /// The segment before the phase of a key that was swept.
 const SWEPT: &str = "swept";
 
-/// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases apart.
+/// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases
+/// apart.
 pub(crate) fn is_swept_segment(segment: &str) -> bool {
     segment.eq_ignore_ascii_case(SWEPT)
 }
 
-/// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be named so: a file with this name
-/// would stand where another session needs a folder. Cases are not told apart, as on some file systems.
+/// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be
+/// named so: a file with this name would stand where another session needs a folder. Cases are not
+/// told apart, as on some file systems.
 pub(crate) fn is_reserved(segment: &str) -> bool {
     is_swept_segment(segment)
         || FOLDERS
@@ -31,7 +34,8 @@ pub(crate) fn is_reserved(segment: &str) -> bool {
             .any(|folder| segment.eq_ignore_ascii_case(folder))
 }
 
-/// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the rest.
+/// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the
+/// rest.
 fn parts(key: &Key) -> Option<(&str, &str)> {
     let key = key.as_str();
     let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
@@ -48,7 +52,8 @@ fn is_swept(prefix: &str) -> bool {
         .is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
 }
 
-/// Where the content of `key` goes when it is swept: `S(K)`. `None` for what is no key of stored content, which is never swept.
+/// Where the content of `key` goes when it is swept: `S(K)`. `None` for what is no key of stored
+/// content, which is never swept.
 pub(crate) fn swept(key: &Key) -> Option<Key> {
     let (prefix, rest) = parts(key).filter(|(prefix, _)| !is_swept(prefix))?;
     Key::new(format!("{prefix}{SWEPT}/{rest}")).ok()
@@ -101,10 +106,12 @@ pub(crate) async fn put(
     )
 }
 
-/// Names what `writer` was given, so that it is what `key` means. `store` is where it goes: the writer's store, or its spool.
+/// Names what `writer` was given, so that it is what `key` means. `store` is where it goes: the
+/// writer's store, or its spool.
 ///
-/// All is found out before, because afterwards the writer can't be read any more. What is not there then, at `key` first and where
-/// it would be swept to after it, can't be swept for a grace, and what is there and the same can only be swept as what it is.
+/// All is found out before, because afterwards the writer can't be read any more. What is not there
+/// then, at `key` first and where it would be swept to after it, can't be swept for a grace, and
+/// what is there and the same can only be swept as what it is.
 pub(crate) async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
@@ -194,7 +201,8 @@ impl Other<'_> {
     }
 }
 
-/// Whether exactly what is stored under `key`, without regard to what the key means, is the same as `other`.
+/// Whether exactly what is stored under `key`, without regard to what the key means, is the same as
+/// `other`.
 pub(crate) async fn is_same(
     store: &dyn Backend,
     key: &Key,

@@ -1,4 +1,5 @@
-//! Doing what is planned, step by step. Whatever is done to its half leaves every key meaning what it meant.
+//! Doing what is planned, step by step. Whatever is done to its half leaves every key meaning what
+//! it meant.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +14,8 @@ enum Done {
     Moved,
     BroughtBack,
     Removed,
-    /// Something was stored under the key just now. It is nobody's, and a later sweep takes it away.
+    /// Something was stored under the key just now. It is nobody's, and a later sweep takes it
+    /// away.
     Left,
 }
 

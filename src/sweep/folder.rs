@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use super::live::{Live, LiveError, Problem};
 
-/// How often a folder is looked at again in which something has changed. Who is still writing then writes what is new.
+/// How often a folder is looked at again in which something has changed. Who is still writing then
+/// writes what is new.
 const WALKS: usize = 16;
 /// No file system's times are coarser. Within this, two changes may have the same time.
 const COARSEST: Duration = Duration::from_secs(2);
@@ -16,8 +17,8 @@ const COARSEST: Duration = Duration::from_secs(2);
 /// Takes for live what is named in all files below `path`.
 pub(super) fn read(path: &Path, live: &mut Live) -> Result<(), LiveError> {
     let mut folder = Folder::default();
-    // Who writes a transcript anew puts it in the place of the old one, which may hide both from a walk: so what has changed since
-    // it was looked at is looked at again.
+    // Who writes a transcript anew puts it in the place of the old one, which may hide both from a
+    // walk: so what has changed since it was looked at is looked at again.
     for _ in 0..WALKS {
         if !folder.walk(path, live)? {
             break;
@@ -68,7 +69,8 @@ impl Version {
 }
 
 impl Folder {
-    /// Reads what `path` leads to and has not been read as it is now, and says whether anything has changed meanwhile.
+    /// Reads what `path` leads to and has not been read as it is now, and says whether anything has
+    /// changed meanwhile.
     fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);
@@ -223,7 +225,8 @@ mod tests {
         };
         let now = SystemTime::now();
         assert!(!changes_at(now - Duration::from_secs(60)));
-        // A file that is moved out of it by now leaves it the same time, where times are in whole seconds or two.
+        // A file that is moved out of it by now leaves it the same time, where times are in whole
+        // seconds or two.
         assert!(changes_at(now) && changes_at(now - Duration::from_secs(1)));
         assert!(
             changes_at(now + Duration::from_secs(60)),

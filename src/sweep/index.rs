@@ -7,10 +7,12 @@ use std::hash::{BuildHasher, Hasher};
 use super::names::{Names, each_name, stem};
 use crate::backend::Key;
 
-/// Which keys of some stores are live: the text is searched for all of them at once, and nothing is kept of it.
+/// Which keys of some stores are live: the text is searched for all of them at once, and nothing is
+/// kept of it.
 ///
-/// A key is found by a hash of its segments, from the last to the first, so that one walk along a path looks up all keys that the
-/// path may end in. Two keys with the same hash are both live if one of them is: too much stays rather than too little.
+/// A key is found by a hash of its segments, from the last to the first, so that one walk along a
+/// path looks up all keys that the path may end in. Two keys with the same hash are both live if
+/// one of them is: too much stays rather than too little.
 pub(super) struct Index<'k> {
     state: RandomState,
     /// In the order of their hashes.

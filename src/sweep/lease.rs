@@ -19,8 +19,9 @@ const ATTEMPTS: usize = 16;
 
 /// The right to sweep a store: an object in it that says who sweeps since when.
 ///
-/// A lease whose sweep has died is never replaced, for two may see it dead at the same moment: the next number is taken, which only
-/// one can get, and the dead ones are removed at the end, in the order in which they are asked for.
+/// A lease whose sweep has died is never replaced, for two may see it dead at the same moment: the
+/// next number is taken, which only one can get, and the dead ones are removed at the end, in the
+/// order in which they are asked for.
 #[derive(Debug)]
 pub(super) struct Lease {
     /// Ours and the dead ones, with what is in them, by number.

@@ -15,11 +15,12 @@ use crate::store::{former_session_segment, session_segment};
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions name.
+/// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions
+/// name.
 ///
-/// It is gathered from texts, whatever they are: all that could be the name of stored content in any of them is kept. So it keeps
-/// too much rather than too little. It takes memory for each name once, however often and however long it is spelled, and time in
-/// proportion to the texts.
+/// It is gathered from texts, whatever they are: all that could be the name of stored content in
+/// any of them is kept. So it keeps too much rather than too little. It takes memory for each name
+/// once, however often and however long it is spelled, and time in proportion to the texts.
 ///
 /// ```
 /// use offcut::sweep::Live;
@@ -40,14 +41,15 @@ pub struct Live {
 }
 
 impl Live {
-    /// Nothing yet. A sweep with this takes everything for garbage that its policy says, and is old enough.
+    /// Nothing yet. A sweep with this takes everything for garbage that its policy says, and is old
+    /// enough.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All that a conversation names, in whatever format: a [`Messages`](crate::format::Messages) has any. In its texts, its JSON and
-    /// the arguments of its calls, not in what of it is media.
+    /// All that a conversation names, in whatever format: a [`Messages`](crate::format::Messages)
+    /// has any. In its texts, its JSON and the arguments of its calls, not in what of it is media.
     #[must_use]
     pub fn messages(mut self, conversation: &dyn Conversation) -> Self {
         for message in 0..conversation.len() {
@@ -72,13 +74,14 @@ impl Live {
         self
     }
 
-    /// All that the files in the folder `path` and in the folders below name, each read as text; or one file. What changes
-    /// meanwhile is read again. Does blocking I/O.
+    /// All that the files in the folder `path` and in the folders below name, each read as text; or
+    /// one file. What changes meanwhile is read again. Does blocking I/O.
     ///
     /// # Errors
     ///
-    /// One of them can't be read to its end, or is no text in UTF-8, such as a packed file or a database; or there is no file at all.
-    /// What is named in there would be swept, so nothing should be.
+    /// One of them can't be read to its end, or is no text in UTF-8, such as a packed file or a
+    /// database; or there is no file at all. What is named in there would be swept, so nothing
+    /// should be.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
         folder::read(path.as_ref(), &mut self)?;
         Ok(self)
@@ -119,8 +122,9 @@ impl Live {
         self.text(location.as_str())
     }
 
-    /// All that the session `id` has stored, [`ToolReduction::session`](crate::ToolReduction::session), under whatever root: for
-    /// loops that hand in their originals every turn, whose transcripts hold no hints.
+    /// All that the session `id` has stored,
+    /// [`ToolReduction::session`](crate::ToolReduction::session), under whatever root: for loops
+    /// that hand in their originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
         let segments = [session_segment(id), former_session_segment(id)];

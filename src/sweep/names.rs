@@ -1,7 +1,8 @@
 //! The names of stored content in a text, whatever the text is.
 //!
-//! A text is searched in linear time. What of it may name something is handed on in pieces: a path in lower case, for on some file
-//! systems that is the same content, without the punctuation behind its last name.
+//! A text is searched in linear time. What of it may name something is handed on in pieces: a path
+//! in lower case, for on some file systems that is the same content, without the punctuation behind
+//! its last name.
 
 use std::collections::HashSet;
 
@@ -13,14 +14,18 @@ use crate::store::{FOLDERS, is_swept_segment};
 const LAYERS: usize = 4;
 /// A stretch of a text without an end is looked at in parts of this many bytes.
 const LONGEST_STRETCH: usize = 128 << 10;
-/// This much of a part is looked at with the next one again: more than a name takes in any spelling that is promised.
+/// This much of a part is looked at with the next one again: more than a name takes in any spelling
+/// that is promised.
 const OVERLAP: usize = 32 << 10;
-/// A path of very many names is handed on in pieces of this many, so that one which repeats itself is kept once.
+/// A path of very many names is handed on in pieces of this many, so that one which repeats itself
+/// is kept once.
 const NAMES_IN_PIECE: usize = 64;
-/// How many segments there may be before a name, with one more where the place is named that it was swept to.
+/// How many segments there may be before a name, with one more where the place is named that it was
+/// swept to.
 const MAX_BEFORE: usize = MAX_SEGMENTS;
 
-/// Every name that some texts may mean, and perhaps more than they do. Takes memory for each of them once.
+/// Every name that some texts may mean, and perhaps more than they do. Takes memory for each of
+/// them once.
 #[derive(Clone, Default)]
 pub(super) struct Names(HashSet<Box<[u8]>>);
 
@@ -122,8 +127,8 @@ impl Scanner {
             }
             std::mem::swap(from, to);
         }
-        // All kinds are read at once. Where an outer one spells half of an inner one's escape, the other half was read too early,
-        // and a backslash is left over.
+        // All kinds are read at once. Where an outer one spells half of an inner one's escape, the
+        // other half was read too early, and a backslash is left over.
         if from.contains(&b'\\') {
             #[cfg(test)]
             {
@@ -164,7 +169,8 @@ fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Hands to `found` those parts of a path that hold names, each with as many segments before as a key can have.
+/// Hands to `found` those parts of a path that hold names, each with as many segments before as a
+/// key can have.
 fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     let mut hand_on = |from: usize, to: usize| {
         piece.clear();
@@ -234,8 +240,9 @@ pub(super) fn each_name<'p>(
     }
 }
 
-/// A name without what may be the end of a sentence, a rule or emphasis behind it. All that differ in that alone are kept where one
-/// of them is named. Of one that is nothing else, the first character stays.
+/// A name without what may be the end of a sentence, a rule or emphasis behind it. All that differ
+/// in that alone are kept where one of them is named. Of one that is nothing else, the first
+/// character stays.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
     let end = name
         .iter()

@@ -90,8 +90,8 @@ pub(super) struct Judge<'j> {
 }
 
 impl Judge<'_> {
-    /// What is to be done with `holdings`, and in which order: first what helps the living. What is to be done nothing with is
-    /// counted in `report`.
+    /// What is to be done with `holdings`, and in which order: first what helps the living. What is
+    /// to be done nothing with is counted in `report`.
     pub(super) fn plan(
         &self,
         holdings: &Holdings,
@@ -124,7 +124,8 @@ impl Judge<'_> {
                 (Some(seen), None) => old.push((seen, key)),
                 (None, Some(swept)) if is_live => step(Action::BringBack, swept.bytes),
                 (Some(seen), Some(swept)) if is_live => {
-                    // A write of an earlier sweep may still be on its way, and whoever stored here is not done before long.
+                    // A write of an earlier sweep may still be on its way, and whoever stored here
+                    // is not done before long.
                     if self.is_old(seen) && self.is_old(swept) {
                         step(Action::Settle, swept.bytes);
                     } else {
@@ -132,7 +133,8 @@ impl Judge<'_> {
                     }
                 }
                 (there, Some(swept)) => {
-                    // Stored or brought back meanwhile. If nobody names it then either, a later sweep moves it anew.
+                    // Stored or brought back meanwhile. If nobody names it then either, a later
+                    // sweep moves it anew.
                     there
                         .into_iter()
                         .for_each(|seen| report.waiting.add(seen.bytes));
@@ -164,8 +166,9 @@ impl Judge<'_> {
         steps
     }
 
-    /// Those of `steps` that harm nobody where another sweep may be under way: removing what is not under its key too. It can be there
-    /// once more only after that key was stored anew, and was not live for a whole grace. The others are counted as left.
+    /// Those of `steps` that harm nobody where another sweep may be under way: removing what is not
+    /// under its key too. It can be there once more only after that key was stored anew, and was
+    /// not live for a whole grace. The others are counted as left.
     pub(super) fn removals(
         steps: Vec<Step>,
         holdings: &Holdings,

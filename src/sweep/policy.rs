@@ -24,7 +24,8 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 /// # Default
 ///
 /// - `max_age`, `quota_bytes`: none
-/// - `unreferenced`: false. With these three, nothing new is taken away; what was swept before is removed when its grace is over.
+/// - `unreferenced`: false. With these three, nothing new is taken away; what was swept before is
+///   removed when its grace is over.
 /// - `grace`: 24 hours
 /// - `dry_run`: true
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +39,9 @@ pub struct SweepPolicy {
     pub quota_bytes: Option<u64>,
     /// Whatever is not live goes.
     pub unreferenced: bool,
-    /// How long what is new stays in any case, and how long what was taken away can be brought back; `grace_seconds` in files. It
-    /// has to be longer than an agent ever takes between storing a result and its transcript being where `live` is gathered from.
+    /// How long what is new stays in any case, and how long what was taken away can be brought
+    /// back; `grace_seconds` in files. It has to be longer than an agent ever takes between storing
+    /// a result and its transcript being where `live` is gathered from.
     #[serde(rename = "grace_seconds", with = "whole_seconds")]
     pub grace: Duration,
     /// Nothing is changed: the report says what would be.

@@ -8,9 +8,10 @@ use crate::backend::{BackendError, Location};
 
 /// What a sweep did, or in a dry run would do.
 ///
-/// `live`, `young`, `kept` and `moved` are what was there when it began, each in one of them: what could not be moved is in `kept`
-/// and in `failed`. `waiting` and `removed` are what had been moved before. What is stored after a sweep is the sum of all but
-/// `removed` and `brought_back`, and of it `young` and `kept` are at most the quota, or all young.
+/// `live`, `young`, `kept` and `moved` are what was there when it began, each in one of them: what
+/// could not be moved is in `kept` and in `failed`. `waiting` and `removed` are what had been moved
+/// before. What is stored after a sweep is the sum of all but `removed` and `brought_back`, and of
+/// it `young` and `kept` are at most the quota, or all young.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SweepReport {
@@ -26,23 +27,26 @@ pub struct SweepReport {
     pub moved: Tally,
     /// What was moved away before and is live: it is where it was again. It is part of `live` too.
     pub brought_back: Tally,
-    /// What was moved away before and stays there for now; and what was stored or brought back beside it that nobody names.
+    /// What was moved away before and stays there for now; and what was stored or brought back
+    /// beside it that nobody names.
     pub waiting: Tally,
     /// What was moved away before and is removed now.
     pub removed: Tally,
     /// How many leftovers of processes that ended in the middle were removed.
     pub tidied: u64,
-    /// When a later sweep can remove what this one has moved, at the earliest; until then, moving has freed no space. `None` if nothing
-    /// was moved. In seconds since 1970 where it is serialized.
+    /// When a later sweep can remove what this one has moved, at the earliest; until then, moving
+    /// has freed no space. `None` if nothing was moved. In seconds since 1970 where it is
+    /// serialized.
     #[serde(serialize_with = "seconds")]
     pub moved_free_at: Option<SystemTime>,
     /// The same for the first of what was moved before and waits.
     #[serde(serialize_with = "seconds")]
     pub waiting_free_at: Option<SystemTime>,
-    /// Whether the lease of a store could not be written, such as on a full disk. In that store, only what had waited for its grace was
-    /// removed: `failed` says where, and why.
+    /// Whether the lease of a store could not be written, such as on a full disk. In that store,
+    /// only what had waited for its grace was removed: `failed` says where, and why.
     pub without_lease: bool,
-    /// Whether it stopped before its end, because it had run for half the grace. The next one goes on.
+    /// Whether it stopped before its end, because it had run for half the grace. The next one goes
+    /// on.
     pub stopped: bool,
     /// What could not be done. The rest was; the next sweep tries it again.
     pub failed: Vec<SweepFailure>,
@@ -137,7 +141,8 @@ pub enum SweepError {
         /// The least there is.
         at_least: Duration,
     },
-    /// The store's locations do not end in the keys that they name, so nobody can tell what is live.
+    /// The store's locations do not end in the keys that they name, so nobody can tell what is
+    /// live.
     #[error(
         "{store} can't be swept: its locations do not end in the keys that they name, so transcripts don't say what is live; \
          let `Backend::can_be_swept` be false"
@@ -163,7 +168,8 @@ pub enum SweepError {
         /// After how long it counts as dead.
         grace: Duration,
     },
-    /// The store could not be asked what it holds, or what something live names in turn, or whether another sweep is under way.
+    /// The store could not be asked what it holds, or what something live names in turn, or whether
+    /// another sweep is under way.
     #[error("nothing was swept: the store failed, and without it nobody knows what is live")]
     Store(#[source] BackendError),
 }

@@ -2,9 +2,9 @@
 
 /// Reads one layer of `from` into `to`, and says whether there was anything to read in another way.
 ///
-/// Takes linear time, and `to` is never longer than `from`. JSON in JSON, percent signs that were encoded again and ampersands
-/// that were escaped again are one layer, however often that was done: each of these takes a number of passes that the text sets
-/// otherwise.
+/// Takes linear time, and `to` is never longer than `from`. JSON in JSON, percent signs that were
+/// encoded again and ampersands that were escaped again are one layer, however often that was done:
+/// each of these takes a number of passes that the text sets otherwise.
 pub(super) fn read_layer(from: &[u8], to: &mut Vec<u8>) -> bool {
     to.clear();
     let (mut at, mut is_spelled) = (0, false);
@@ -56,8 +56,9 @@ fn character(code: u32, to: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// JSON, in JSON as often as it may be: each time doubles the backslashes, and one more stands before what it escapes. Markdown
-/// writes `call\_1`. Like the others, answers with the length of what it has read.
+/// JSON, in JSON as often as it may be: each time doubles the backslashes, and one more stands
+/// before what it escapes. Markdown writes `call\_1`. Like the others, answers with the length of
+/// what it has read.
 fn after_backslashes(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let backslashes = from.iter().take_while(|byte| **byte == b'\\').count();
     match &from[backslashes..] {

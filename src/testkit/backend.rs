@@ -22,7 +22,8 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Page, Put, Wr
 
 /// Holds a store to every clause of [`Backend`]'s contract that can be tested from outside.
 ///
-/// `make` is called once for each clause, and must make an empty store each time: a new directory, a prefix of its own.
+/// `make` is called once for each clause, and must make an empty store each time: a new directory,
+/// a prefix of its own.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -35,11 +36,12 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Page, Put, Wr
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Clauses about removing are left out for a store that says of itself that it is never swept, or that it has no
-/// [`remove`](Backend::remove).
+/// Clauses about removing are left out for a store that says of itself that it is never swept, or
+/// that it has no [`remove`](Backend::remove).
 ///
-/// It needs a tokio runtime, writes some 50 MiB in all, and calls the store some thousand times. What it can't test:
-/// a crash, two processes, and that no call waits for ever; give the test a time-out.
+/// It needs a tokio runtime, writes some 50 MiB in all, and calls the store some thousand times.
+/// What it can't test: a crash, two processes, and that no call waits for ever; give the test a
+/// time-out.
 ///
 /// # Panics
 ///
@@ -198,7 +200,8 @@ async fn written(store: &impl Backend, chunks: &[Bytes], clause: &str) -> Box<dy
     writer
 }
 
-/// Drops `future` after `polls` polls, or when it is done, with time in between for what it has set going.
+/// Drops `future` after `polls` polls, or when it is done, with time in between for what it has set
+/// going.
 async fn abandon<T>(future: impl Future<Output = T>, polls: usize) {
     let mut future = pin!(future);
     for _ in 0..polls {

@@ -13,7 +13,8 @@ use futures_util::stream::BoxStream;
 
 use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
 
-/// A store that does what `inner` does until its cue, for tests of what code does when a store fails.
+/// A store that does what `inner` does until its cue, for tests of what code does when a store
+/// fails.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -35,13 +36,14 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Pag
 ///
 /// # What counts
 ///
-/// - a *write* is a call of [`Backend::put`], [`Backend::copy`], [`Backend::remove`] or [`Writer::finish`]: what can change what
-///   is visible;
+/// - a *write* is a call of [`Backend::put`], [`Backend::copy`], [`Backend::remove`] or
+///   [`Writer::finish`]: what can change what is visible;
 /// - a *chunk* is a call of [`Writer::write`];
 /// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
 ///
-/// Calls are counted from 1 when they are first polled, all clones together, failed ones too. Opening a writer, listing,
-/// tidying, locating, resolving, and what goes to the spool are handed on and not counted.
+/// Calls are counted from 1 when they are first polled, all clones together, failed ones too.
+/// Opening a writer, listing, tidying, locating, resolving, and what goes to the spool are handed
+/// on and not counted.
 #[derive(Debug)]
 pub struct Faulty<B> {
     inner: Arc<B>,
@@ -56,9 +58,11 @@ pub enum Fault {
     Fail(ErrorKind),
     /// It does nothing and never returns.
     Hang,
-    /// It does what it should, then returns an error of kind [`ErrorKind::Unavailable`]: the answer was lost.
+    /// It does what it should, then returns an error of kind [`ErrorKind::Unavailable`]: the answer
+    /// was lost.
     ApplyThenFail,
-    /// It does what it should, then never returns: the place to drop a future whose effect is there.
+    /// It does what it should, then never returns: the place to drop a future whose effect is
+    /// there.
     ApplyThenHang,
 }
 
@@ -133,7 +137,8 @@ impl<B> Faulty<B> {
         self
     }
 
-    /// Takes back all faults that have not happened. The counts go on. A call that hangs already does so for ever.
+    /// Takes back all faults that have not happened. The counts go on. A call that hangs already
+    /// does so for ever.
     pub fn heal(&self) -> &Self {
         for cue in [&self.cues.writes, &self.cues.chunks, &self.cues.reads] {
             let mut cue = lock(cue);
@@ -271,7 +276,8 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 }
 
-/// Gives what it has after a failure too, as the contract asks, whatever became of the writer behind.
+/// Gives what it has after a failure too, as the contract asks, whatever became of the writer
+/// behind.
 struct FaultyWriter {
     inner: Box<dyn Writer>,
     cues: Arc<Cues>,

@@ -14,8 +14,9 @@ use crate::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
 
 /// Holds a format to every clause of [`Format`]'s contract, over `messages`.
 ///
-/// Give it messages of every kind that the format knows: among them there must be a result and a call, and every way in which
-/// they can stand in a message. What messages do not have is not tested.
+/// Give it messages of every kind that the format knows: among them there must be a result and a
+/// call, and every way in which they can stand in a message. What messages do not have is not
+/// tested.
 ///
 /// ```
 /// use offcut::format::{Message, Plain};
@@ -28,7 +29,8 @@ use crate::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
 ///
 /// # Panics
 ///
-/// Where the format breaks the contract. The message names the clause and the place of the message in `messages`.
+/// Where the format breaks the contract. The message names the clause and the place of the message
+/// in `messages`.
 pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     let (mut slots, mut calls) = (0, 0);
     for (at, message) in messages.iter().enumerate() {
@@ -46,8 +48,9 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
     );
 }
 
-/// The same, and what concerns the messages' JSON: that they are the same once they were written and read, that fields which
-/// the format does not know survive every replacement, and that no message, however malformed, makes it panic.
+/// The same, and what concerns the messages' JSON: that they are the same once they were written
+/// and read, that fields which the format does not know survive every replacement, and that no
+/// message, however malformed, makes it panic.
 ///
 /// # Panics
 ///
@@ -64,8 +67,8 @@ where
     }
 }
 
-/// Holds a format to what must hold of any messages, however malformed: each is seen alike twice, and only what is replaced in it
-/// changes, where anything can be.
+/// Holds a format to what must hold of any messages, however malformed: each is seen alike twice,
+/// and only what is replaced in it changes, where anything can be.
 ///
 /// # Panics
 ///
@@ -76,7 +79,8 @@ pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages
     }
 }
 
-/// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown, it may be long.
+/// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown,
+/// it may be long.
 #[track_caller]
 fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
     panic!(
@@ -305,7 +309,8 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             format!("slot {slot} is another one once the same is put there twice")
         });
 
-        // A format that can't hold several parts may leave the message alone, but not lose half of them.
+        // A format that can't hold several parts may leave the message alone, but not lose half of
+        // them.
         let (several, now) = replace(vec!["one".into(), "two".into()]);
         let shown = now.slots[slot]
             .iter()

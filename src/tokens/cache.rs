@@ -1,4 +1,5 @@
-//! Counts by text, so that each text is counted once: as many as a conversation has texts, and none that another one displaces.
+//! Counts by text, so that each text is counted once: as many as a conversation has texts, and none
+//! that another one displaces.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -6,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::seen::Seen;
 use crate::fingerprint::{AsItIs, Fingerprint};
 
-/// What so many passes in a row have not seen is forgotten. More than one, so that several conversations that were given no
-/// session of their own don't displace each other's counts.
+/// What so many passes in a row have not seen is forgotten. More than one, so that several
+/// conversations that were given no session of their own don't displace each other's counts.
 const PASSES: u64 = 64;
 /// Counts that nobody holds any more are looked for once so many are known.
 const MIN_SWEEP: usize = 1024;
 
 /// What one conversation has counted.
 ///
-/// Each conversation holds the counts of its own texts, and only it lets go of them. Through what they share, a text that several
-/// of them hold, such as a system prompt, is counted once for all.
+/// Each conversation holds the counts of its own texts, and only it lets go of them. Through what
+/// they share, a text that several of them hold, such as a system prompt, is counted once for all.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     own: Mutex<Own>,
@@ -132,7 +133,8 @@ impl Shared {
     fn insert(&mut self, print: Fingerprint, tokens: Weak<u64>) {
         if self.counts.len() >= self.sweep_at.max(MIN_SWEEP) {
             self.counts.retain(|_, tokens| tokens.strong_count() > 0);
-            // At least as many new ones come before the next time, so a new one costs the same however many there are.
+            // At least as many new ones come before the next time, so a new one costs the same
+            // however many there are.
             self.sweep_at = self.counts.len() * 2;
             let room = self.sweep_at;
             self.counts.shrink_to(room);

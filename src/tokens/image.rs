@@ -2,8 +2,9 @@
 //!
 //! Which provider is going to be asked is not known here, so an image costs the more of two rules:
 //!
-//! - OpenAI, `gpt-4o` in high detail: scaled down to fit 2048 × 2048, then to a shorter side of 768; 85 tokens and 170 for each
-//!   tile of 512 × 512 (<https://platform.openai.com/docs/guides/images-vision>, "Calculating costs").
+//! - OpenAI, `gpt-4o` in high detail: scaled down to fit 2048 × 2048, then to a shorter side of
+//!   768; 85 tokens and 170 for each tile of 512 × 512
+//!   (<https://platform.openai.com/docs/guides/images-vision>, "Calculating costs").
 //! - Anthropic: scaled down to a longer side of 1568 and about 1600 tokens; width × height / 750
 //!   (<https://docs.anthropic.com/en/docs/build-with-claude/vision>, "Evaluate image size").
 

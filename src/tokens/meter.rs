@@ -122,7 +122,8 @@ impl Meter {
         }
     }
 
-    /// The same counter for another conversation. They share what they count, and neither displaces what the other has counted.
+    /// The same counter for another conversation. They share what they count, and neither displaces
+    /// what the other has counted.
     pub(crate) fn for_another(&self) -> Self {
         Self {
             cache: Arc::new(self.cache.beside()),
@@ -146,12 +147,14 @@ impl Meter {
         }
     }
 
-    /// A pass begins: counts that many passes have not asked for are forgotten. Gives what the last one has seen.
+    /// A pass begins: counts that many passes have not asked for are forgotten. Gives what the last
+    /// one has seen.
     pub(crate) fn begin_pass(&self) -> Seen {
         self.cache.begin_pass()
     }
 
-    /// What the pass has seen. If it never comes here, the next one searches for each text, and that is all.
+    /// What the pass has seen. If it never comes here, the next one searches for each text, and
+    /// that is all.
     pub(crate) fn end_pass(&self, seen: Seen) {
         self.cache.end_pass(seen);
     }
@@ -258,8 +261,8 @@ impl Meter {
         messages.chain(tools).fold(0, u64::saturating_add)
     }
 
-    /// More tokens than the messages from `from` on and `tools` can cost, if that is known without counting and no more than
-    /// `limit`. Looks at no more of them than it takes to know.
+    /// More tokens than the messages from `from` on and `tools` can cost, if that is known without
+    /// counting and no more than `limit`. Looks at no more of them than it takes to know.
     pub(crate) fn bound(
         &self,
         conversation: &dyn Conversation,

@@ -1,6 +1,7 @@
 //! What a look at a conversation has seen, text after text.
 //!
-//! Of a history that only grows, the next look finds each text where this one left it, and searches for the new ones alone.
+//! Of a history that only grows, the next look finds each text where this one left it, and searches
+//! for the new ones alone.
 
 use crate::fingerprint::Fingerprint;
 
@@ -30,7 +31,8 @@ pub(crate) struct Spot {
     at: usize,
 }
 
-/// The texts of a look in the order of the conversation, and behind them what is left of the look before.
+/// The texts of a look in the order of the conversation, and behind them what is left of the look
+/// before.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     lists: [List; 3],

@@ -12,14 +12,16 @@ use super::{CountTokens, Effort};
 static O200K_BASE: Once = Once::new();
 static CL100K_BASE: Once = Once::new();
 
-/// A run of this many bytes that the encoder would take as one word is cut before it is counted. The encoder's time and memory grow
-/// faster than such a run, and it gives up on a million spaces. Each cut moves the count by a few tokens at most, up or down.
+/// A run of this many bytes that the encoder would take as one word is cut before it is counted.
+/// The encoder's time and memory grow faster than such a run, and it gives up on a million spaces.
+/// Each cut moves the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
 /// Exact counts for OpenAI's models, and a good measure for the others.
 ///
-/// Names of special tokens in a text count as the ordinary text that they are. The encoding's tables take about 0.1 s and 45 MB
-/// when they are first needed, and are then shared by the process; [`prepare`](CountTokens::prepare) makes them.
+/// Names of special tokens in a text count as the ordinary text that they are. The encoding's
+/// tables take about 0.1 s and 45 MB when they are first needed, and are then shared by the
+/// process; [`prepare`](CountTokens::prepare) makes them.
 #[derive(Clone, Copy)]
 pub struct Tiktoken {
     name: &'static str,
@@ -87,7 +89,8 @@ impl Tiktoken {
     }
 }
 
-/// `text` in pieces, cut only inside runs of more than [`MAX_RUN`] bytes that may be one word for the encoder.
+/// `text` in pieces, cut only inside runs of more than [`MAX_RUN`] bytes that may be one word for
+/// the encoder.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -115,8 +118,9 @@ fn first_cut(text: &str) -> usize {
     text.len()
 }
 
-/// The kinds of word, as bits, that `c` may be a part of. Encoders split a text into words of one kind before anything else:
-/// white space, letters, signs. Digits are never more than three together.
+/// The kinds of word, as bits, that `c` may be a part of. Encoders split a text into words of one
+/// kind before anything else: white space, letters, signs. Digits are never more than three
+/// together.
 fn kinds_of(c: char) -> u8 {
     const SPACE: u8 = 1;
     const LETTERS: u8 = 2;

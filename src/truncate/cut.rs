@@ -17,7 +17,8 @@ use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Phase, Target};
 /// More texts than this are stored as one: so many hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
 
-/// A text that is to be stored and replaced by a hint: the hint that is to be, but for its location.
+/// A text that is to be stored and replaced by a hint: the hint that is to be, but for its
+/// location.
 #[derive(Debug)]
 pub(super) struct Cut {
     /// The slot that it replaces.
@@ -34,7 +35,8 @@ pub(super) struct Cut {
     pub(super) problem: Option<String>,
 }
 
-/// Several texts that are stored as one: a line with their lengths, then each with a line feed behind it.
+/// Several texts that are stored as one: a line with their lengths, then each with a line feed
+/// behind it.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) manifest: String,
@@ -75,7 +77,8 @@ impl Cut {
 struct Candidate<'s> {
     slot: usize,
     text: &'s Text,
-    /// Whether it may have been shown in part already, and so keeps the head that it was shown with.
+    /// Whether it may have been shown in part already, and so keeps the head that it was shown
+    /// with.
     is_first: bool,
 }
 
@@ -168,10 +171,12 @@ impl Planner<'_> {
         cuts
     }
 
-    /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so many shares.
+    /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so
+    /// many shares.
     ///
-    /// The first text may have been shown as far as its head before anybody knew of the others, so it keeps that, and what the
-    /// marks behind it take, without which there is no preview; what is left is shared equally.
+    /// The first text may have been shown as far as its head before anybody knew of the others, so
+    /// it keeps that, and what the marks behind it take, without which there is no preview; what is
+    /// left is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
         let all = self
             .policy
@@ -235,7 +240,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of them does.
+    /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of
+    /// them does.
     fn cut_longest(
         &self,
         longest: &[Candidate<'_>],
@@ -248,7 +254,8 @@ impl Planner<'_> {
             if !self.fit(lost.iter(), rest) {
                 continue;
             }
-            // Shares only get smaller from here on: once a cut is no gain, more cuts are none either.
+            // Shares only get smaller from here on: once a cut is no gain, more cuts are none
+            // either.
             let cuts: Option<Vec<Cut>> = cut
                 .iter()
                 .map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate)))
@@ -267,7 +274,8 @@ impl Planner<'_> {
         None
     }
 
-    /// All texts as one, and each document for itself; where that does not fit either, the documents too.
+    /// All texts as one, and each document for itself; where that does not fit either, the
+    /// documents too.
     fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
         let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
             .iter()
@@ -295,7 +303,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the hints, with the longest location each can get, and the other texts are within the limit together.
+    /// Whether the hints, with the longest location each can get, and the other texts are within
+    /// the limit together.
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
         let limit = self.policy.limit;
         let hints = cuts.map(|cut| {
@@ -313,7 +322,8 @@ impl Planner<'_> {
             .is_over(limit)
     }
 
-    /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be stored anyway.
+    /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be
+    /// stored anyway.
     fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
         let cut = self.cut_to(candidate, budget);
         let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
@@ -422,7 +432,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Every form that the hint can get, the longest of each kind: wherever it is stored, and before or behind its preview.
+    /// Every form that the hint can get, the longest of each kind: wherever it is stored, and
+    /// before or behind its preview.
     fn hints(&self, cut: &Cut) -> Vec<String> {
         let mut hints = Vec::new();
         for (location, local) in self.locations() {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::content::ToolCall;
 
-/// Tools that return a file, in small letters. Some of them edit too, and then say what they replace.
+/// Tools that return a file, in small letters. Some of them edit too, and then say what they
+/// replace.
 const READERS: [&str; 7] = [
     "read",
     "view",
@@ -42,7 +43,8 @@ pub(super) fn reads_a_file(call: &ToolCall) -> bool {
     is_of(&SHELLS) && command(&call.arguments).is_some_and(|command| prints_a_file(&command))
 }
 
-/// The command in a shell's arguments: a text, or the last word of a list such as `["bash", "-c", "cat a"]`.
+/// The command in a shell's arguments: a text, or the last word of a list such as
+/// `["bash", "-c", "cat a"]`.
 fn command(arguments: &str) -> Option<String> {
     let arguments: Value =
         serde_json::from_str(arguments.get(..MAX_ARGUMENTS.min(arguments.len()))?).ok()?;

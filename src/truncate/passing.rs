@@ -31,8 +31,8 @@ pub(super) fn grows_by(text: &Text, shown: usize) -> u64 {
     (whole.len() - shown).saturating_sub(rest) as u64
 }
 
-/// Where in `bytes` what comes behind the first `shown` bytes of what is shown of them begins: what is no UTF-8 is shown as
-/// replacement characters.
+/// Where in `bytes` what comes behind the first `shown` bytes of what is shown of them begins: what
+/// is no UTF-8 is shown as replacement characters.
 pub(super) fn behind(bytes: &[u8], shown: usize) -> usize {
     let (mut at, mut seen) = (0, 0);
     for chunk in bytes.utf8_chunks() {

@@ -24,7 +24,8 @@ use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::store::{Id, MAX_WHOLE, Phase};
 
-/// A stream that could not be stored is shown whole up to so many bytes: more has no place in memory, nor in a context.
+/// A stream that could not be stored is shown whole up to so many bytes: more has no place in
+/// memory, nor in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// What one call returned, as far as it has come.
@@ -35,7 +36,8 @@ pub(super) struct Run {
     policy: Policy,
     backend: Arc<dyn Backend>,
     splitter: Splitter,
-    /// What it may be of what is stored already, once it is over the limit; `None` if it is a result like any other.
+    /// What it may be of what is stored already, once it is over the limit; `None` if it is a
+    /// result like any other.
     reader: Option<OtherReader>,
     spill: Spill,
     /// Everything passes: the store failed, and all that came is at hand.
@@ -118,7 +120,8 @@ impl Run {
         Ok(step.show)
     }
 
-    /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or is lost.
+    /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or
+    /// is lost.
     async fn take_back_all(&mut self, last: &[u8]) -> Option<Vec<u8>> {
         let before = self.spill.length();
         if before + last.len() as u64 > MAX_TAKEN_BACK {
@@ -396,7 +399,8 @@ impl Run {
         Ok(())
     }
 
-    /// Takes back into memory what the cut would have stored, to show it instead; `false` if that is too much or is lost.
+    /// Takes back into memory what the cut would have stored, to show it instead; `false` if that
+    /// is too much or is lost.
     async fn take_back(&mut self, cut: &Cut) -> bool {
         let slots = cut
             .joined

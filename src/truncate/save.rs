@@ -53,8 +53,8 @@ impl Place {
     ) -> Result<Saved, BackendError> {
         let (backend, roots, spool) = (&*self.backend, self.session.roots(), self.backend.spool());
         let name = self.id.name().map(|name| name.part(self.number));
-        // The digest costs reading all of it again: only where it is needed. The spool needs it once the store has failed, when
-        // nothing can be read any more.
+        // The digest costs reading all of it again: only where it is needed. The spool needs it
+        // once the store has failed, when nothing can be read any more.
         let is_taken = match (&name, &spool) {
             (Some(name), None) => {
                 let key = key(roots, Phase::Truncate, name);

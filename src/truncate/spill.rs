@@ -125,8 +125,8 @@ impl Spill {
 /// How often a writer is asked for what it was given.
 const ATTEMPTS: usize = 8;
 
-/// Some of what `writer` was given, at least a byte. Once a store has failed that may be the only copy, so it is asked for again
-/// whatever the store says.
+/// Some of what `writer` was given, at least a byte. Once a store has failed that may be the only
+/// copy, so it is asked for again whatever the store says.
 async fn block(writer: &mut dyn Writer, range: Range<u64>) -> Result<Bytes, BackendError> {
     let range = range.start..range.end.min(range.start + BLOCK);
     let mut attempt = 1;

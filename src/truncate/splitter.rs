@@ -1,4 +1,5 @@
-//! Decides about a result as it comes: what can be shown at once, what is held, and what has to leave memory. Without I/O.
+//! Decides about a result as it comes: what can be shown at once, what is held, and what has to
+//! leave memory. Without I/O.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,11 +11,12 @@ use crate::hint::Placement;
 use crate::preview::longest_marks;
 use crate::session::Session;
 
-/// No encoding has longer tokens, in bytes. A limit in tokens must not need a whole text to be held to be counted.
+/// No encoding has longer tokens, in bytes. A limit in tokens must not need a whole text to be held
+/// to be counted.
 const MAX_TOKEN: u64 = 256;
 
-/// Once a result over its limit has so many parts, the texts that follow are one, each behind a line feed: what is kept of each
-/// text would be without bound.
+/// Once a result over its limit has so many parts, the texts that follow are one, each behind a
+/// line feed: what is kept of each text would be without bound.
 const MAX_SLOTS: usize = 256;
 
 /// A result as far as it has come.
@@ -29,7 +31,8 @@ pub(super) struct Splitter {
     is_in_chunks: bool,
     /// The texts that have ended.
     ended: Size,
-    /// Texts may leave memory once the result is over the limit and has more bytes than this; `None` for never.
+    /// Texts may leave memory once the result is over the limit and has more bytes than this;
+    /// `None` for never.
     spill_above: Option<u64>,
     /// How many bytes were spilled.
     spilled: u64,
@@ -85,8 +88,8 @@ impl Size {
     }
 }
 
-/// A text of more bytes than this is longer than any hint for it, in tokens too: head and tail are of the text, and what is left
-/// out of 32 KiB costs more than the rest of a hint.
+/// A text of more bytes than this is longer than any hint for it, in tokens too: head and tail are
+/// of the text, and what is left out of 32 KiB costs more than the rest of a hint.
 pub(super) fn sure_gain(limit: Limit) -> usize {
     limit.safe_bytes().saturating_add(32 * 1024)
 }
@@ -190,7 +193,8 @@ impl Splitter {
             Chunk::Part(Part::Text(text)) => self.whole(text, None),
             Chunk::Part(Part::Json(value)) => {
                 let text = value.to_string();
-                // A document counts for itself: over the limit it is shown as text, within it passes.
+                // A document counts for itself: over the limit it is shown as text, within it
+                // passes.
                 let is_over = size_of_text(&self.session, self.policy.limit, &text)
                     .is_over(self.policy.limit);
                 if is_over {
@@ -232,7 +236,8 @@ impl Splitter {
         self.ended
     }
 
-    /// The slots of spilled texts that may be shown whole after all: the shortest ones, as many as are within the limit.
+    /// The slots of spilled texts that may be shown whole after all: the shortest ones, as many as
+    /// are within the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
         let limit = self.policy.limit;
         let mut texts: Vec<(usize, Size, bool)> = Vec::new();
@@ -257,7 +262,8 @@ impl Splitter {
             .collect()
     }
 
-    /// The store failed: what was spilled is lost. Later texts are spilled anew: the store may have recovered.
+    /// The store failed: what was spilled is lost. Later texts are spilled anew: the store may have
+    /// recovered.
     pub(super) fn lose_spilled(&mut self) {
         self.spilled = 0;
         self.spilled_texts(|text, _| text.content = Content::Lost);
@@ -374,7 +380,8 @@ impl Splitter {
         Some(bytes)
     }
 
-    /// What can be shown now that is going to be shown whatever follows: the parts before the first text, and of that the head.
+    /// What can be shown now that is going to be shown whatever follows: the parts before the first
+    /// text, and of that the head.
     fn show(&mut self) -> Vec<Chunk> {
         let mut show = Vec::new();
         if self.placement == Placement::First || !has_settled_head(&self.policy) {
@@ -409,7 +416,8 @@ pub(super) fn first_head(policy: &Policy) -> usize {
     policy.preview_length.at_most() / 2
 }
 
-/// Whether each preview of the first text begins with its head: it is known before the end, and none is too small for that.
+/// Whether each preview of the first text begins with its head: it is known before the end, and
+/// none is too small for that.
 pub(super) fn has_settled_head(policy: &Policy) -> bool {
     let is_named = policy.hooks.preview.is_none();
     let is_known = is_named && policy.preview.begins_with_head() && !policy.preview_length.grows();

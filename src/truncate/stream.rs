@@ -17,18 +17,20 @@ use crate::hint::Placement;
 use crate::report::Report;
 use crate::session::Session;
 
-/// What the model is to be shown of a tool's result, as it comes: its beginning at once, and once it has ended the rest of it,
-/// or, where it was over the limit, its end and a hint that says where all of it is.
+/// What the model is to be shown of a tool's result, as it comes: its beginning at once, and once
+/// it has ended the rest of it, or, where it was over the limit, its end and a hint that says where
+/// all of it is.
 ///
 /// # Guarantees
 ///
-/// - **Bounded.** Memory does not grow with the length of the texts, beyond a few times the limit. Parts that are no text are
-///   held while the text before them goes on.
+/// - **Bounded.** Memory does not grow with the length of the texts, beyond a few times the limit.
+///   Parts that are no text are held while the text before them goes on.
 /// - **Back-pressure.** Nothing is asked of the tool before what came is stored.
 /// - **Aborted when dropped.** What was not named yet leaves nothing behind.
 ///
-/// The error that ends the tool's stream ends this one, behind what came before it. A store that fails is no error of this
-/// stream, unless `on_offload_error` is `Fail`: see [`report`](Self::report).
+/// The error that ends the tool's stream ends this one, behind what came before it. A store that
+/// fails is no error of this stream, unless `on_offload_error` is `Fail`: see
+/// [`report`](Self::report).
 pub struct TruncatedStream {
     /// Whether the tool said that it failed.
     pub is_error: bool,

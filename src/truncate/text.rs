@@ -83,7 +83,8 @@ impl Text {
         });
     }
 
-    /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going to be out of reach.
+    /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going
+    /// to be out of reach.
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
         if matches!(self.tokens.counts, Counts::Nothing) {
             self.tokens.counts = Counts::Bytes(most);
@@ -122,8 +123,8 @@ impl Text {
         self.json.map_or(Part::Text(shown), Part::Json)
     }
 
-    /// Its tokens, where they are counted as they come: the same however it came. Of a text that is over the limit alone, not
-    /// all of them.
+    /// Its tokens, where they are counted as they come: the same however it came. Of a text that is
+    /// over the limit alone, not all of them.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         self.tokens.total(meter)
     }
@@ -133,7 +134,8 @@ impl Text {
         self.tokens.is_enough
     }
 
-    /// So many tokens it has at least. A text of more than `most` bytes counts as of as many as it takes.
+    /// So many tokens it has at least. A text of more than `most` bytes counts as of as many as it
+    /// takes.
     pub(super) fn tokens_at_least(&self, most: usize, meter: &Meter) -> u64 {
         match (self.tokens.counts, self.shown()) {
             (Counts::Nothing, Some(text)) if text.len() > most => u64::MAX,

@@ -205,7 +205,8 @@ async fn a_process_that_was_killed_leaves_nothing_to_see() {
     );
 }
 
-/// The runtime ends only when its blocking calls have: then nothing may be left, whatever was dropped in their midst.
+/// The runtime ends only when its blocking calls have: then nothing may be left, whatever was
+/// dropped in their midst.
 #[test]
 fn what_is_dropped_leaves_no_staging_file() {
     let home = tempfile::tempdir().unwrap();
@@ -296,7 +297,8 @@ fn two_handles_race_and_lose_nothing() {
         }
         answers
     };
-    // Judged when the threads have ended: a panic before would leave the others at the barrier for ever.
+    // Judged when the threads have ended: a panic before would leave the others at the barrier for
+    // ever.
     let answers: Vec<_> = std::thread::scope(|scope| {
         let race = &race;
         let threads: Vec<_> = (0..THREADS)

@@ -7,7 +7,8 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::report::Decision;
 use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction};
 
-/// A reduction over a memory store whose locations begin with `memory://t/`, without the tokenizer's start-up time.
+/// A reduction over a memory store whose locations begin with `memory://t/`, without the
+/// tokenizer's start-up time.
 pub(crate) fn builder(store: &Memory) -> Builder {
     ToolReduction::builder()
         .backend(store.clone())

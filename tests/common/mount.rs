@@ -7,8 +7,9 @@ use std::process::{Command, Output};
 /// The environment variable that names the mount point.
 pub(crate) const AT: &str = "OFFCUT_MOUNT";
 
-/// Runs this program again, with `arguments`, in a mount namespace of its own, after the shell commands `mount`, which find the
-/// mount point in `$AT`. The program finds it in the environment, see [`AT`]. `None` where no mounting is allowed.
+/// Runs this program again, with `arguments`, in a mount namespace of its own, after the shell
+/// commands `mount`, which find the mount point in `$AT`. The program finds it in the environment,
+/// see [`AT`]. `None` where no mounting is allowed.
 pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) -> Option<Output> {
     let at = tempfile::tempdir().ok()?;
     // As root, and as anyone where the system lets people have namespaces.
@@ -37,8 +38,8 @@ pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) ->
     None
 }
 
-/// Runs the test of this name again, as [`again_in_a_mount`] does. There, returns the mount point; here, `None` when it is over,
-/// or where no mounting is allowed.
+/// Runs the test of this name again, as [`again_in_a_mount`] does. There, returns the mount point;
+/// here, `None` when it is over, or where no mounting is allowed.
 #[allow(dead_code, reason = "programs use the rest")]
 pub(crate) fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
     if let Some(at) = std::env::var_os(AT) {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::samples;
 
-/// A message as text that is written and read as values are, so that clauses about JSON can be tested.
+/// A message as text that is written and read as values are, so that clauses about JSON can be
+/// tested.
 #[derive(Clone, Debug, PartialEq)]
 struct Text(JsonText);
 

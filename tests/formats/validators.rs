@@ -3,7 +3,8 @@
 use offcut::format::WireFormat;
 use serde_json::{Value, json};
 
-/// A conversation that every provider takes, and the same with something wrong: which message is named, and what is said of it.
+/// A conversation that every provider takes, and the same with something wrong: which message is
+/// named, and what is said of it.
 fn check(format: WireFormat, valid: &Value, wrong: &[(&str, Value, usize, &str)]) {
     let list = |value: &Value| value.as_array().unwrap().clone();
     assert_eq!(format.validate(&list(valid)), Ok(()));

@@ -1,4 +1,5 @@
-//! The checks, held to finding what is broken: each flaw breaks the law that it should, and without a flaw none is broken.
+//! The checks, held to finding what is broken: each flaw breaks the law that it should, and without
+//! a flaw none is broken.
 
 use std::collections::BTreeMap;
 

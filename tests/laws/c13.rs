@@ -1,5 +1,5 @@
-//! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time, nothing is stored twice, and
-//! it gets what a loop gets whose messages are changed in place.
+//! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time,
+//! nothing is stored twice, and it gets what a loop gets whose messages are changed in place.
 
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
 use offcut::report::Outcome;

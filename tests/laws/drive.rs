@@ -1,5 +1,5 @@
-//! An agent loop over generated steps: results go through `truncate` when they arrive, passes run in between, and after every
-//! step the laws are checked.
+//! An agent loop over generated steps: results go through `truncate` when they arrive, passes run
+//! in between, and after every step the laws are checked.
 
 use std::collections::BTreeSet;
 
@@ -266,8 +266,9 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
     ))
 }
 
-/// R3: whether `now` is a page of something stored, and the original is one stretch of that from there on, its lines' numbers and
-/// a few words before and after it aside, which stand beside the page.
+/// R3: whether `now` is a page of something stored, and the original is one stretch of that from
+/// there on, its lines' numbers and a few words before and after it aside, which stand beside the
+/// page.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
     let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else {
         return false;
@@ -339,7 +340,8 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     };
     if originals.len() == shown.len() {
         for (old, new) in originals.iter().zip(shown) {
-            // T14: bytes that are no UTF-8 are stored, and the hint comes on top of what is shown of them.
+            // T14: bytes that are no UTF-8 are stored, and the hint comes on top of what is shown
+            // of them.
             let is_replaced = old.bytes() != Bit::from(new).bytes() && !matches!(old, Bit::Raw(_));
             if is_replaced && is_text(new) {
                 compare(&[old], &[new])?;

@@ -1,4 +1,5 @@
-//! What the generated conversations, and reading the code with the laws in hand, have found: each in its smallest form.
+//! What the generated conversations, and reading the code with the laws in hand, have found: each
+//! in its smallest form.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -156,7 +157,8 @@ fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
     });
 }
 
-/// The same id and the same text twice, and only the second one may go: originals handed in anew must not lose the first.
+/// The same id and the same text twice, and only the second one may go: originals handed in anew
+/// must not lose the first.
 async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
     let reduction = builder.build().unwrap();
     let originals = conversation(vec![

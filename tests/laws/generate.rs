@@ -445,7 +445,8 @@ pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Conversations without anything that imitates, is odd or is no text: what a simple reducer can be asked to handle.
+/// Conversations without anything that imitates, is odd or is no text: what a simple reducer can be
+/// asked to handle.
 pub(crate) fn simple_conversations() -> impl Strategy<Value = Vec<Step>> {
     let output = |text| Output {
         body: Body::Parts(vec![PartSpec::Text(text)]),

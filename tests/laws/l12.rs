@@ -27,7 +27,8 @@ thread_local! {
 
 /// Keeps what is emitted, for each thread apart.
 ///
-/// One subscriber for the whole process: one for each test would race with the others for who is asked about an event first.
+/// One subscriber for the whole process: one for each test would race with the others for who is
+/// asked about an event first.
 struct Capture;
 
 impl<S: Subscriber> Layer<S> for Capture {

@@ -11,8 +11,8 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
-/// Drives one conversation, with every law checked on the way, and drives it once more: the same input over equal stores gives
-/// the same bytes.
+/// Drives one conversation, with every law checked on the way, and drives it once more: the same
+/// input over equal stores gives the same bytes.
 fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
     block_on(async {
         let (first, subject) =

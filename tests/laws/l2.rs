@@ -1,5 +1,5 @@
-//! L2: deciding touches nothing, storing touches no message, changing messages cannot fail; after an error everything is as it
-//! was, and trying again is safe.
+//! L2: deciding touches nothing, storing touches no message, changing messages cannot fail; after
+//! an error everything is as it was, and trying again is safe.
 
 use futures_util::FutureExt;
 use offcut::format::{Anthropic, Gemini, Messages, OpenAiChat, Plain, Responses};

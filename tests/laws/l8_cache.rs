@@ -1,4 +1,5 @@
-//! L8: what is remembered of a text is never wrong after an edit, and no conversation displaces what another has counted.
+//! L8: what is remembered of a text is never wrong after an edit, and no conversation displaces
+//! what another has counted.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,8 @@ fn weight(text: &str) -> u64 {
         .sum()
 }
 
-/// Something that a loop does to its messages behind our back. Numbers are taken modulo what there is.
+/// Something that a loop does to its messages behind our back. Numbers are taken modulo what there
+/// is.
 #[derive(Clone, Debug)]
 enum Edit {
     /// One byte of one text, in place: the same string, at the same address, of the same length.
@@ -80,7 +82,8 @@ fn apply(edit: &Edit, messages: &mut Vec<Message>) {
     }
 }
 
-/// Counts after every edit, and compares with counting without a memory. Each message costs 4 besides.
+/// Counts after every edit, and compares with counting without a memory. Each message costs 4
+/// besides.
 fn count_after_edits(
     edits: &[Edit],
     mut count: impl FnMut(&mut Vec<Message>) -> u64,
@@ -142,7 +145,8 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
     assert_eq!(found.unwrap_err().law, "L8");
 }
 
-/// A loop that hands in originals, one of which was edited since: what was decided about the one is not done to the other.
+/// A loop that hands in originals, one of which was edited since: what was decided about the one is
+/// not done to the other.
 #[test]
 fn l8_a_decision_is_not_repeated_on_what_was_edited() {
     let cases = || {
@@ -213,7 +217,8 @@ fn turns() -> impl Strategy<Value = Vec<(usize, u16)>> {
     vec((0_usize..6, 0_u16..400), 1..120)
 }
 
-/// Several conversations take turns, and get texts that the others may have too. Counts each text that is really counted.
+/// Several conversations take turns, and get texts that the others may have too. Counts each text
+/// that is really counted.
 fn count_in_parallel(
     turns: &[(usize, u16)],
     sessions: &[ToolReduction],

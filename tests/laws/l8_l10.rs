@@ -20,7 +20,8 @@ use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 /// What may become a hint is counted as such too, once in each form that it may get.
 const HINTS: u64 = 600;
 
-/// A loop in which the counter never sees more than what has come, and what may have taken its place.
+/// A loop in which the counter never sees more than what has come, and what may have taken its
+/// place.
 async fn count_what_is_new(
     turns: &[usize],
     threshold: u64,

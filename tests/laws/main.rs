@@ -1,7 +1,9 @@
-//! The laws, held against generated conversations; and the checks of the laws, held to finding what is broken.
+//! The laws, held against generated conversations; and the checks of the laws, held to finding what
+//! is broken.
 //!
-//! `OFFCUT_CASES` says how many conversations are driven for L1–L5 together (1 000 unless it is set; the other laws scale with
-//! it), `OFFCUT_SEED` says which ones. The same two numbers give the same conversations.
+//! `OFFCUT_CASES` says how many conversations are driven for L1–L5 together (1 000 unless it is
+//! set; the other laws scale with it), `OFFCUT_SEED` says which ones. The same two numbers give the
+//! same conversations.
 
 #![cfg(all(feature = "fs", feature = "tiktoken"))]
 // What helps tests is part of them.

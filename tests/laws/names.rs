@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 use super::world::World;
 use super::{Violation, require};
 
-/// Whether a name in the store is one that this crate makes: a safe id as it is, or else a digest, and fixed endings.
+/// Whether a name in the store is one that this crate makes: a safe id as it is, or else a digest,
+/// and fixed endings.
 pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violation> {
     static SHAPE: OnceLock<Regex> = OnceLock::new();
     static ENDING: OnceLock<Regex> = OnceLock::new();

@@ -232,7 +232,8 @@ fn check_report<F: Wire, S: Subject<F>>(
     Ok(())
 }
 
-/// L4: over its own output a pass does nothing, also once the messages were written and read, and in another process.
+/// L4: over its own output a pass does nothing, also once the messages were written and read, and
+/// in another process.
 async fn check_stable<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,

@@ -1,6 +1,8 @@
-//! L1, checked against a shadow: what every tool returned and every model asked, kept beside the conversation.
+//! L1, checked against a shadow: what every tool returned and every model asked, kept beside the
+//! conversation.
 //!
-//! Written from the laws, not from the library: a slot holds what it held, or hints whose locations give that back.
+//! Written from the laws, not from the library: a slot holds what it held, or hints whose locations
+//! give that back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -135,8 +137,8 @@ impl Shadow {
             .extend(originals.iter().map(|bit| bit.bytes().to_vec()));
     }
 
-    /// Takes note of a message that has just been appended, or got another result behind those it had. That result is what `say`
-    /// was told, or else what the message holds.
+    /// Takes note of a message that has just been appended, or got another result behind those it
+    /// had. That result is what `say` was told, or else what the message holds.
     pub(crate) fn append<F: Wire>(
         &mut self,
         wire: F,
@@ -354,7 +356,8 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    /// Behind what was joined with an earlier text: the other texts, and the documents that are stored with them.
+    /// Behind what was joined with an earlier text: the other texts, and the documents that are
+    /// stored with them.
     fn skip(&self, at: usize, joined: &Joined) -> usize {
         let Some(joined) = joined else { return at };
         let is_in = |bit: &&Bit| {
@@ -404,7 +407,8 @@ impl Fit<'_> {
             || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
     }
 
-    /// An empty text says nothing. A document may be lost with the texts that it was joined with: nobody knows.
+    /// An empty text says nothing. A document may be lost with the texts that it was joined with:
+    /// nobody knows.
     fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
         let is_lost =
             |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
@@ -461,7 +465,8 @@ impl Fit<'_> {
             && is_harmless(&shown, content)
     }
 
-    /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between them.
+    /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between
+    /// them.
     fn joined_by(&self, hint: &Hint) -> Joined {
         if hint.location.is_none() {
             return self.lossy.then(Rc::default);
@@ -490,7 +495,8 @@ type Joined = Option<Rc<Vec<Vec<u8>>>>;
 /// The longest sentence that a hint of ours has, in bytes.
 const MAX_PROSE: usize = 300;
 
-/// Whether what a hint shows can all be read from `content`, and what it says is no more than a sentence.
+/// Whether what a hint shows can all be read from `content`, and what it says is no more than a
+/// sentence.
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     let text = if shown.notes.joined {
@@ -532,8 +538,9 @@ impl Shadow {
     }
 }
 
-/// Whether every piece of `preview` stands in `text`, as far as an excerpt of lines and names can be told without making it anew:
-/// each line, its number aside, in the line of that number or in any, and each name in the line that it is said to be of.
+/// Whether every piece of `preview` stands in `text`, as far as an excerpt of lines and names can
+/// be told without making it anew: each line, its number aside, in the line of that number or in
+/// any, and each name in the line that it is said to be of.
 fn shows_pieces_alone(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once("\n[… ") else {
         return false;

@@ -23,7 +23,8 @@ pub(crate) enum Kind {
     Odd,
     /// Pieces of hints and of previews' marks.
     Marks,
-    /// What previews choose by: names, some on lines that say their own number, and what looks like an excerpt's marks.
+    /// What previews choose by: names, some on lines that say their own number, and what looks like
+    /// an excerpt's marks.
     Names,
     /// What the first line of joined texts looks like.
     Manifest,

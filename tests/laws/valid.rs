@@ -1,4 +1,5 @@
-//! L5: what a provider accepted before a pass, it accepts after it, and what a pass does not replace is as it was.
+//! L5: what a provider accepted before a pass, it accepts after it, and what a pass does not
+//! replace is as it was.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, hold, require};
 
-/// Whether a message is one that a provider of chat completions accepts, as far as a pass could change that.
+/// Whether a message is one that a provider of chat completions accepts, as far as a pass could
+/// change that.
 pub(crate) fn is_valid(message: &Value) -> bool {
     let part_is_valid = |part: &Value| match part["type"].as_str() {
         Some("text") => part["text"].is_string(),
@@ -42,7 +44,8 @@ pub(crate) fn is_valid(message: &Value) -> bool {
     content_is_valid && calls_are_valid && answers
 }
 
-/// Which messages are not as they were. Whatever else than content of results and arguments has changed breaks L5.
+/// Which messages are not as they were. Whatever else than content of results and arguments has
+/// changed breaks L5.
 pub(crate) fn changed<F: Wire>(
     wire: F,
     before: &[F::Message],
@@ -150,7 +153,8 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
             match &mut step {
                 Step::Odd(_) | Step::Orphan { .. } => continue,
                 Step::Round { calls, style, says } => {
-                    // No calls without ids, no arguments that are no text, no tools that are no functions.
+                    // No calls without ids, no arguments that are no text, no tools that are no
+                    // functions.
                     *style &= 0b0110_1101;
                     *says = says.filter(|text| !text.render().trim().is_empty());
                     for call in calls {

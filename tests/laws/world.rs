@@ -126,7 +126,8 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The n-th write from now on fails, after it was done if `is_done`: what lies below the stores, if anything does.
+    /// The n-th write from now on fails, after it was done if `is_done`: what lies below the
+    /// stores, if anything does.
     fn fault(&self, _nth: u64, _is_done: bool) {}
 
     /// Takes back what was to fail.

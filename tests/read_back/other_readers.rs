@@ -220,7 +220,8 @@ async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_a
     );
 }
 
-/// Output of a call that names stored content, of which it shows some lines. All of it is stored, byte for byte.
+/// Output of a call that names stored content, of which it shows some lines. All of it is stored,
+/// byte for byte.
 async fn is_stored(content: &str, how: &str, output: String) {
     let store = memory();
     let reduction = small(&store).build().unwrap();
@@ -428,7 +429,8 @@ async fn r3_what_a_reader_says_beside_is_kept() {
 
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 64, ..Default::default() })]
-    /// Whatever is left out of stored content, put into it or doubled: what a page takes the place of can be put together again.
+    /// Whatever is left out of stored content, put into it or doubled: what a page takes the place
+    /// of can be put together again.
     #[test]
     fn l1_a_page_takes_the_place_of_one_stretch_alone(
         rows in vec("[ab]{0,3}\\PC{0,30}", 60..200), edits in vec((0_usize..4, proptest::prelude::any::<Index>()), 0..3),

@@ -1,5 +1,5 @@
-//! JSON texts of every spelling: odd escapes, keys that stand twice, numbers that no type holds, half surrogate pairs, white space
-//! everywhere.
+//! JSON texts of every spelling: odd escapes, keys that stand twice, numbers that no type holds,
+//! half surrogate pairs, white space everywhere.
 
 use proptest::prelude::*;
 

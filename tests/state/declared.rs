@@ -59,7 +59,8 @@ fn s5_sherma_without_a_reducer() {
     );
 }
 
-/// sherma's plan: `reducer: replace` beside `append`; "`append` uses add_messages for all list fields".
+/// sherma's plan: `reducer: replace` beside `append`; "`append` uses add_messages for all list
+/// fields".
 #[test]
 fn s5_sherma_with_a_reducer() {
     let schema = yaml(
@@ -90,7 +91,8 @@ fn s5_sherma_ignores_a_reducer_on_a_field_that_is_no_list() {
     );
 }
 
-/// sherma's plan: `_TYPE_MAP.get(field_def.type, str)`. A type that it does not know is `str`, and no list.
+/// sherma's plan: `_TYPE_MAP.get(field_def.type, str)`. A type that it does not know is `str`, and
+/// no list.
 #[test]
 fn s5_sherma_reads_an_unknown_type_as_str() {
     let schema = yaml(
@@ -607,7 +609,8 @@ fn three() -> Schema {
     )
 }
 
-/// S6: all fields or none; the error carries the field, the reducer, the cause and the state as it was.
+/// S6: all fields or none; the error carries the field, the reducer, the cause and the state as it
+/// was.
 #[test]
 fn s6_apply_is_atomic_over_all_fields() {
     let mut state = three().state();

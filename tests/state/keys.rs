@@ -69,7 +69,8 @@ fn s3_other_keys_are_errors() {
     );
 }
 
-/// S3, OpenArmature: "key callable raises on any item. The exception propagates as reducer_error." Existing items too.
+/// S3, OpenArmature: "key callable raises on any item. The exception propagates as reducer_error."
+/// Existing items too.
 #[test]
 fn s3_a_key_function_that_fails_is_an_error() {
     let odd = |n: &u8| {

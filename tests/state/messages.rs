@@ -17,7 +17,8 @@ fn add() -> AddMessages<Value> {
     AddMessages::langgraph_json()
 }
 
-/// LangGraph: "deduplicates by ID" (sherma's plan): a known id is replaced in place, new ones go last.
+/// LangGraph: "deduplicates by ID" (sherma's plan): a known id is replaced in place, new ones go
+/// last.
 #[test]
 fn langgraph_replaces_by_id_in_place() {
     let existing = json!([message("1", "a"), message("2", "b")]);
@@ -66,7 +67,8 @@ fn s2_removals_are_operations() {
     );
 }
 
-/// LangGraph: "Attempting to delete a message with an ID that doesn't exist" fails, and nothing of the update has an effect.
+/// LangGraph: "Attempting to delete a message with an ID that doesn't exist" fails, and nothing of
+/// the update has an effect.
 #[test]
 fn s2_an_unknown_removal_fails_and_has_no_effect() {
     let update = json!([message("1", "changed"), message("2", "new"), remove("7")]);
@@ -146,8 +148,8 @@ fn s2_remove_then_add_again() {
     );
 }
 
-/// LangGraph: the last `RemoveAll` wins, what is before it has no effect. LangGraph lets later removals into the list as
-/// messages; here they are operations there too.
+/// LangGraph: the last `RemoveAll` wins, what is before it has no effect. LangGraph lets later
+/// removals into the list as messages; here they are operations there too.
 #[test]
 fn s2_remove_all_in_the_middle() {
     let all = || remove("__remove_all__");
@@ -183,7 +185,8 @@ fn s2_remove_all_in_the_middle() {
     );
 }
 
-/// LangGraph: "a missing id is assigned". Ours is made of the content, so that the same update gives the same state.
+/// LangGraph: "a missing id is assigned". Ours is made of the content, so that the same update
+/// gives the same state.
 #[test]
 fn langgraph_assigns_missing_ids() {
     let same = json!({"role": "user", "content": "hi"});
@@ -209,7 +212,8 @@ fn langgraph_assigns_missing_ids() {
         );
     }
 
-    // A message that was there is not given a new one, and its content never makes two messages one.
+    // A message that was there is not given a new one, and its content never makes two messages
+    // one.
     let again = reduce(&add(), state.clone(), json!([same]));
     assert_eq!(
         again.as_array().unwrap()[..3],
@@ -224,7 +228,8 @@ fn langgraph_assigns_missing_ids() {
     );
 }
 
-/// An explicit id may be the one that a message before it would be given: of what a program has seen before, say.
+/// An explicit id may be the one that a message before it would be given: of what a program has
+/// seen before, say.
 #[test]
 fn s1_an_id_that_comes_later_in_the_update_is_taken() {
     let bare = json!({"role": "user", "content": "hi"});
@@ -331,8 +336,8 @@ fn typed_messages() {
     );
 }
 
-/// Agentflow: `add_messages([msg1], [msg2, msg1])` is `[msg1, msg2]`. Its document promises unique messages; its code keeps
-/// duplicates within the update.
+/// Agentflow: `add_messages([msg1], [msg2, msg1])` is `[msg1, msg2]`. Its document promises unique
+/// messages; its code keeps duplicates within the update.
 #[test]
 fn agentflow_keeps_the_ones_that_are_there() {
     let add = AddMessages::agentflow_json();

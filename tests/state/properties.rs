@@ -1,5 +1,5 @@
-//! What holds of every reducer, over lists that were not thought of: typed, dynamic and naive are one; what is promised of order,
-//! of splits and of errors.
+//! What holds of every reducer, over lists that were not thought of: typed, dynamic and naive are
+//! one; what is promised of order, of splits and of errors.
 
 use std::num::NonZeroUsize;
 
@@ -148,7 +148,8 @@ fn conversations() -> impl Strategy<Value = Vec<Word>> {
     vec(word, 0..24)
 }
 
-/// Mostly results that answer something: `Result(n)` is that of the n-th call counted back from the last.
+/// Mostly results that answer something: `Result(n)` is that of the n-th call counted back from the
+/// last.
 fn messages(words: &[Word]) -> (Vec<Value>, Vec<Shape>) {
     let mut calls = 0;
     words
@@ -265,7 +266,8 @@ proptest! {
         }
     }
 
-    /// Whatever an update names, before or after a message without an id: that message stays, with an id of its own.
+    /// Whatever an update names, before or after a message without an id: that message stays, with
+    /// an id of its own.
     #[test]
     fn s1_an_assigned_id_is_one_that_nothing_names(
         list in vec((near_ids(), any::<u16>()), 0..4), update in near_operations(), keep in any::<bool>(),
@@ -409,7 +411,8 @@ proptest! {
         }
         let cut = all.len() - left.len();
         prop_assert_eq!(&left[..], &all[cut..]);
-        // A result answers its call once, so a second one, or one before its call, is no part of a pair.
+        // A result answers its call once, so a second one, or one before its call, is no part of a
+        // pair.
         let mut answered = Vec::new();
         let mut pairs = Vec::new();
         for (result, shape) in shapes.iter().enumerate() {

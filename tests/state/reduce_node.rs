@@ -84,7 +84,8 @@ fn node(model: &Model) -> ReduceNodeBuilder {
     ReduceNode::builder(model.clone(), "A: {a}\nB: {b}").input_keys(["a", "b"])
 }
 
-/// Lár: the template's keys are filled in, the answer goes to `output_key` (default `reduced_output`), the inputs are deleted.
+/// Lár: the template's keys are filled in, the answer goes to `output_key` (default
+/// `reduced_output`), the inputs are deleted.
 #[tokio::test]
 async fn a_node_condenses_and_deletes() {
     let model = Model::answers("In short.");
@@ -477,7 +478,8 @@ async fn an_output_that_the_state_refuses() {
     }
 }
 
-/// In an agent loop: several results into one. Every call keeps its result, and the reader reads the originals back.
+/// In an agent loop: several results into one. Every call keeps its result, and the reader reads
+/// the originals back.
 #[tokio::test]
 async fn over_the_tool_results_of_a_conversation() {
     let store = Memory::new();

@@ -15,7 +15,8 @@ fn bounded(max_len: usize) -> BoundedAppend {
     BoundedAppend::new(NonZeroUsize::new(max_len).unwrap())
 }
 
-/// OpenArmature §2 "replace the existing value with the new value", Agentflow's `replace_value(1, 2)` and `replace_messages`.
+/// OpenArmature §2 "replace the existing value with the new value", Agentflow's
+/// `replace_value(1, 2)` and `replace_messages`.
 #[test]
 fn last_write_wins_is_the_update_as_it_is() {
     assert_eq!(LastWriteWins.reduce(1, 2).unwrap(), 2);
@@ -53,7 +54,8 @@ fn append_is_list_and_list() {
     );
 }
 
-/// OpenArmature §2: "Keys in the update override keys in the existing value; keys present only in existing are preserved."
+/// OpenArmature §2: "Keys in the update override keys in the existing value; keys present only in
+/// existing are preserved."
 #[test]
 fn merge_is_shallow_and_the_updates_keys_win() {
     let merged = reduce(
@@ -141,7 +143,8 @@ fn bounded_append_keeps_the_last_ones() {
     );
 }
 
-/// OpenArmature's fixture 023: two items at a time into `bounded_append(max_len=4)`. The bound is inclusive.
+/// OpenArmature's fixture 023: two items at a time into `bounded_append(max_len=4)`. The bound is
+/// inclusive.
 #[test]
 fn bounded_append_holds_over_several_updates() {
     let mut list = vec![];
@@ -153,7 +156,8 @@ fn bounded_append_holds_over_several_updates() {
     assert_eq!((list, lengths), (vec![4, 5, 6, 7], vec![2, 4, 4, 4]));
 }
 
-/// OpenArmature's fixture 024 and its edge cases: an update over the bound evicts everything; an empty one changes nothing.
+/// OpenArmature's fixture 024 and its edge cases: an update over the bound evicts everything; an
+/// empty one changes nothing.
 #[test]
 fn bounded_append_of_a_long_and_of_an_empty_update() {
     assert_eq!(
@@ -206,7 +210,8 @@ fn dedupe_append_without_a_key() {
     );
 }
 
-/// OpenArmature's fixture 026, and Agentflow's `append_items([item1], [item2, item1])`: by id, the first wins.
+/// OpenArmature's fixture 026, and Agentflow's `append_items([item1], [item2, item1])`: by id, the
+/// first wins.
 #[test]
 fn dedupe_append_with_a_key() {
     let unique = KeyedList::dedupe_append(Field::new("id"));
@@ -242,8 +247,8 @@ fn merge_by_key_replaces_in_place_and_appends_what_is_new() {
     assert_eq!(merge.reduce(existing(), vec![]).unwrap(), existing());
 }
 
-/// OpenArmature's edge cases: the last of duplicates in the list is the target and none is collapsed; within the update the last
-/// wins, in the slot of the first.
+/// OpenArmature's edge cases: the last of duplicates in the list is the target and none is
+/// collapsed; within the update the last wins, in the slot of the first.
 #[test]
 fn merge_by_key_with_duplicates() {
     let merge = KeyedList::merge_by_key(Field::new("id"));
@@ -266,7 +271,8 @@ fn merge_by_key_with_duplicates() {
     assert_eq!(reduce(&merge, existing, update), expected);
 }
 
-/// OpenArmature §2: "Users MAY register custom reducers per field." A failing one is a `reducer_error`.
+/// OpenArmature §2: "Users MAY register custom reducers per field." A failing one is a
+/// `reducer_error`.
 #[test]
 fn a_closure_is_a_reducer() {
     let count = custom("count", |existing: &Value, update: Value| {

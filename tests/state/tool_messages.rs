@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{fails, reduce};
 
-/// A conversation in short: `u` a person, `a` an answer, `c1+2` calls 1 and 2, `r1` the result of call 1, `s` instructions.
+/// A conversation in short: `u` a person, `a` an answer, `c1+2` calls 1 and 2, `r1` the result of
+/// call 1, `s` instructions.
 fn script(script: &str) -> Vec<Value> {
     script
         .split_whitespace()
@@ -64,7 +65,8 @@ fn agentflow_examples() {
     assert_eq!(left(""), "");
 }
 
-/// Agentflow: "Multiple tool calls in one AI message", "one or more tool result messages", matched by id.
+/// Agentflow: "Multiple tool calls in one AI message", "one or more tool result messages", matched
+/// by id.
 #[test]
 fn several_calls_in_a_turn() {
     assert_eq!(left("u c1+2 r2 r1 a"), "u a");
@@ -182,7 +184,8 @@ fn a_message_that_holds_more_than_results_stays() {
     assert_eq!(remove_tool_messages(&Mixed, &mut messages), 0);
 }
 
-/// As a reducer: the update is appended first, and a sequence may begin in the list and end in the update.
+/// As a reducer: the update is appended first, and a sequence may begin in the list and end in the
+/// update.
 #[test]
 fn as_a_reducer() {
     let reducer = RemoveToolMessages::<OpenAiChat>::default();

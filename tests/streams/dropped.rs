@@ -29,7 +29,8 @@ fn slow(chunks: Vec<Chunk>) -> (ToolOutput, Weak<()>) {
     (output, dropped)
 }
 
-/// Polls `future` so many times at most, each time once it has been woken, and drops it. Whether it was done.
+/// Polls `future` so many times at most, each time once it has been woken, and drops it. Whether it
+/// was done.
 async fn abandon(future: impl Future, polls: usize) -> bool {
     let mut future = pin!(future);
     let mut left = polls;
@@ -202,7 +203,8 @@ async fn drop_once(future: impl Future, is_so: impl Fn() -> bool) {
 async fn a_slow_store_slows_the_source() {
     let all = chunks(lines(400), 97);
     for fault in [Fault::Hang, Fault::ApplyThenHang] {
-        // The first chunk that the store is given is what was held and what went over the limit: eleven of these.
+        // The first chunk that the store is given is what was held and what went over the limit:
+        // eleven of these.
         for (chunk, taken) in [(1, 11), (2, 12), (17, 27)] {
             let store = Faulty::new(Memory::new());
             store.fault_on_chunk(chunk, fault);

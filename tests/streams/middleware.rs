@@ -1,4 +1,5 @@
-//! Streams between a loop and its tools: the middleware, the agent, readers of stored content (R3), tools that are skipped.
+//! Streams between a loop and its tools: the middleware, the agent, readers of stored content (R3),
+//! tools that are skipped.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! A store that fails where `Faulty` does not: in opening a writer, and for good, with a spool beside it.
+//! A store that fails where `Faulty` does not: in opening a writer, and for good, with a spool
+//! beside it.
 
 use std::ops::Range;
 use std::sync::Arc;

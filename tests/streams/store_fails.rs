@@ -57,7 +57,8 @@ fn places(chunks: u64) -> Vec<(At, Fault, Rigged)> {
     places
 }
 
-/// How many chunks the store is given of `content`: all that is over the limit, and what was held before that with the first.
+/// How many chunks the store is given of `content`: all that is over the limit, and what was held
+/// before that with the first.
 fn spilled(content: &str, size: usize) -> u64 {
     (content.len().div_ceil(size) - LIMIT / size) as u64
 }
@@ -214,7 +215,8 @@ async fn t12_a_writer_that_can_not_be_read() {
     }
 }
 
-/// The writer has the only copy when the store has failed: one read that fails must not be the end of it.
+/// The writer has the only copy when the store has failed: one read that fails must not be the end
+/// of it.
 #[tokio::test]
 async fn l1_what_only_the_writer_has_is_asked_for_again() {
     let content = lines(400);
@@ -252,7 +254,8 @@ async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
     for way in Way::BOTH {
         let store = Rigged::new();
         store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
-        // Eight for the first text, which can't be had back. What fails next is the second text's first chunk.
+        // Eight for the first text, which can't be had back. What fails next is the second text's
+        // first chunk.
         for read in 1..=8 {
             store
                 .store

@@ -1,4 +1,5 @@
-//! A store whose clock the test turns, and whose calls can be interleaved with others' and cut short.
+//! A store whose clock the test turns, and whose calls can be interleaved with others' and cut
+//! short.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

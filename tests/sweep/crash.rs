@@ -48,8 +48,8 @@ fn policy() -> SweepPolicy {
     SweepPolicy::new().unreferenced().apply()
 }
 
-/// That all that is live reads as it must, and so does what nobody names but is at most moved by one sweep; and that the rest is
-/// whole, if it is there at all.
+/// That all that is live reads as it must, and so does what nobody names but is at most moved by
+/// one sweep; and that the rest is whole, if it is there at all.
 async fn check<B: Backend + Clone>(
     store: &Clocked<B>,
     means: &[(String, &'static str)],
@@ -58,7 +58,8 @@ async fn check<B: Backend + Clone>(
     check_of("", store, means, after).await;
 }
 
-/// The same for those whose path begins with `prefix`. Reading brings back, so what is to go must not be read.
+/// The same for those whose path begins with `prefix`. Reading brings back, so what is to go must
+/// not be read.
 async fn check_of<B: Backend + Clone>(
     prefix: &str,
     store: &Clocked<B>,

@@ -1,5 +1,5 @@
-//! Agents, sweeps, crashes and time in any order, against a naive model: nothing that any transcript names is ever unreadable, or
-//! other bytes.
+//! Agents, sweeps, crashes and time in any order, against a naive model: nothing that any
+//! transcript names is ever unreadable, or other bytes.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,7 +19,8 @@ use super::{DAY, HOUR, key, quick};
 const SESSIONS: [&str; 2] = ["s1", "s2"];
 const IDS: [&str; 2] = ["call_0", "call_1"];
 const CONTENTS: usize = 3;
-/// In-flight work is never older than this: an agent that stalls for longer than the grace is not promised anything.
+/// In-flight work is never older than this: an agent that stalls for longer than the grace is not
+/// promised anything.
 const A_WHILE: Duration = Duration::from_secs(20 * 60);
 
 struct Dice(u64);
@@ -178,7 +179,8 @@ impl World {
         }));
     }
 
-    /// A sweep that can't write its lease, and could store all else, if it wanted to: others may be under way, with a lease or without.
+    /// A sweep that can't write its lease, and could store all else, if it wanted to: others may be
+    /// under way, with a lease or without.
     fn begin_removing(&mut self) {
         let now = self.store.clock.now();
         let live = self

@@ -1,4 +1,5 @@
-//! A month of sessions under a quota: they come, work, rest and are forgotten, and the store is swept every day.
+//! A month of sessions under a quota: they come, work, rest and are forgotten, and the store is
+//! swept every day.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ const QUOTA: u64 = 100_000;
 /// On every so manieth day, everything goes that nobody names.
 const THOROUGH: usize = 5;
 
-/// A conversation, its transcript as its loop would write it, and what each of its hints stands for.
+/// A conversation, its transcript as its loop would write it, and what each of its hints stands
+/// for.
 struct Session {
     reduction: ToolReduction,
     messages: Vec<Message>,
@@ -30,7 +32,8 @@ struct Session {
 }
 
 impl Session {
-    /// A day's work: results that are truncated, some of them as they come, and passes before each call of the model.
+    /// A day's work: results that are truncated, some of them as they come, and passes before each
+    /// call of the model.
     async fn work(&mut self, number: usize, day: usize) {
         for turn in 0..3 {
             // Ids repeat from day to day, as they do where providers count from 0.
@@ -173,7 +176,8 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
     month
 }
 
-/// What is stored after a sweep: what is live, what waits out its grace, and of the rest no more than the quota, or what is young.
+/// What is stored after a sweep: what is live, what waits out its grace, and of the rest no more
+/// than the quota, or what is young.
 async fn holds<B: Backend + Clone>(store: &Clocked<B>, report: &SweepReport, quota: u64) {
     let SweepReport {
         live,

@@ -530,7 +530,8 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
     }
 }
 
-/// What is tried before a sweep begins has a name that nobody has seen, and that says nothing about what is wrong.
+/// What is tried before a sweep begins has a name that nobody has seen, and that says nothing about
+/// what is wrong.
 #[tokio::test]
 async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
     let apply = SweepPolicy::new().unreferenced().apply();

@@ -12,7 +12,8 @@ pub(crate) enum Turn {
     Answer(ToolCall, String),
 }
 
-/// What a transcript says. Each call gets an id that every provider takes and that no other call has.
+/// What a transcript says. Each call gets an id that every provider takes and that no other call
+/// has.
 pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
     let mut turns = Vec::new();
     let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) =

@@ -4,7 +4,8 @@
 //! OPENAI_API_KEY=… OPENAI_MODEL=… cargo run -p offcut-async-openai --example ask -- Cargo.lock "Which version of serde is in it?"
 //! ```
 //!
-//! `OPENAI_BASE_URL` names another endpoint, such as `http://127.0.0.1:11434/v1` for a model of your own.
+//! `OPENAI_BASE_URL` names another endpoint, such as `http://127.0.0.1:11434/v1` for a model of
+//! your own.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 

@@ -24,8 +24,9 @@ use crate::url;
 
 /// The format of [`ChatCompletionRequestMessage`](Message).
 ///
-/// Tool messages of this type hold text alone. Other parts become their text; media, which have none, become a line that says so.
-/// A cache breakpoint of a replaced text stays on the last new one. Sounds and files that a user sends are not counted.
+/// Tool messages of this type hold text alone. Other parts become their text; media, which have
+/// none, become a line that says so. A cache breakpoint of a replaced text stays on the last new
+/// one. Sounds and files that a user sends are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedChat;
 

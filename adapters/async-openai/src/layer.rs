@@ -12,14 +12,17 @@ use reqwest::Response;
 use serde_json::Value;
 use tower::{Layer, Service};
 
-/// Clears old results in each request for a chat completion or a response, on its way out. The loop keeps its messages as they were;
-/// each request repeats what was decided for the one before, so that the provider's prompt cache holds.
+/// Clears old results in each request for a chat completion or a response, on its way out. The loop
+/// keeps its messages as they were; each request repeats what was decided for the one before, so
+/// that the provider's prompt cache holds.
 ///
-/// One layer belongs to one conversation: give each a [`session`](ToolReduction::session) and a client of its own. Results are not
-/// truncated as they come, which only the loop can do, and the loop has to offer the model
-/// [`read_file_tool`](ToolReduction::read_file_tool), if hints name it. Put the layer outside of retries.
+/// One layer belongs to one conversation: give each a [`session`](ToolReduction::session) and a
+/// client of its own. Results are not truncated as they come, which only the loop can do, and the
+/// loop has to offer the model [`read_file_tool`](ToolReduction::read_file_tool), if hints name it.
+/// Put the layer outside of retries.
 ///
-/// Bodies are written anew in any case, their keys in one order, so that a request begins with the bytes of the one before.
+/// Bodies are written anew in any case, their keys in one order, so that a request begins with the
+/// bytes of the one before.
 ///
 /// ```no_run
 /// use async_openai::config::OpenAIConfig;

@@ -1,6 +1,7 @@
 //! Offcut for loops over [`async_openai`].
 //!
-//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format). Nothing is converted.
+//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format).
+//!   Nothing is converted.
 #![cfg_attr(
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."

@@ -22,12 +22,14 @@ pub use error::NoModel;
 
 /// A model for [`offcut::agent::Agent`], at any endpoint that speaks OpenAI's chat completions.
 ///
-/// Rate limits, server errors and refused connections are retried by [`async_openai`]: three times, after as many seconds as the
-/// endpoint asks for, else after 100 ms and twice as long each time. What the endpoint counted of the input is fed back, so that
+/// Rate limits, server errors and refused connections are retried by [`async_openai`]: three times,
+/// after as many seconds as the endpoint asks for, else after 100 ms and twice as long each time.
+/// What the endpoint counted of the input is fed back, so that
 /// [`ToolReduction`](offcut::ToolReduction) counts from it.
 ///
-/// Messages go over the wire as [`offcut::format::Message`] holds them. Images in results, which tool messages of the API can't
-/// hold, follow them in a message of the user. What a model thought is not kept.
+/// Messages go over the wire as [`offcut::format::Message`] holds them. Images in results, which
+/// tool messages of the API can't hold, follow them in a message of the user. What a model thought
+/// is not kept.
 ///
 /// # Default
 ///
@@ -60,8 +62,9 @@ pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
 type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
-    /// The model that the environment names: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's own unless it is set) with the key
-    /// `OPENAI_API_KEY`, which an endpoint of your own may do without.
+    /// The model that the environment names: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's own
+    /// unless it is set) with the key `OPENAI_API_KEY`, which an endpoint of your own may do
+    /// without.
     ///
     /// # Errors
     ///
@@ -73,7 +76,8 @@ impl OpenAiChatModel {
         Self::named(model.ok_or(NoModel::Unnamed)?)
     }
 
-    /// The model `name`, at the endpoint that the environment names as for [`from_env`](Self::from_env).
+    /// The model `name`, at the endpoint that the environment names as for
+    /// [`from_env`](Self::from_env).
     ///
     /// # Errors
     ///
@@ -97,7 +101,8 @@ impl<C: Config> OpenAiChatModel<C> {
         }
     }
 
-    /// Asks something of every generation, as the endpoint names it: `temperature`, `max_completion_tokens`.
+    /// Asks something of every generation, as the endpoint names it: `temperature`,
+    /// `max_completion_tokens`.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.generation.insert(name.into(), value.into());

@@ -1,4 +1,5 @@
-//! The layer against a server that speaks the real protocol on loopback: a loop hands its untouched history to a client.
+//! The layer against a server that speaks the real protocol on loopback: a loop hands its untouched
+//! history to a client.
 #![cfg(all(feature = "model", feature = "tower"))]
 // What helps tests is part of them.
 #![allow(

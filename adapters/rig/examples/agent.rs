@@ -1,7 +1,8 @@
 //! A rig agent whose context stays small: `cargo run -p offcut-rig --example agent`.
 //!
-//! The model is a script on loopback, so that it runs without a key. With `OPENAI_BASE_URL=http://…` and `OPENAI_API_KEY` it is any
-//! server that speaks chat completions, `OFFCUT_MODEL` being the model's name there.
+//! The model is a script on loopback, so that it runs without a key. With
+//! `OPENAI_BASE_URL=http://…` and `OPENAI_API_KEY` it is any server that speaks chat completions,
+//! `OFFCUT_MODEL` being the model's name there.
 #![allow(clippy::print_stdout)]
 
 #[allow(dead_code, clippy::unwrap_used)]

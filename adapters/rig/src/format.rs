@@ -12,9 +12,10 @@ use crate::content::{seen, seen_image, written};
 
 /// The format of [`rig::message::Message`], whatever the provider.
 ///
-/// - A user message holds any number of results, each a slot. A result with an image that is neither base64 nor a URL is none: it
-///   is left alone.
-/// - An id that rig made up because the provider sent none is not seen as one; such calls and results pair by name and order.
+/// - A user message holds any number of results, each a slot. A result with an image that is
+///   neither base64 nor a URL is none: it is left alone.
+/// - An id that rig made up because the provider sent none is not seen as one; such calls and
+///   results pair by name and order.
 /// - A call whose provider item has a signature beside it keeps its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RigMessages;
@@ -141,15 +142,16 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
     }
 }
 
-/// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops the item of a call that was
-/// changed, and the signature with it.
+/// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops
+/// the item of a call that was changed, and the signature with it.
 fn has_signature(item: &Value) -> bool {
     let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
     item.as_object()
         .is_some_and(|fields| fields.keys().any(is_signature))
 }
 
-/// What a person sent, for the count. Media other than images count by their bytes; what is elsewhere counts nothing.
+/// What a person sent, for the count. Media other than images count by their bytes; what is
+/// elsewhere counts nothing.
 fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),

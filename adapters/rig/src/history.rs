@@ -8,8 +8,8 @@ use rig::message::Message;
 
 use crate::format::RigMessages;
 
-/// rig hands the history in as it was said, and the newest message apart from it. That one can't be replaced; it only holds what
-/// has not been answered yet, which stays in any case.
+/// rig hands the history in as it was said, and the newest message apart from it. That one can't be
+/// replaced; it only holds what has not been answered yet, which stays in any case.
 pub(crate) struct History<'a> {
     history: &'a [Message],
     prompt: &'a Message,

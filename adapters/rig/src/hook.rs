@@ -13,24 +13,28 @@ use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
 use crate::content::{read, written};
 use crate::history::History;
 
-/// What the reader answers by itself, so that the hook knows it from any other tool, whatever their names.
+/// What the reader answers by itself, so that the hook knows it from any other tool, whatever their
+/// names.
 const READER: &str = "offcut_rig::reader";
 
 /// A hook that bounds what tools return, and clears what is old before each model call.
 ///
-/// - **When a tool has returned**, any tool, MCP's included: a result over the limit is stored whole and replaced by a preview and a
-///   hint. rig's transcript has the short one.
-/// - **Before each model call**: over the token threshold, old results are stored and replaced by hints, in this request alone.
-///   rig keeps the history as it was said and hands that in each time; the hook repeats its decisions byte for byte, so that the
-///   provider's prompt cache sees the same prefix.
+/// - **When a tool has returned**, any tool, MCP's included: a result over the limit is stored
+///   whole and replaced by a preview and a hint. rig's transcript has the short one.
+/// - **Before each model call**: over the token threshold, old results are stored and replaced by
+///   hints, in this request alone. rig keeps the history as it was said and hands that in each
+///   time; the hook repeats its decisions byte for byte, so that the provider's prompt cache sees
+///   the same prefix.
 /// - **The reader** is listed as a tool and answered by the hook, in the hook's own session.
 ///
-/// Clones share everything. The input tokens that the provider reports count for what a run has sent, tools and preamble included.
+/// Clones share everything. The input tokens that the provider reports count for what a run has
+/// sent, tools and preamble included.
 ///
 /// # Conversations
 ///
-/// One hook is one conversation: what it decided holds for one history. Keep it as long as the conversation goes on. Where one
-/// agent serves many, the agent gets the [`reader`](Self::reader), and each request the hook of its conversation:
+/// One hook is one conversation: what it decided holds for one history. Keep it as long as the
+/// conversation goes on. Where one agent serves many, the agent gets the [`reader`](Self::reader),
+/// and each request the hook of its conversation:
 ///
 /// ```
 /// # use offcut::{ToolReduction, backend::Memory};
@@ -48,8 +52,8 @@ const READER: &str = "offcut_rig::reader";
 ///
 /// # Errors
 ///
-/// If the store fails, results and history go on whole. With `on_offload_error` set to `Fail`, the tool call fails, or the run
-/// stops, with what the store said.
+/// If the store fails, results and history go on whole. With `on_offload_error` set to `Fail`, the
+/// tool call fails, or the run stops, with what the store said.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     reduction: ToolReduction,
@@ -66,7 +70,8 @@ impl Reduction {
         Self { reduction }
     }
 
-    /// The tool that reads stored content back, for `AgentBuilder::dynamic_tool`. Hooks answer it, each in its own session.
+    /// The tool that reads stored content back, for `AgentBuilder::dynamic_tool`. Hooks answer it,
+    /// each in its own session.
     ///
     /// # Errors
     ///
@@ -87,8 +92,9 @@ impl Reduction {
 
     /// The history that is to be sent before `prompt`; `None` if that is `history` as it is.
     ///
-    /// The hook calls it. Drivers of their own, over [`rig::run::AgentRun`], give what it returns to [`RequestPatch::history`].
-    /// `last_usage` is the input tokens that the provider counted for the last request, if it is known.
+    /// The hook calls it. Drivers of their own, over [`rig::run::AgentRun`], give what it returns
+    /// to [`RequestPatch::history`]. `last_usage` is the input tokens that the provider counted for
+    /// the last request, if it is known.
     ///
     /// # Errors
     ///

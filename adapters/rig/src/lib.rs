@@ -1,4 +1,5 @@
-//! Keeps what a rig agent's tools return from filling the model's context, and loses none of it: [`offcut`] as a hook.
+//! Keeps what a rig agent's tools return from filling the model's context, and loses none of it:
+//! [`offcut`] as a hook.
 //!
 //! ```
 //! use offcut::{ToolReduction, backend::Memory};
@@ -14,7 +15,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Reduction`] says what it does and what a conversation needs; [`RigMessages`] is how messages are seen.
+//! [`Reduction`] says what it does and what a conversation needs; [`RigMessages`] is how messages
+//! are seen.
 
 mod content;
 mod format;

@@ -1,4 +1,5 @@
-//! An agent with three tools and 40 turns, over the real protocol; what goes over the wire is checked.
+//! An agent with three tools and 40 turns, over the real protocol; what goes over the wire is
+//! checked.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -63,7 +64,8 @@ fn agent(server: &ModelServer, reduction: &Reduction) -> Agent {
         .build()
 }
 
-/// Calls tools for `TURNS` turns of the conversation, reads one result back on the way, then answers.
+/// Calls tools for `TURNS` turns of the conversation, reads one result back on the way, then
+/// answers.
 fn script(messages: &[Value]) -> Reply {
     let turn = messages
         .iter()

@@ -1,4 +1,5 @@
-//! C13: rig hands in the originals each turn; what is sent is what would be sent if the messages were changed in place.
+//! C13: rig hands in the originals each turn; what is sent is what would be sent if the messages
+//! were changed in place.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::backend::Memory;

@@ -1,8 +1,8 @@
-//! Whole transcripts as rig's messages: over originals, as rig hands them in, the same is sent as when messages are changed in
-//! place; what is sent stays valid, is lossless and stable.
+//! Whole transcripts as rig's messages: over originals, as rig hands them in, the same is sent as
+//! when messages are changed in place; what is sent stays valid, is lossless and stable.
 //!
-//! `OFFCUT_TRACES` names a folder of JSON files, each `{"messages": [chat-completions messages]}`. Without it the test says that it
-//! was skipped, and passes.
+//! `OFFCUT_TRACES` names a folder of JSON files, each `{"messages": [chat-completions messages]}`.
+//! Without it the test says that it was skipped, and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Write;

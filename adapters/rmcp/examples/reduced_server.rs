@@ -1,7 +1,8 @@
 //! An MCP server whose long results are kept out of the model's context.
 //!
-//! `cargo run -p offcut-rmcp --example reduced_server` starts the server as a child process and shows what a client sees of it.
-//! With `-- serve` it is the server alone, over stdio, as an MCP client's configuration would start it.
+//! `cargo run -p offcut-rmcp --example reduced_server` starts the server as a child process and
+//! shows what a client sees of it. With `-- serve` it is the server alone, over stdio, as an MCP
+//! client's configuration would start it.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

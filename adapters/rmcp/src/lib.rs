@@ -1,4 +1,5 @@
-//! Keeps what an MCP server's tools return from filling the model's context: [`offcut`] around any `rmcp` service.
+//! Keeps what an MCP server's tools return from filling the model's context: [`offcut`] around any
+//! `rmcp` service.
 //!
 //! ```
 //! use offcut::{ToolReduction, backend::Memory};
@@ -18,7 +19,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Reduced`] says what changes, what passes through untouched, and how each client gets a session of its own.
+//! [`Reduced`] says what changes, what passes through untouched, and how each client gets a session
+//! of its own.
 
 mod reader;
 mod reduced;

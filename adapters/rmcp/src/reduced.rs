@@ -30,28 +30,34 @@ type Notification = NotificationContext<RoleServer>;
 /// Names the session that a request belongs to.
 type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 
-/// An MCP server whose tool results are bounded: what is over the limit is stored, and the client sees a preview and a hint.
+/// An MCP server whose tool results are bounded: what is over the limit is stored, and the client
+/// sees a preview and a hint.
 ///
-/// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole and replaced. Structured content
-///   that says the same as a text which is replaced goes with it; what is left is a text block. `isError`, `_meta`, images, audio,
-///   blobs and links stay.
-/// - **`tools/list`**: the reader that hints name is added behind the last page; tools that may be reduced are listed without their
-///   `outputSchema`, since what is left of a result is not of that shape.
-/// - **Everything else** passes through untouched: prompts, resources, completions, notifications, progress, cancellation, cursors.
+/// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole
+///   and replaced. Structured content that says the same as a text which is replaced goes with it;
+///   what is left is a text block. `isError`, `_meta`, images, audio, blobs and links stay.
+/// - **`tools/list`**: the reader that hints name is added behind the last page; tools that may be
+///   reduced are listed without their `outputSchema`, since what is left of a result is not of that
+///   shape.
+/// - **Everything else** passes through untouched: prompts, resources, completions, notifications,
+///   progress, cancellation, cursors.
 ///
-/// Not reduced are results that a server hands out as *tasks*, since `tasks/get` does not say which tool they are of.
+/// Not reduced are results that a server hands out as *tasks*, since `tasks/get` does not say which
+/// tool they are of.
 ///
 /// # Sessions
 ///
-/// The reader reads what its own session stored, and nothing else. Whoever can reach the reader of a session can read all of it, so
-/// **each client needs a session of its own**: over stdio there is one client; over HTTP, give each service that the factory makes
-/// `reduction.session(id)` with an id that never repeats, or, where a server keeps no sessions,
-/// [`session_by`](Self::session_by) with whom the request comes from.
+/// The reader reads what its own session stored, and nothing else. Whoever can reach the reader of
+/// a session can read all of it, so **each client needs a session of its own**: over stdio there is
+/// one client; over HTTP, give each service that the factory makes `reduction.session(id)` with an
+/// id that never repeats, or, where a server keeps no sessions, [`session_by`](Self::session_by)
+/// with whom the request comes from.
 ///
 /// # Errors
 ///
-/// If the server has a tool of its own by the reader's name, `tools/list` is an error that says how to rename the reader. If the
-/// store fails, the result goes on whole, unless `on_offload_error` is `Fail`.
+/// If the server has a tool of its own by the reader's name, `tools/list` is an error that says how
+/// to rename the reader. If the store fails, the result goes on whole, unless `on_offload_error` is
+/// `Fail`.
 #[derive(Clone)]
 pub struct Reduced<S> {
     service: S,
@@ -69,10 +75,12 @@ impl<S> Reduced<S> {
         }
     }
 
-    /// Gives each request the session that `session_of` names; those without a name share the reduction as it is.
+    /// Gives each request the session that `session_of` names; those without a name share the
+    /// reduction as it is.
     ///
-    /// For servers whose services do not belong to one client each. Name what the client can't choose, such as who it has proven to
-    /// be: a client that can name another's session can read it.
+    /// For servers whose services do not belong to one client each. Name what the client can't
+    /// choose, such as who it has proven to be: a client that can name another's session can read
+    /// it.
     ///
     /// ```
     /// # use offcut::{ToolReduction, backend::Memory};
@@ -134,7 +142,8 @@ fn same_name(reader: &str) -> ErrorData {
     ErrorData::internal_error(message, None)
 }
 
-/// The call as this crate's library knows calls. MCP has no ids of calls; those of requests are unique among a client's.
+/// The call as this crate's library knows calls. MCP has no ids of calls; those of requests are
+/// unique among a client's.
 fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     let arguments = params.arguments.clone().unwrap_or_default();
     ToolCall::new(

@@ -48,7 +48,8 @@ struct Shell {
     print: u64,
 }
 
-/// Content is structured so that programs can read it; servers say the same once more as text, for those that can't.
+/// Content is structured so that programs can read it; servers say the same once more as text, for
+/// those that can't.
 enum Structured {
     None,
     /// The text with this index says the same.

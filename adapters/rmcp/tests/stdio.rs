@@ -1,6 +1,7 @@
 //! A real client and a real child process over stdio.
 //!
-//! The test is its own server: the harness of `cargo test` would write to the standard output that the protocol needs.
+//! The test is its own server: the harness of `cargo test` would write to the standard output that
+//! the protocol needs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod common;

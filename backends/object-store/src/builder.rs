@@ -15,7 +15,8 @@ use crate::open::OpenError;
 use crate::spool;
 use crate::upload::PARTS;
 
-/// The longest prefix, in bytes. Behind it comes a key of up to 900, and most stores take names of up to 1024.
+/// The longest prefix, in bytes. Behind it comes a key of up to 900, and most stores take names of
+/// up to 1024.
 const MAX_PREFIX: usize = 120;
 /// The longest time-out.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -37,8 +38,8 @@ const MAX_RETRIES: u32 = 20;
 /// # Default
 ///
 /// - prefix: none.
-/// - spool: `offcut/spool` in the user's directory for state: `$XDG_STATE_HOME` or `~/.local/state`,
-///   `~/Library/Application Support` on macOS, `%LOCALAPPDATA%` on Windows.
+/// - spool: `offcut/spool` in the user's directory for state: `$XDG_STATE_HOME` or
+///   `~/.local/state`, `~/Library/Application Support` on macOS, `%LOCALAPPDATA%` on Windows.
 /// - time-out: 120 seconds.
 /// - retries: 2, beside those of the store itself. Back-off: 100 milliseconds.
 #[must_use = "nothing happens until `build`"]
@@ -50,7 +51,8 @@ pub struct Builder {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
-    /// What tells the store from others that are shown alike, in every process. `None` for a store that only this process has.
+    /// What tells the store from others that are shown alike, in every process. `None` for a store
+    /// that only this process has.
     pub(crate) origin: Option<String>,
 }
 
@@ -73,46 +75,50 @@ impl Builder {
         }
     }
 
-    /// Where in the store all objects go: one or more safe segments as in a [`Key`], of at most 120 bytes in all.
+    /// Where in the store all objects go: one or more safe segments as in a [`Key`], of at most 120
+    /// bytes in all.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// The directory for content that has no name yet, and for what could not be uploaded; made if it is missing, with mode
-    /// 0700 (Unix). In it, each store has a directory of its own.
+    /// The directory for content that has no name yet, and for what could not be uploaded; made if
+    /// it is missing, with mode 0700 (Unix). In it, each store has a directory of its own.
     ///
-    /// What could not be uploaded stays there under its name, and hints show its path. So it should outlive the process, and
-    /// belong to this user alone: hints of another user's processes can't be read here. It should have room for the longest
-    /// results. A process that is killed may leave files in `.staging` in it, which can be deleted when none is running.
+    /// What could not be uploaded stays there under its name, and hints show its path. So it should
+    /// outlive the process, and belong to this user alone: hints of another user's processes can't
+    /// be read here. It should have room for the longest results. A process that is killed may
+    /// leave files in `.staging` in it, which can be deleted when none is running.
     pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spool = Some(directory.into());
         self
     }
 
-    /// How long a call may take in all, and each part of an upload, and each wait for more of a list; at most an hour. A single
-    /// attempt may take a quarter of that: by default 30 seconds, in which an upload with four parts of 5 MiB at the same
-    /// moment takes a line of 6 Mbit/s.
+    /// How long a call may take in all, and each part of an upload, and each wait for more of a
+    /// list; at most an hour. A single attempt may take a quarter of that: by default 30 seconds,
+    /// in which an upload with four parts of 5 MiB at the same moment takes a line of 6 Mbit/s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a request is tried again that failed for a reason that may pass, or whose outcome is not known; at most 20. The
-    /// stores of `object_store` try most of them again themselves before this counts.
+    /// How often a request is tried again that failed for a reason that may pass, or whose outcome
+    /// is not known; at most 20. The stores of `object_store` try most of them again themselves
+    /// before this counts.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// The pause before the first retry, more than zero; each later one is twice as long, up to 15 seconds.
+    /// The pause before the first retry, more than zero; each later one is twice as long, up to 15
+    /// seconds.
     pub fn backoff(mut self, pause: Duration) -> Self {
         self.backoff = pause;
         self
     }
 
-    /// Checks everything. Asks nothing of the store and writes nothing: the spool is made for the first content that is written.
-    /// Does blocking I/O to find out what the spool's path is.
+    /// Checks everything. Asks nothing of the store and writes nothing: the spool is made for the
+    /// first content that is written. Does blocking I/O to find out what the spool's path is.
     ///
     /// # Errors
     ///
@@ -155,7 +161,8 @@ impl Builder {
             Ok,
         )?;
         let directory = directory.join(spool::name(&origin_of_spool));
-        // What is kept there is the only copy, so it is synced; a staging file never is, so nothing else is slower for it.
+        // What is kept there is the only copy, so it is synced; a staging file never is, so nothing
+        // else is slower for it.
         let spool = Fs::open(directory)
             .map_err(|source| OpenError::Spool {
                 source: Some(source),

@@ -1,4 +1,5 @@
-//! What an object store's error means for the caller, what to do about it, and nothing that may be secret.
+//! What an object store's error means for the caller, what to do about it, and nothing that may be
+//! secret.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,8 +12,9 @@ use offcut::backend::{BackendError, ErrorKind};
 
 /// An object store's error, as far as this crate cares.
 ///
-/// Nothing of the original is kept but what [`Cause`] takes from it: the answer to a request that was signed wrongly holds the
-/// request's session token, and the URL of a request to Azure may hold its signature.
+/// Nothing of the original is kept but what [`Cause`] takes from it: the answer to a request that
+/// was signed wrongly holds the request's session token, and the URL of a request to Azure may hold
+/// its signature.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
@@ -151,7 +153,8 @@ impl Trouble {
         &self.cause
     }
 
-    /// The error for the caller. `doing` says what failed and where: `storing s3://bucket/trunc/call_1`.
+    /// The error for the caller. `doing` says what failed and where:
+    /// `storing s3://bucket/trunc/call_1`.
     pub(crate) fn while_doing(self, doing: impl fmt::Display) -> BackendError {
         let (kind, advice) = self.kind.advice();
         BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self.cause)
@@ -283,7 +286,8 @@ fn of_io(error: &io::Error) -> Kind {
     }
 }
 
-/// The addresses that machines and containers get their credentials from. Nothing else is ever asked of them.
+/// The addresses that machines and containers get their credentials from. Nothing else is ever
+/// asked of them.
 fn is_about_credentials(text: &str) -> bool {
     [
         "169.254.169.254",
@@ -295,8 +299,8 @@ fn is_about_credentials(text: &str) -> bool {
     .any(|address| text.contains(&format!("http://{address}")))
 }
 
-/// The status and the code of an answer. The type that has them is private, so they are read from its text, and what looks
-/// otherwise than they do is not taken over.
+/// The status and the code of an answer. The type that has them is private, so they are read from
+/// its text, and what looks otherwise than they do is not taken over.
 fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
     let after = |mark: &str| text.find(mark).and_then(|at| text.get(at + mark.len()..));
     let code = after("<Code>")

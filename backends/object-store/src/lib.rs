@@ -13,7 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Hints then name `s3://my-bucket/agents/trunc/call_1`, in this process and in any other that opens the same URL.
+//! Hints then name `s3://my-bucket/agents/trunc/call_1`, in this process and in any other that
+//! opens the same URL.
 //!
 //! # Features
 //!

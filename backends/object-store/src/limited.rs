@@ -6,7 +6,8 @@ use tokio::runtime::Handle;
 
 use crate::error::{Kind, Trouble};
 
-/// What `call` gives, or that it was too slow. Without a runtime there is no time, so nothing is called.
+/// What `call` gives, or that it was too slow. Without a runtime there is no time, so nothing is
+/// called.
 pub(crate) async fn limited<T, E: Into<Trouble>>(
     timeout: Duration,
     call: impl Future<Output = Result<T, E>>,

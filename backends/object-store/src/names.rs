@@ -2,14 +2,14 @@
 
 use offcut::backend::Key;
 
-/// Where a longer segment is broken, in bytes. `object_store` puts a mark behind the name of a file that it is still writing, and
-/// file systems take 255 bytes in all.
+/// Where a longer segment is broken, in bytes. `object_store` puts a mark behind the name of a file
+/// that it is still writing, and file systems take 255 bytes in all.
 const LONGEST: usize = 240;
 /// Stands where a segment goes on. No key has it.
 const BREAK: &str = "+/";
 
-/// The name of the object under `key`: the key itself, but for segments of more than 240 bytes, which this crate stores for no
-/// one but those who make up such keys.
+/// The name of the object under `key`: the key itself, but for segments of more than 240 bytes,
+/// which this crate stores for no one but those who make up such keys.
 pub(crate) fn of(key: &Key) -> String {
     let name = |segment: &str| match segment.split_at_checked(LONGEST) {
         Some((head, tail)) if !tail.is_empty() => format!("{head}{BREAK}{tail}"),

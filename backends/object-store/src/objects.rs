@@ -25,13 +25,15 @@ use crate::put::missing_bucket;
 use crate::upload::Content;
 use crate::writer::ObjectWriter;
 
-/// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never listed, never read.
+/// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never
+/// listed, never read.
 const PROBE: &str = ".offcut-create-only";
 
 /// Content up to so many bytes is one object from one request; what is longer is uploaded in parts.
 pub(crate) const WHOLE: u64 = 8 << 20;
 
-/// Keeps each content as one object in an object store: S3, Google Cloud Storage, Azure, and all else that `object_store` knows.
+/// Keeps each content as one object in an object store: S3, Google Cloud Storage, Azure, and all
+/// else that `object_store` knows.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -49,25 +51,30 @@ pub(crate) const WHOLE: u64 = 8 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`open`](Self::open) takes a URL; [`builder`](Self::builder) takes a store of `object_store` that you have set up yourself.
-/// Both list the defaults.
+/// [`open`](Self::open) takes a URL; [`builder`](Self::builder) takes a store of `object_store`
+/// that you have set up yourself. Both list the defaults.
 ///
 /// # Guarantees
 ///
-/// - **Create-only.** What is up to 8 MiB long is put with `If-None-Match: *`, or what other stores have for it. That the store
-///   heeds it is tried before anything else is stored, with one small object below the prefix, `.offcut-create-only`,
-///   which stays; a store that would overwrite is refused. What is longer is uploaded in parts, for which no store has such a
-///   mode: it is stored only under keys that [name their content](Key::names_content), where others can store nothing but the
-///   same bytes, and only if nothing is there right before the upload is complete.
-/// - **Says the truth.** Where a store answers that something is there already, or nothing in time, or that it failed, what is
-///   there is read and compared before anything is claimed or tried again.
-/// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is aborted; where even that can't
-///   be done, its parts are invisible, and a lifecycle rule removes them.
-/// - **Bounded.** Each call ends within the [time-out](Builder::timeout), an upload within that for each of its parts. Uploads
-///   hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all of the clones of a store together, and other calls what they
-///   are given or asked for. A result may have 48 GiB.
-/// - **Nothing is lost with the network.** Writers write to a private file in the [spool](Builder::spool) and upload from it.
-///   If that fails for good, the file gets a name ([`Writer::keep`]).
+/// - **Create-only.** What is up to 8 MiB long is put with `If-None-Match: *`, or what other stores
+///   have for it. That the store heeds it is tried before anything else is stored, with one small
+///   object below the prefix, `.offcut-create-only`, which stays; a store that would overwrite is
+///   refused. What is longer is uploaded in parts, for which no store has such a mode: it is stored
+///   only under keys that [name their content](Key::names_content), where others can store nothing
+///   but the same bytes, and only if nothing is there right before the upload is complete.
+/// - **Says the truth.** Where a store answers that something is there already, or nothing in time,
+///   or that it failed, what is there is read and compared before anything is claimed or tried
+///   again.
+/// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
+///   aborted; where even that can't be done, its parts are invisible, and a lifecycle rule removes
+///   them.
+/// - **Bounded.** Each call ends within the [time-out](Builder::timeout), an upload within that for
+///   each of its parts. Uploads hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all of the
+///   clones of a store together, and other calls what they are given or asked for. A result may
+///   have 48 GiB.
+/// - **Nothing is lost with the network.** Writers write to a private file in the
+///   [spool](Builder::spool) and upload from it. If that fails for good, the file gets a name
+///   ([`Writer::keep`]).
 ///
 /// It needs a tokio runtime with time and, for all but memory and files, I/O.
 #[derive(Clone)]
@@ -105,14 +112,16 @@ pub(crate) struct Retry {
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 impl Objects {
-    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or `memory:/prefix`.
+    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`,
+    /// `file:///directory` or `memory:/prefix`.
     ///
-    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under the names that the store's
-    /// own tools use; the URL wins. Where one of the credentials is in the URL, all are taken from there. An endpoint without
-    /// TLS must be on this machine, or `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
+    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under
+    /// the names that the store's own tools use; the URL wins. Where one of the credentials is in
+    /// the URL, all are taken from there. An endpoint without TLS must be on this machine, or
+    /// `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
     ///
-    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's directory, and where it reads
-    /// the system's certificates.
+    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's
+    /// directory, and where it reads the system's certificates.
     ///
     /// # Default
     ///
@@ -122,15 +131,17 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// An [`OpenError`] that names what is wrong in the URL or the environment, and never a value that may be secret.
+    /// An [`OpenError`] that names what is wrong in the URL or the environment, and never a value
+    /// that may be secret.
     pub fn open(url: &str) -> Result<Self, OpenError> {
         open_with(url, &|name| std::env::var(name).ok())
     }
 
     /// Sets up a store over any store of `object_store`.
     ///
-    /// `shown` is what locations begin with, and names the store's root: `s3://bucket`. Two stores that hold different content
-    /// should not be shown alike; one configuration refuses to have both.
+    /// `shown` is what locations begin with, and names the store's root: `s3://bucket`. Two stores
+    /// that hold different content should not be shown alike; one configuration refuses to have
+    /// both.
     pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
         Builder::new(store, shown.into())
     }
@@ -141,16 +152,18 @@ impl Objects {
         }
     }
 
-    /// Finds out whether the store works: reaches it, stores the object that shows that it overwrites nothing, reads it back,
-    /// and asks for one that is not there. Then tries out the spool.
+    /// Finds out whether the store works: reaches it, stores the object that shows that it
+    /// overwrites nothing, reads it back, and asks for one that is not there. Then tries out the
+    /// spool.
     ///
-    /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are found then. Without it, the
-    /// first call that stores finds them.
+    /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are
+    /// found then. Without it, the first call that stores finds them.
     ///
     /// # Errors
     ///
-    /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region, an endpoint that can't be
-    /// reached, a store that overwrites; or a spool that can't be written to.
+    /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region,
+    /// an endpoint that can't be reached, a store that overwrites; or a spool that can't be written
+    /// to.
     pub async fn check(&self) -> Result<(), BackendError> {
         let checked = self.within(self.check_now()).await;
         checked
@@ -216,7 +229,8 @@ impl Objects {
         self.failed("storing", key, trouble)
     }
 
-    /// The error of a call about `key`. Where there is no bucket, the store is what it is about, whatever was asked of it.
+    /// The error of a call about `key`. Where there is no bucket, the store is what it is about,
+    /// whatever was asked of it.
     fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
         match trouble.kind {
             Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown())),
@@ -310,7 +324,8 @@ impl Backend for Objects {
         Key::new(location.strip_prefix(self.shown())?).ok()
     }
 
-    /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them may be shown alike.
+    /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them
+    /// may be shown alike.
     fn identity(&self) -> Option<usize> {
         Some(self.inner.identity)
     }
@@ -327,7 +342,8 @@ impl Backend for Objects {
                 .await
                 .map_err(failed);
         }
-        // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait for.
+        // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait
+        // for.
         let hashed = content.clone();
         let sha256 = blocking(move || Sha256::digest(&hashed).into())
             .await
@@ -353,7 +369,8 @@ impl Backend for Objects {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let prefix = self.inner.prefix.strip_suffix('/').map(Path::from);
         let objects = self.inner.store.list(prefix.as_ref());
-        // The time-out is for each wait, of which a long list has many. After an error there is nothing more.
+        // The time-out is for each wait, of which a long list has many. After an error there is
+        // nothing more.
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
             // A list that is not found means that the bucket is missing.

@@ -1,5 +1,5 @@
-//! From a URL and the environment to a store. All of it is checked here, because `object_store` panics at some values, ignores
-//! others, and shows some in its errors.
+//! From a URL and the environment to a store. All of it is checked here, because `object_store`
+//! panics at some values, ignores others, and shows some in its errors.
 
 #[cfg(feature = "azure")]
 mod azure;

@@ -14,9 +14,10 @@ const PROBE: &[u8] = b"Offcut found out with this that the store overwrites noth
 impl Objects {
     /// Stores `content` under `key` if nothing is there.
     ///
-    /// Whatever the store answers but "stored" and "refused", the content may be there: the answer may be lost, or a proxy may
-    /// have repeated the request and met the first one's object. So before anything is said or tried again, what is there is
-    /// compared. Where the first request is carried out after that, the second meets it.
+    /// Whatever the store answers but "stored" and "refused", the content may be there: the answer
+    /// may be lost, or a proxy may have repeated the request and met the first one's object. So
+    /// before anything is said or tried again, what is there is compared. Where the first request
+    /// is carried out after that, the second meets it.
     pub(crate) async fn put_whole(&self, key: &Key, content: &Bytes) -> Result<Put, Trouble> {
         self.prove_create_only().await?;
         let path = self.path(key);
@@ -49,7 +50,8 @@ impl Objects {
         }
     }
 
-    /// Makes sure, once, that the store heeds the mode for creating. One that does not would overwrite without a word.
+    /// Makes sure, once, that the store heeds the mode for creating. One that does not would
+    /// overwrite without a word.
     pub(crate) async fn prove_create_only(&self) -> Result<(), Trouble> {
         self.inner()
             .proven

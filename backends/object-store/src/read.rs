@@ -34,7 +34,8 @@ impl Objects {
             return self.nothing_of(path).await;
         }
         match self.get(path, range).await {
-            // Stores refuse a range that begins behind the end, and of an empty object every range does.
+            // Stores refuse a range that begins behind the end, and of an empty object every range
+            // does.
             Err(trouble) if trouble.kind == Kind::Range => match self.nothing_of(path).await? {
                 page if page.total <= range.start => Ok(page),
                 _ => Err(trouble),

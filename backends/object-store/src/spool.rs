@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::open::{Env, OpenError};
 
-/// `offcut/spool` in the user's own directory for state. Not the system's directory for temporary files: it is shared by all
-/// users, and emptied while hints still point there.
+/// `offcut/spool` in the user's own directory for state. Not the system's directory for temporary
+/// files: it is shared by all users, and emptied while hints still point there.
 pub(crate) fn default_directory(env: Env<'_>) -> Result<PathBuf, OpenError> {
     let absolute = |name: &str| {
         env(name)
@@ -28,8 +28,8 @@ pub(crate) fn default_directory(env: Env<'_>) -> Result<PathBuf, OpenError> {
         .join("spool"))
 }
 
-/// The name of one store's directory in the spool. Where in it something is kept is decided by keys alone, and two stores have
-/// the same ones.
+/// The name of one store's directory in the spool. Where in it something is kept is decided by keys
+/// alone, and two stores have the same ones.
 pub(crate) fn name(origin: &str) -> String {
     Sha256::digest(origin)[..8]
         .iter()

@@ -17,7 +17,8 @@ use crate::limited::limited;
 use crate::objects::Objects;
 use crate::put::missing_bucket;
 
-/// How many parts may be in memory at the same moment, all uploads of the clones of a store together.
+/// How many parts may be in memory at the same moment, all uploads of the clones of a store
+/// together.
 pub const PARTS: usize = 4;
 /// The least that S3 takes for a part that is not the last, in bytes.
 const PART: u64 = 5 << 20;
@@ -65,8 +66,9 @@ impl Content<'_> {
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.
     ///
-    /// What others store under the key meanwhile are the same bytes, for the key names them. Were they not, they would still be
-    /// seen until the upload is complete, but for the time of one request.
+    /// What others store under the key meanwhile are the same bytes, for the key names them. Were
+    /// they not, they would still be seen until the upload is complete, but for the time of one
+    /// request.
     pub(crate) async fn upload(
         &self,
         key: &Key,
@@ -84,7 +86,8 @@ impl Objects {
         let path = self.path(key);
         let mut is_first = true;
         loop {
-            // At first because it may have been stored before; after that because the upload may have been done all the same.
+            // At first because it may have been stored before; after that because the upload may
+            // have been done all the same.
             if let Some(put) = self.compare(&path, content).await? {
                 return Ok(put);
             }
@@ -95,7 +98,8 @@ impl Objects {
                 Err(trouble) if trouble.kind.is_passing() => {
                     return self.compare(&path, content).await?.ok_or(trouble);
                 }
-                // Some say that they refuse what they have done: the answer to it was lost, and it was asked for once more.
+                // Some say that they refuse what they have done: the answer to it was lost, and it
+                // was asked for once more.
                 Err(trouble) => match self.compare(&path, content).await {
                     Ok(Some(put)) => return Ok(put),
                     _ => return Err(missing_bucket(trouble)),
@@ -116,7 +120,8 @@ impl Objects {
         put
     }
 
-    /// Begins an upload. In a task of its own: were the request dropped, nobody would know which upload is to be aborted.
+    /// Begins an upload. In a task of its own: were the request dropped, nobody would know which
+    /// upload is to be aborted.
     async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
         let (send, receive) = oneshot::channel();
         let (store, path, timeout) = (
@@ -188,8 +193,8 @@ fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
     done.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "a part's task ended early")))
 }
 
-/// An upload that is under way. Dropped before it is complete, it is aborted: stores keep the parts of one that is not, and
-/// charge for them.
+/// An upload that is under way. Dropped before it is complete, it is aborted: stores keep the parts
+/// of one that is not, and charge for them.
 #[derive(Debug)]
 struct Upload {
     open: Option<Box<dyn MultipartUpload>>,

@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use crate::objects::{Objects, WHOLE};
 use crate::upload::Content;
 
-/// Writes to a file of the spool, and uploads from it once the content has its name. An object store takes nothing that has no
-/// name yet, and how to store it depends on how long it turns out to be.
+/// Writes to a file of the spool, and uploads from it once the content has its name. An object
+/// store takes nothing that has no name yet, and how to store it depends on how long it turns out
+/// to be.
 pub(crate) struct ObjectWriter {
     store: Objects,
     /// `None` once the content has its name, or after a write that was dropped.

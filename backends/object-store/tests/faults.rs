@@ -32,14 +32,16 @@ fn key_of(content: &Bytes) -> Key {
     key(&format!("trunc/call_1-{digest}"))
 }
 
-/// A store that has shown already that it overwrites nothing, so that the next request is the one that counts.
+/// A store that has shown already that it overwrites nothing, so that the next request is the one
+/// that counts.
 async fn proven(server: &Server) -> Objects {
     let store = server.open_impatient("p");
     store.check().await.unwrap();
     store
 }
 
-/// What must hold after any answer: nothing was overwritten, and an answer that something is there is true.
+/// What must hold after any answer: nothing was overwritten, and an answer that something is there
+/// is true.
 async fn check(
     server: &Server,
     store: &Objects,
@@ -273,8 +275,8 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
     assert_eq!(server.buckets().objects().len(), 0);
 }
 
-/// How many uploads stay open for good: those whose name was lost with the answer that had it. No one can abort them, which is
-/// what lifecycle rules are for.
+/// How many uploads stay open for good: those whose name was lost with the answer that had it. No
+/// one can abort them, which is what lifecycle rules are for.
 fn orphans(fault: Fault, nth: usize) -> usize {
     const BEGUN: usize = 2;
     let is_lost = match fault {
@@ -302,7 +304,8 @@ async fn left_open(server: &Server, should: usize) -> usize {
     server.buckets().uploads().1
 }
 
-/// An upload whose `nth` request meets `fault`: looked for, begun, two parts, looked for, completed, and what follows a failure.
+/// An upload whose `nth` request meets `fault`: looked for, begun, two parts, looked for,
+/// completed, and what follows a failure.
 async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
     let key = key_of(&content);
     let server = Server::start().await;

@@ -1,6 +1,8 @@
-//! The laws of the library, over S3's protocol on a wire that fails: every third request meets a fault, and nobody may notice.
+//! The laws of the library, over S3's protocol on a wire that fails: every third request meets a
+//! fault, and nobody may notice.
 //!
-//! They are the library's own tests, over other stores. Where they ask a store to fail, the wire does too, for good.
+//! They are the library's own tests, over other stores. Where they ask a store to fail, the wire
+//! does too, for good.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! How much memory a long result takes: alone in its process, because all of the process is counted.
+//! How much memory a long result takes: alone in its process, because all of the process is
+//! counted.
 
 #![allow(
     clippy::unwrap_used,

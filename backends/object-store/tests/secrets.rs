@@ -1,4 +1,5 @@
-//! Nothing shows a store's credentials: no error, no log of this crate or of those under it, no location, no `Debug` (O4).
+//! Nothing shows a store's credentials: no error, no log of this crate or of those under it, no
+//! location, no `Debug` (O4).
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 

@@ -1,4 +1,5 @@
-//! Sizes and names, the spool, two stores in one configuration, and what is said when something is wrong.
+//! Sizes and names, the spool, two stores in one configuration, and what is said when something is
+//! wrong.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 

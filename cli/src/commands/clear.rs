@@ -73,7 +73,8 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
     Ok((body.to_string(), report))
 }
 
-/// Fails where `format` sees no tool in messages in which the format that they look like does: all would pass as it came.
+/// Fails where `format` sees no tool in messages in which the format that they look like does: all
+/// would pass as it came.
 fn check_format(
     format: WireFormat,
     detected: Option<WireFormat>,

@@ -74,7 +74,8 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     })
 }
 
-/// Whether `file` can be written, found out without leaving anything behind: a replay may take long.
+/// Whether `file` can be written, found out without leaving anything behind: a replay may take
+/// long.
 fn try_out(file: &Path) -> io::Result<()> {
     match File::create_new(file) {
         Ok(_) => std::fs::remove_file(file),
@@ -109,7 +110,8 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
         .collect();
     let mut policies: Vec<Policy> = Vec::new();
     for named in if named.is_empty() { &ready } else { named } {
-        // A store's URL is no policy, and what comes after the `=` of its option is no file's name to be repeated.
+        // A store's URL is no policy, and what comes after the `=` of its option is no file's name
+        // to be repeated.
         let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
         let (name, file) = named
             .split_once('=')

@@ -110,8 +110,8 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Fails where `url` names a directory that is no store. It is not searched for content first: that could take long, and fail, in what
-/// belongs to others.
+/// Fails where `url` names a directory that is no store. It is not searched for content first: that
+/// could take long, and fail, in what belongs to others.
 fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     stores::expect(url)?;
     if stores::may_be_store(url) || stores::is_empty(url) {

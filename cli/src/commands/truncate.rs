@@ -74,7 +74,8 @@ fn of_text(
             .any(|one| one.outcome == Outcome::Lost)
     };
     match truncated {
-        // It had left memory, and the store does not give it a name: it goes on as it came, for that is what is asked for.
+        // It had left memory, and the store does not give it a name: it goes on as it came, for
+        // that is what is asked for.
         Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
             note_failures(&truncated.report);
             runtime.block_on(came.pass_on())?;

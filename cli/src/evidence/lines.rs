@@ -5,8 +5,8 @@ use std::collections::HashSet;
 /// The fewest characters of a quotation.
 const MIN_LINE: usize = 20;
 
-/// The lines of `text` of 20 characters or more, white space at their ends aside: as they are, without the number that a file
-/// reader puts before them, and without the `+` or `-` of a diff.
+/// The lines of `text` of 20 characters or more, white space at their ends aside: as they are,
+/// without the number that a file reader puts before them, and without the `+` or `-` of a diff.
 pub(crate) fn quotable(text: &str) -> HashSet<&str> {
     let mut found = HashSet::new();
     for line in text.split('\n') {

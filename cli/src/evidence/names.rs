@@ -1,12 +1,14 @@
-//! The distinctive strings of a text: what somebody would search for to find its place again. Ordinary words are none.
+//! The distinctive strings of a text: what somebody would search for to find its place again.
+//! Ordinary words are none.
 //!
-//! - **ASCII:** matches of `[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]` and of `[A-Za-z0-9_]{6,}` that hold a digit, `_`, `/`,
-//!   `.` or a capital behind the first character, but are not all capitals.
-//! - **Letters of other scripts that put spaces between words** (Cyrillic, Greek, Arabic, Korean, …): the same shape over these
-//!   letters too, if at least one character is not ASCII.
-//! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, of 12 of Thai, Lao, Khmer or Burmese.
-//!   Where a text *uses* such strings, they are taken from left to right and never overlap, so that a long quotation does not
-//!   count at each of its characters.
+//! - **ASCII:** matches of `[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]` and of
+//!   `[A-Za-z0-9_]{6,}` that hold a digit, `_`, `/`, `.` or a capital behind the first character,
+//!   but are not all capitals.
+//! - **Letters of other scripts that put spaces between words** (Cyrillic, Greek, Arabic, Korean,
+//!   …): the same shape over these letters too, if at least one character is not ASCII.
+//! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, of 12
+//!   of Thai, Lao, Khmer or Burmese. Where a text *uses* such strings, they are taken from left to
+//!   right and never overlap, so that a long quotation does not count at each of its characters.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -64,8 +66,8 @@ pub(crate) fn names(text: &str) -> Names<'_> {
     found
 }
 
-/// The distinctive strings of `text` that are also in something else: all words, and of scripts without spaces those that
-/// `is_known` has, none of which overlap.
+/// The distinctive strings of `text` that are also in something else: all words, and of scripts
+/// without spaces those that `is_known` has, none of which overlap.
 pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut found: Vec<&str> = words(text)
         .into_keys()
@@ -107,8 +109,8 @@ fn words(text: &str) -> Names<'_> {
     found
 }
 
-/// Calls `see` with each stretch of a script without spaces: where it begins, the stretch, where its characters begin and where
-/// it ends, and how many of them make a string.
+/// Calls `see` with each stretch of a script without spaces: where it begins, the stretch, where
+/// its characters begin and where it ends, and how many of them make a string.
 fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize], usize)) {
     if text.is_ascii() {
         return;

@@ -1,5 +1,5 @@
-//! An agent loop that lives a transcript again: each result is truncated as it comes, each turn of the assistant is a model call
-//! with a pass before it.
+//! An agent loop that lives a transcript again: each result is truncated as it comes, each turn of
+//! the assistant is a model call with a pass before it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -224,7 +224,8 @@ impl<'s, 't> Agent<'s, 't> {
         Ok(())
     }
 
-    /// Takes in what a report says was changed. A truncation's does not say in which message: it is the one that has just arrived.
+    /// Takes in what a report says was changed. A truncation's does not say in which message: it is
+    /// the one that has just arrived.
     async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
         for decision in report
             .decisions

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Prices of input tokens, in units of a fresh token of the default card, or in whatever unit a card of one's own uses.
+/// Prices of input tokens, in units of a fresh token of the default card, or in whatever unit a
+/// card of one's own uses.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Card {

@@ -34,7 +34,8 @@ pub(crate) struct Figures {
     pub(crate) quoted: u64,
     /// How often something stored would have to be read back.
     pub(crate) reads: u64,
-    /// The tokens that the calls hold which read something back, and how many calls come after them; each counted for each read.
+    /// The tokens that the calls hold which read something back, and how many calls come after
+    /// them; each counted for each read.
     pub(crate) read_context: u64,
     pub(crate) read_calls_left: u64,
     pub(crate) stored_objects: u64,
@@ -90,7 +91,8 @@ impl Figures {
         card.cached * (self.tokens - self.fresh) as f64 + card.fresh * self.fresh as f64
     }
 
-    /// The same with the reads: each is one more call over a context that is cached, and a page that stays until the end.
+    /// The same with the reads: each is one more call over a context that is cached, and a page
+    /// that stays until the end.
     pub(crate) fn bill_with_reads(&self, card: Card) -> f64 {
         let cached = self.read_context + PAGE * self.read_calls_left;
         self.bill(card) + card.cached * cached as f64 + card.fresh * (PAGE * self.reads) as f64

@@ -1,4 +1,5 @@
-//! Call ids as providers make them, so that hints cost the same whatever a transcript's ids look like.
+//! Call ids as providers make them, so that hints cost the same whatever a transcript's ids look
+//! like.
 
 use offcut::format::Message;
 use sha2::{Digest, Sha256};

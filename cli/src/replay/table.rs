@@ -3,7 +3,8 @@
 use super::figures::share;
 use super::{Card, Figures};
 
-/// A row for each policy, doing nothing first: a Markdown table that is aligned, so that it reads well in a terminal too.
+/// A row for each policy, doing nothing first: a Markdown table that is aligned, so that it reads
+/// well in a terminal too.
 pub(crate) fn table(names: &[&str], totals: &[Figures], card: Card) -> String {
     let head = [
         "policy",
@@ -47,8 +48,8 @@ pub(crate) fn table(names: &[&str], totals: &[Figures], card: Card) -> String {
     aligned(&rows)
 }
 
-/// What sums hide: each figure's mean over the transcripts, each counting the same, and the worst of them. `by_trace` has the figures
-/// of each transcript, policy by policy, doing nothing first.
+/// What sums hide: each figure's mean over the transcripts, each counting the same, and the worst
+/// of them. `by_trace` has the figures of each transcript, policy by policy, doing nothing first.
 pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
     let head = [
         "each transcript",

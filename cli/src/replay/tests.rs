@@ -1,4 +1,5 @@
-//! Replays against figures that were worked out by hand, and against a loop that looks at everything again at each call.
+//! Replays against figures that were worked out by hand, and against a loop that looks at
+//! everything again at each call.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -49,14 +50,15 @@ const ASKS: u64 = 6;
 const FIRST: u64 = 411;
 const SECOND: u64 = 204;
 
-/// What stands in the place of the first result, in tokens: the hint is written out, with the location that it has.
+/// What stands in the place of the first result, in tokens: the hint is written out, with the
+/// location that it has.
 fn first_as(hint: &str, key: &str) -> u64 {
     let location = scratch().locate(&Key::new(key).unwrap());
     4 + Tiktoken::o200k_base().count(&hint.replace("LOCATION", location.as_str()))
 }
 
-/// The bill with the default card, and the bill with one read at the third and last call: that call's context once more, from
-/// the cache, and a page of 500 tokens after which nothing is sent.
+/// The bill with the default card, and the bill with one read at the third and last call: that
+/// call's context once more, from the cache, and a page of 500 tokens after which nothing is sent.
 fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u64) {
     let bill = 0.1 * cached as f64 + fresh as f64;
     assert_eq!(figures.bill(Card::DEFAULT), bill);
@@ -95,7 +97,8 @@ fn doing_nothing_is_worked_out_by_hand() {
 fn truncation_is_worked_out_by_hand() {
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 0\nskip_clear = true");
     let done = run(&by_hand(), Some(&build(&policy)));
-    // The first result, 2 018 bytes, is shown as a hint from the beginning, so nothing that was sent ever changes.
+    // The first result, 2 018 bytes, is shown as a hint from the beginning, so nothing that was
+    // sent ever changes.
     let hint = first_as(
         "[offcut/1 truncated 2018B/1L 39 \"LOCATION\"] Stored in full. Read it with read_file.",
         "trunc/c1",
@@ -123,7 +126,8 @@ fn truncation_is_worked_out_by_hand() {
 fn clearing_is_worked_out_by_hand() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let done = run(&by_hand(), Some(&build(&policy)));
-    // Before the third call there are 632 tokens, so the first result goes. What was sent is the same up to it: user and call.
+    // Before the third call there are 632 tokens, so the first result goes. What was sent is the
+    // same up to it: user and call.
     let hint = first_as(
         "[offcut/1 cleared 2018B/1L 43 \"LOCATION\"] Old result of look. Read it with read_file.",
         "clear/c1",
@@ -182,13 +186,15 @@ fn what_is_seen_is_worked_out_by_hand() {
     )));
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 300\nskip_clear = true");
     let seen = run(&messages, Some(&build(&policy))).figures;
-    // The beginning of the first result is shown, and of the third so much that its name stands there without its surroundings.
+    // The beginning of the first result is shown, and of the third so much that its name stands
+    // there without its surroundings.
     assert_eq!(
         (seen.uses, seen.named, seen.shown, seen.reachable),
         (4, 2, 1, 4)
     );
     assert_eq!((seen.quotes, seen.quoted), (1, 0));
-    // `middle_one` is read where it stood last, in the second; `middle_two` and the line in the first, at once.
+    // `middle_one` is read where it stood last, in the second; `middle_two` and the line in the
+    // first, at once.
     assert_eq!(seen.reads, 2);
     let nothing = run(&messages, None).figures;
     assert_eq!(
@@ -281,7 +287,8 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
     (figures, count(&mut now))
 }
 
-/// A replay keeps its books by the reports; a naive loop finds the same. The changes add up to what the conversations differ by.
+/// A replay keeps its books by the reports; a naive loop finds the same. The changes add up to what
+/// the conversations differ by.
 fn assert_agrees_with_a_naive_loop(messages: &[Message], policy: &Settings, at: &str) {
     let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
     let script = Script::new(messages, &read, &ruler);

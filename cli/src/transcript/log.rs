@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::messages;
 
-/// The documents of a file that has one on each line. The last may be incomplete: a session may be writing to it.
+/// The documents of a file that has one on each line. The last may be incomplete: a session may be
+/// writing to it.
 pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
     let mut rest = text
@@ -30,7 +31,8 @@ pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
     Ok(documents)
 }
 
-/// The transcripts in a log, as the messages of each. Where the context was compacted, another one begins.
+/// The transcripts in a log, as the messages of each. Where the context was compacted, another one
+/// begins.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     if lines
         .iter()
@@ -92,19 +94,21 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
     transcripts
 }
 
-/// Whether an item is part of what is sent: the log has others, such as snapshots of the working tree.
+/// Whether an item is part of what is sent: the log has others, such as snapshots of the working
+/// tree.
 fn is_said(item: &Value) -> bool {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
     matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
-/// The messages of a Claude Code log, without those of its subagents, which are conversations of their own, and without thinking,
-/// which the API leaves out of earlier turns.
+/// The messages of a Claude Code log, without those of its subagents, which are conversations of
+/// their own, and without thinking, which the API leaves out of earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
     let is_true =
         |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
     let mut transcripts = vec![Vec::new()];
-    // Where in the last transcript each message of the assistant is: the log has a line for each of its blocks.
+    // Where in the last transcript each message of the assistant is: the log has a line for each of
+    // its blocks.
     let mut by_id = HashMap::new();
     for line in lines {
         if line.get("subtype").and_then(Value::as_str) == Some("compact_boundary") {

@@ -6,7 +6,8 @@ use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireF
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-/// What a document holds: a list of messages in any wire format, or an object with one. `None` is no conversation.
+/// What a document holds: a list of messages in any wire format, or an object with one. `None` is
+/// no conversation.
 pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
     let format = WireFormat::detect(document)?;
     let mut messages: Vec<Message> = instructions(document)

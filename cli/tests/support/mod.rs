@@ -34,7 +34,8 @@ pub fn run_command(command: &mut Command, stdin: &str) -> Ran {
     let mut child = command.spawn().expect("the program");
     let mut to = child.stdin.take().expect("piped");
     let input = stdin.to_owned();
-    // On a thread of its own: the program may write before it has read everything, or leave without reading.
+    // On a thread of its own: the program may write before it has read everything, or leave without
+    // reading.
     let writer = std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
     let output = child.wait_with_output().expect("an end");
     writer.join().expect("no panic");
@@ -55,8 +56,8 @@ pub fn succeed(args: &[&str], stdin: &str) -> String {
 }
 
 #[allow(dead_code, reason = "not every test has something that fails")]
-/// Runs the program and expects that it fails with this exit code, an error on stderr that says what to do, and nothing on stdout
-/// but, of what stands in a pipeline, its input.
+/// Runs the program and expects that it fails with this exit code, an error on stderr that says
+/// what to do, and nothing on stdout but, of what stands in a pipeline, its input.
 #[track_caller]
 pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {
     let ran = run(args, stdin);

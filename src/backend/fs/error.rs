@@ -104,7 +104,8 @@ pub(super) fn moved() -> io::Error {
     io::Error::other(Moved)
 }
 
-/// The error for a hard link that was refused: `source`, or one that says so if the file system may have none.
+/// The error for a hard link that was refused: `source`, or one that says so if the file system may
+/// have none.
 pub(super) fn link_refused(source: io::Error) -> io::Error {
     const EPERM: i32 = 1; // Linux's word for it on FAT and exFAT; the same number on every Unix
     if source.kind() == io::ErrorKind::Unsupported
@@ -117,8 +118,8 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
 
 /// Runs `work` on one of tokio's blocking threads.
 ///
-/// Where the future is dropped, `work` still runs to its end, or is dropped before its begin: it must own what it needs, and
-/// clean up by dropping it.
+/// Where the future is dropped, `work` still runs to its end, or is dropped before its begin: it
+/// must own what it needs, and clean up by dropping it.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {

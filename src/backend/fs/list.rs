@@ -13,8 +13,9 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 /// How many entries one blocking call looks for.
 const BATCH: usize = 256;
 
-/// Every regular file whose path is a key. Links are not followed. A directory that can't be read is an error in the stream,
-/// which goes on with the next; so is a link to another directory of the store, for its content has two names.
+/// Every regular file whose path is a key. Links are not followed. A directory that can't be read
+/// is an error in the stream, which goes on with the next; so is a link to another directory of the
+/// store, for its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
     let batches = stream::unfold(Some(Walk { store, open: None }), |walk| async {
         let mut walk = walk?;
@@ -32,7 +33,8 @@ pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>>
 
 struct Walk {
     store: Fs,
-    /// The directories from the root to where the walk is: no more than a key has segments. `None` before the begin.
+    /// The directories from the root to where the walk is: no more than a key has segments. `None`
+    /// before the begin.
     open: Option<Vec<Level>>,
 }
 

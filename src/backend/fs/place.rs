@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The absolute `path`, free of links as far as it is there. Nothing of it has to be there.
 ///
-/// Fails for a path that can never be a directory. Whatever else is wrong, such as a permission, may be mended later.
+/// Fails for a path that can never be a directory. Whatever else is wrong, such as a permission,
+/// may be mended later.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut at = PathBuf::new();
     for component in path.components() {
@@ -37,7 +38,8 @@ fn is_hopeless(error: &io::Error) -> bool {
 
 /// Makes the directory `path`, private, with its parents.
 pub(super) fn make(path: &Path) -> io::Result<()> {
-    // The directories in which others are made: without a sync of these, a new store is lost with the power.
+    // The directories in which others are made: without a sync of these, a new store is lost with
+    // the power.
     let parents: Vec<&Path> = path
         .ancestors()
         .take_while(|directory| !directory.exists())

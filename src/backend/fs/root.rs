@@ -113,7 +113,8 @@ impl Root {
         }
     }
 
-    /// Fails where the path of the directory leads elsewhere by now: a hint would name what is not there.
+    /// Fails where the path of the directory leads elsewhere by now: a hint would name what is not
+    /// there.
     #[cfg(unix)]
     pub(super) fn expect_in_place(&self) -> io::Result<()> {
         use cap_std::fs::MetadataExt;
@@ -146,7 +147,8 @@ impl Root {
         self.is_tried.store(true, Ordering::Relaxed);
     }
 
-    /// The directory if it is there, else the nearest one above it that is: where the first of those that are missing is made.
+    /// The directory if it is there, else the nearest one above it that is: where the first of
+    /// those that are missing is made.
     pub(super) fn nearest(&self) -> &Path {
         let is_there = |path: &&Path| self.dir.get().is_some() || path.exists();
         self.path.ancestors().find(is_there).unwrap_or(&self.path)
@@ -269,8 +271,8 @@ impl Root {
         }
     }
 
-    /// Removes the directories that `key` lay in, as far as they are empty and as this store makes them: one with another mode is
-    /// somebody's own.
+    /// Removes the directories that `key` lay in, as far as they are empty and as this store makes
+    /// them: one with another mode is somebody's own.
     pub(super) fn remove_empty_parents(&self, key: &Key) {
         let (key, Ok(dir)) = (key.as_str(), self.dir()) else {
             return;
@@ -290,8 +292,8 @@ impl Root {
         }
     }
 
-    /// Syncs the directories on the way to `key`. All of them, for one that is not new may be another process's that has not
-    /// synced it yet.
+    /// Syncs the directories on the way to `key`. All of them, for one that is not new may be
+    /// another process's that has not synced it yet.
     pub(super) fn sync_directories(&self, key: &Key) -> io::Result<()> {
         // Elsewhere a directory can't be opened as a file.
         if cfg!(unix) {
@@ -344,7 +346,8 @@ pub(super) fn ending_in_slash(mut prefix: String) -> String {
     prefix
 }
 
-/// `path` with the separators that keys have. Windows canonicalises to `\\?\C:\store`, a form in which it takes no `/`.
+/// `path` with the separators that keys have. Windows canonicalises to `\\?\C:\store`, a form in
+/// which it takes no `/`.
 fn portable(path: &str) -> String {
     if !cfg!(windows) {
         return path.to_owned();

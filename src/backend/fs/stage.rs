@@ -13,17 +13,20 @@ use super::error::link_refused;
 use super::root::{Found, Made};
 use crate::backend::{Key, Put};
 
-/// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be listed or read.
+/// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be
+/// listed or read.
 pub(super) const STAGING: &str = ".staging";
-/// How often something is tried again that another process has made undone, such as a directory it found empty.
+/// How often something is tried again that another process has made undone, such as a directory it
+/// found empty.
 const ATTEMPTS: usize = 16;
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 /// Content that has no name yet. Dropped, it is gone, but for the name it may have been given.
 ///
-/// All that is stored goes through here, so that no step can be forgotten: a file of its own, synced if it must be durable,
-/// linked to its name, which fails where there is something, and unlinked from its staging name by `drop`.
+/// All that is stored goes through here, so that no step can be forgotten: a file of its own,
+/// synced if it must be durable, linked to its name, which fails where there is something, and
+/// unlinked from its staging name by `drop`.
 #[derive(Debug)]
 pub(super) struct Stage {
     // First, so that it is closed before a temporary root is removed.
@@ -33,8 +36,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Makes the store's directory for its first content, and tries out all that storing needs until that has once succeeded:
-    /// a long stream should not find out at its end that it can't be named.
+    /// Makes the store's directory for its first content, and tries out all that storing needs
+    /// until that has once succeeded: a long stream should not find out at its end that it can't be
+    /// named.
     pub(super) fn create(store: &Fs) -> io::Result<Self> {
         store.root.make()?;
         if !store.root.is_tried() {
@@ -100,7 +104,8 @@ impl Stage {
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         {
-            // A sweep took it for a leftover, for nothing was written to it for so long. It is still open.
+            // A sweep took it for a leftover, for nothing was written to it for so long. It is
+            // still open.
             let mut again = Self::create(&self.store)?;
             self.file.rewind()?;
             io::copy(&mut self.file, &mut again.file)?;
@@ -170,8 +175,8 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
 
 /// Stores what is under `from` under `to` as well; `None` if nothing is under `from`.
 ///
-/// As another name of the same file where that can be made to say that it is stored now, which takes the owner's rights; else as
-/// a file of its own.
+/// As another name of the same file where that can be made to say that it is stored now, which
+/// takes the owner's rights; else as a file of its own.
 pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> {
     let Found::File(mut file, length) = store.root.find(from)? else {
         return Ok(None);
@@ -235,7 +240,8 @@ pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// What storing `content`, of `length` bytes, under `key` comes to if something is there, and `None` if nothing is.
+/// What storing `content`, of `length` bytes, under `key` comes to if something is there, and
+/// `None` if nothing is.
 pub(super) fn compare(
     store: &Fs,
     key: &Key,
@@ -253,7 +259,8 @@ pub(super) fn compare(
     }
     store.root.expect_in_place()?;
     if store.durable {
-        // Who stored it may not have synced it yet, or not have cared to. Windows syncs no file that is open for reading.
+        // Who stored it may not have synced it yet, or not have cared to. Windows syncs no file
+        // that is open for reading.
         if cfg!(unix) {
             stored.sync_all()?;
         }
@@ -306,8 +313,9 @@ pub(super) fn unused_name() -> String {
     format!("offcut-{:016x}", random())
 }
 
-/// A path in the staging directory. Random, because processes in containers share numbers and may share a directory; the dot
-/// keeps it from being a key even where the staging directory is a link to another one.
+/// A path in the staging directory. Random, because processes in containers share numbers and may
+/// share a directory; the dot keeps it from being a key even where the staging directory is a link
+/// to another one.
 fn unused_path() -> String {
     format!("{STAGING}/.{:016x}", random())
 }

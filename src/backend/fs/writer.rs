@@ -13,13 +13,15 @@ use super::error::{Doing, blocking, failed, runtime};
 use super::stage::Stage;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, Writer};
 
-/// How many bytes are gathered before a blocking thread is asked to write them: each time costs two changes of threads.
+/// How many bytes are gathered before a blocking thread is asked to write them: each time costs two
+/// changes of threads.
 const BUFFER: usize = 1024 * 1024;
 /// Shorter chunks are copied together.
 const SMALL: usize = 16 * 1024;
 
-/// While one buffer is on its way to the file, the next is filled. The stage is owned by one of the two, the writer or a blocking
-/// call, at every moment, and whoever drops it removes the file: also a call that nobody waits for any more.
+/// While one buffer is on its way to the file, the next is filled. The stage is owned by one of the
+/// two, the writer or a blocking call, at every moment, and whoever drops it removes the file: also
+/// a call that nobody waits for any more.
 pub(super) struct FsWriter {
     stage: Place,
     /// How many bytes are in the file for sure.
@@ -30,7 +32,8 @@ pub(super) struct FsWriter {
     next: Buffer,
     /// Whether writing failed: nothing can be appended any more, but what is there can be read.
     is_broken: bool,
-    /// A call to write is under way. Where one is found so, the last one was dropped, and nobody knows what it has done.
+    /// A call to write is under way. Where one is found so, the last one was dropped, and nobody
+    /// knows what it has done.
     is_writing: bool,
 }
 

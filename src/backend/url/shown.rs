@@ -11,8 +11,9 @@ const MAX_NAME: usize = 40;
 
 /// `url` without user, password, fragment, and values of options.
 ///
-/// It need not be a URL: a secret with a `/`, a `?` or an `@` in it is often pasted without being encoded, and a scheme without its
-/// colon makes a path of the rest. Where it is not clear what a piece is, it is hidden.
+/// It need not be a URL: a secret with a `/`, a `?` or an `@` in it is often pasted without being
+/// encoded, and a scheme without its colon makes a path of the rest. Where it is not clear what a
+/// piece is, it is hidden.
 pub(super) fn shown(url: &str) -> String {
     let (scheme, rest) = match split_scheme(url) {
         Some((scheme, rest)) => (format!("{scheme}:"), rest),
@@ -45,7 +46,8 @@ fn without_user(rest: &str, is_place: bool) -> (String, &str) {
         rest[..head].rfind('@'),
     );
     let at = match of_head {
-        // A directory may have an `@` in its name; what is between a `:` and an `@` looks like a password.
+        // A directory may have an `@` in its name; what is between a `:` and an `@` looks like a
+        // password.
         Some(at) if is_place => (at < host || rest[..at].contains(':')).then_some(at),
         Some(at) => Some(at),
         // After a `?`: of the value of an option, unless the user's own part began before it.
@@ -57,7 +59,8 @@ fn without_user(rest: &str, is_place: bool) -> (String, &str) {
     }
 }
 
-/// A host with its path; what is behind a `:` and is no port may be a password whose `@` is missing.
+/// A host with its path; what is behind a `:` and is no port may be a password whose `@` is
+/// missing.
 fn without_password(head: &str) -> String {
     let (host, path) = head.split_at(head.find('/').unwrap_or(head.len()));
     match host.split_once(':') {

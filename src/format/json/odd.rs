@@ -1,4 +1,5 @@
-//! What of a message has more than one meaning, or none: a key that counts and stands twice, a string that is not valid Unicode.
+//! What of a message has more than one meaning, or none: a key that counts and stands twice, a
+//! string that is not valid Unicode.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -25,7 +26,8 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// What `format` has to leave alone in `message`. Costs nothing where no key stands twice and all is valid Unicode.
+    /// What `format` has to leave alone in `message`. Costs nothing where no key stands twice and
+    /// all is valid Unicode.
     pub(crate) fn of(format: &impl WireJson, message: &JsonText) -> Self {
         let mut fixed = Self::default();
         if message.is_plain() {

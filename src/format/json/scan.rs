@@ -10,7 +10,8 @@ pub(super) struct Span {
     pub(super) start: u32,
     /// After its last byte.
     pub(super) end: u32,
-    /// Of a list or an object, the index after all that it holds; of a string with escapes, its number among those.
+    /// Of a list or an object, the index after all that it holds; of a string with escapes, its
+    /// number among those.
     pub(super) link: u32,
 }
 
@@ -34,7 +35,8 @@ impl Span {
     }
 }
 
-/// The values of a text in the order in which they begin; an object's keys stand before their values.
+/// The values of a text in the order in which they begin; an object's keys stand before their
+/// values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     pub(super) all: Vec<Span>,
@@ -323,7 +325,8 @@ impl Scanner<'_> {
 /// Bytes that are looked at together: what compilers make vectors of.
 const CHUNK: usize = 32;
 
-/// The first byte from `at` on that a string can't hold as it is: a quote, a backslash, a control character.
+/// The first byte from `at` on that a string can't hold as it is: a quote, a backslash, a control
+/// character.
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
         // Without a branch, so that it becomes a few vector instructions.

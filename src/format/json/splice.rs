@@ -7,8 +7,8 @@ use super::scan::{Span, SpanKind, scan};
 use super::text::{JsonText, Node};
 
 impl JsonText {
-    /// Sets a field of the object at `object` to the JSON `value`: in its place where it stands, else as the last.
-    /// `None` if that is not possible; the text may have changed in part.
+    /// Sets a field of the object at `object` to the JSON `value`: in its place where it stands,
+    /// else as the last. `None` if that is not possible; the text may have changed in part.
     pub(super) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
         if let Some(at) = self.key(object, field).map(|key| key + 1) {
             let Span { start, end, .. } = self.spans[at];
@@ -80,7 +80,8 @@ impl JsonText {
         .last()
     }
 
-    /// Exchanges bytes, and the values in them. `spans` are those of `new`; what somebody has asked of others stays known.
+    /// Exchanges bytes, and the values in them. `spans` are those of `new`; what somebody has asked
+    /// of others stays known.
     fn splice(
         &mut self,
         bytes: Range<u32>,

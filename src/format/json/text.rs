@@ -10,10 +10,12 @@ use super::scan::{InvalidJson, Span, SpanKind, Spans, scan};
 use super::unescape::unescape;
 use super::view::{Kind, View};
 
-/// A JSON value as it is spelled: the text that was parsed, byte for byte, and where its values stand.
+/// A JSON value as it is spelled: the text that was parsed, byte for byte, and where its values
+/// stand.
 ///
-/// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in it. White space, the order of keys,
-/// keys that stand twice, escapes, and numbers of any size stay as they came. Parsing is linear and takes any depth.
+/// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in
+/// it. White space, the order of keys, keys that stand twice, escapes, and numbers of any size stay
+/// as they came. Parsing is linear and takes any depth.
 ///
 /// ```
 /// use offcut::format::JsonText;

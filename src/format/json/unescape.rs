@@ -1,7 +1,7 @@
 //! What a string with escapes means.
 
-/// The meaning of what stands between the quotes of a valid JSON string; `None` if that is not valid Unicode: half of a surrogate
-/// pair without the other.
+/// The meaning of what stands between the quotes of a valid JSON string; `None` if that is not
+/// valid Unicode: half of a surrogate pair without the other.
 pub(super) fn unescape(raw: &str) -> Option<String> {
     let mut meaning = String::with_capacity(raw.len());
     let mut rest = raw;

@@ -25,8 +25,8 @@ pub(crate) trait View<'m>: Copy {
     fn items(self) -> impl Iterator<Item = Self>;
     /// The fields of an object; nothing of anything else.
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)>;
-    /// Several fields of an object, found in one go: a pass looks at every message, and looking each field up by itself would take
-    /// most of its time.
+    /// Several fields of an object, found in one go: a pass looks at every message, and looking
+    /// each field up by itself would take most of its time.
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N];
     /// Says that every field counts, as where they are carried on elsewhere.
     fn look_at_all(self) {}

@@ -1,4 +1,5 @@
-//! Anthropic: the results of all calls of an assistant turn first in the user turn behind it, one for each.
+//! Anthropic: the results of all calls of an assistant turn first in the user turn behind it, one
+//! for each.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Gemini: as many function responses directly behind a turn as it has function calls, with their names.
+//! Gemini: as many function responses directly behind a turn as it has function calls, with their
+//! names.
 
 use serde_json::Value;
 

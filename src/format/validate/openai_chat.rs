@@ -1,4 +1,5 @@
-//! Chat completions: tool messages directly behind the assistant message whose calls they answer, one for each.
+//! Chat completions: tool messages directly behind the assistant message whose calls they answer,
+//! one for each.
 
 use serde_json::Value;
 

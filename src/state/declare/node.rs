@@ -1,4 +1,5 @@
-//! A declaration as it was read: JSON's shapes, with lines where there are any and every key that was written, repeated ones too.
+//! A declaration as it was read: JSON's shapes, with lines where there are any and every key that
+//! was written, repeated ones too.
 
 use std::fmt;
 

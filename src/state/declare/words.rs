@@ -93,7 +93,8 @@ pub(super) fn is_known(name: &str) -> bool {
     WORDS.contains(&name)
 }
 
-/// Whether a dialect has the word. A reducer with parameters is nobody's word, and every dialect takes it.
+/// Whether a dialect has the word. A reducer with parameters is nobody's word, and every dialect
+/// takes it.
 fn has(dialect: Dialect, word: &str) -> bool {
     match dialect {
         Dialect::Sherma => matches!(word, "append" | "replace"),
@@ -102,7 +103,8 @@ fn has(dialect: Dialect, word: &str) -> bool {
     }
 }
 
-/// The reducer that `node` asks for: a word, a registered name, or a map from one word to its parameters.
+/// The reducer that `node` asks for: a word, a registered name, or a map from one word to its
+/// parameters.
 pub(super) fn read(
     node: Node,
     place: &Place,

@@ -17,7 +17,8 @@ enum Open {
     Map(usize, Vec<(String, Node)>, Option<String>),
 }
 
-/// Reads one document. What could make a small file large or strange is refused: aliases, anchors, tags, a second document.
+/// Reads one document. What could make a small file large or strange is refused: aliases, anchors,
+/// tags, a second document.
 pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     let mut parser = Parser::new_from_str(text);
     let mut open: Vec<Open> = Vec::new();

@@ -41,7 +41,8 @@ impl ReduceNodeBuilder {
         }
     }
 
-    /// The keys to be deleted once the model has answered. A key that is not there is no error, unless the template names it.
+    /// The keys to be deleted once the model has answered. A key that is not there is no error,
+    /// unless the template names it.
     pub fn input_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.node.input_keys = keys.into_iter().map(Into::into).collect();
         self
@@ -59,13 +60,15 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// What the model is asked of the generation, as its provider names it: `temperature`, `max_tokens`.
+    /// What the model is asked of the generation, as its provider names it: `temperature`,
+    /// `max_tokens`.
     pub fn generation_config(mut self, config: Map<String, Value>) -> Self {
         self.node.generation_config = config;
         self
     }
 
-    /// The node to run next: returned in [`Reduced::next_node`](super::Reduced::next_node), never run.
+    /// The node to run next: returned in [`Reduced::next_node`](super::Reduced::next_node), never
+    /// run.
     pub fn next_node(mut self, name: impl Into<String>) -> Self {
         self.node.next_node = Some(name.into());
         self
@@ -105,7 +108,8 @@ impl ReduceNodeBuilder {
     ///
     /// # Errors
     ///
-    /// The template can't be read, a key is empty, the model may never be called, or the root is no safe path.
+    /// The template can't be read, a key is empty, the model may never be called, or the root is no
+    /// safe path.
     pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
         let Self {
             prompt_template,

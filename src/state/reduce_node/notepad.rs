@@ -1,4 +1,5 @@
-//! What a node reads and changes: a plain map, a declared state, or the tool results of a conversation.
+//! What a node reads and changes: a plain map, a declared state, or the tool results of a
+//! conversation.
 
 use serde_json::{Map, Value, json};
 
@@ -13,16 +14,16 @@ pub trait Notepad: Send + Sync {
     /// The value under `key`, if there is one.
     fn value(&self, key: &str) -> Option<&Value>;
 
-    /// Whether it can hold an output under `output_key` once what is under the keys of `delete` is gone: asked before the
-    /// model is, so that no call is wasted.
+    /// Whether it can hold an output under `output_key` once what is under the keys of `delete` is
+    /// gone: asked before the model is, so that no call is wasted.
     ///
     /// # Errors
     ///
     /// It can't.
     fn accepts(&self, output_key: &str, delete: &[String]) -> Result<(), BoxError>;
 
-    /// Puts `output` under `output_key` and deletes what is under the keys of `delete`, all or nothing. Keys that are not
-    /// there are no error.
+    /// Puts `output` under `output_key` and deletes what is under the keys of `delete`, all or
+    /// nothing. Keys that are not there are no error.
     ///
     /// # Errors
     ///
@@ -59,8 +60,8 @@ impl Notepad for Map<String, Value> {
     }
 }
 
-/// The output is an update of its field, merged by its reducer. A deleted field is back at its default, and one that holds null,
-/// or was never set and has no default, is not there.
+/// The output is an update of its field, merged by its reducer. A deleted field is back at its
+/// default, and one that holds null, or was never set and has no default, is not there.
 impl Notepad for State {
     fn value(&self, key: &str) -> Option<&Value> {
         let is_empty = |value: &Value| match value {
@@ -100,10 +101,12 @@ impl Notepad for State {
     }
 }
 
-/// The tool results of a conversation under names of their own, for a node that condenses several into one.
+/// The tool results of a conversation under names of their own, for a node that condenses several
+/// into one.
 ///
-/// The condensed text takes the place of the first of them, in the order of the conversation; the others say where it is,
-/// unless that would be longer than they are (L3). So each call keeps its result, and ids, order and error marks stay (L5). The key of the output is not used.
+/// The condensed text takes the place of the first of them, in the order of the conversation; the
+/// others say where it is, unless that would be longer than they are (L3). So each call keeps its
+/// result, and ids, order and error marks stay (L5). The key of the output is not used.
 ///
 /// ```
 /// use offcut::format::{Message, Plain};
@@ -168,7 +171,8 @@ impl<'a, F: Format> ToolResults<'a, F> {
         }
     }
 
-    /// Names the result of a call, the newest one where the id repeats. JSON parts count as their compact text.
+    /// Names the result of a call, the newest one where the id repeats. JSON parts count as their
+    /// compact text.
     ///
     /// # Errors
     ///

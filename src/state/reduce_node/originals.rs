@@ -13,9 +13,11 @@ const READER: &str = "read_file";
 pub(super) enum Original {
     /// It is to be stored.
     Content,
-    /// It shows nothing but what is stored there: storing it again would put a hop before the original (L1).
+    /// It shows nothing but what is stored there: storing it again would put a hop before the
+    /// original (L1).
     Stored(Vec<Location>),
-    /// It looks like a hint into this store and shows something else. Anybody can write such a text.
+    /// It looks like a hint into this store and shows something else. Anybody can write such a
+    /// text.
     Imitation,
 }
 

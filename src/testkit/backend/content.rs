@@ -196,7 +196,8 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
         [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second)))
     {
         put(store, &first, &"first".into(), Put::Stored, CLAUSE).await;
-        // A store that has directories can't have both, and may say so in any way but by losing one.
+        // A store that has directories can't have both, and may say so in any way but by losing
+        // one.
         match store.put(&second, "second".into()).await {
             Ok(Put::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
             Ok(Put::Taken) | Err(_) => {}
@@ -209,7 +210,8 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
 pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     const CLAUSE: &str = "list: everything that is stored";
     let mut stored = BTreeMap::new();
-    // More than fit into one page of most stores' answers would take too long; into one of ours does.
+    // More than fit into one page of most stores' answers would take too long; into one of ours
+    // does.
     for number in 0..600_usize {
         let path = match number % 3 {
             0 => format!("trunc/call_{number}"),

@@ -145,7 +145,8 @@ pub(super) async fn a_dropped_finish_is_all_or_nothing(store: &impl Backend) {
     }
 }
 
-/// That `key` holds all of `content` or nothing, while what was dropped may still go on; and that storing it again is safe.
+/// That `key` holds all of `content` or nothing, while what was dropped may still go on; and that
+/// storing it again is safe.
 async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
     let mut seen = false;
     for _ in 0..20 {

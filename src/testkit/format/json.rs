@@ -56,8 +56,9 @@ fn replacements<F: Format>(format: &F, message: &F::Message) -> Vec<(String, F::
     all
 }
 
-/// A field is put into each object of the message in turn. Where the message type keeps it and the format does not look at it,
-/// it has to survive every replacement that leaves the other fields of that object in place.
+/// A field is put into each object of the message in turn. Where the message type keeps it and the
+/// format does not look at it, it has to survive every replacement that leaves the other fields of
+/// that object in place.
 pub(super) fn unknown_fields_stay<F>(format: &F, message: &F::Message, at: usize)
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
@@ -100,8 +101,8 @@ where
     }
 }
 
-/// Whether a change leaves the object at `path`, and what it stands in, as objects with the same fields and lists of the same
-/// length.
+/// Whether a change leaves the object at `path`, and what it stands in, as objects with the same
+/// fields and lists of the same length.
 fn is_in_place(before: &Value, after: &Value, path: &str) -> bool {
     let ends = path
         .match_indices('/')
@@ -143,8 +144,8 @@ fn paths(json: &Value) -> Vec<String> {
     all
 }
 
-/// Each value of the message is exchanged for what should not stand there. Whatever of that can be read as a message is one to the
-/// format too, and is only changed where something is.
+/// Each value of the message is exchanged for what should not stand there. Whatever of that can be
+/// read as a message is one to the format too, and is only changed where something is.
 pub(super) fn malformed_messages_do_no_harm<F>(format: &F, message: &F::Message, at: usize)
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,

@@ -34,7 +34,8 @@ impl Run {
         }
     }
 
-    /// Where the result is stored already, and what is shown of that, if another reader returned it.
+    /// Where the result is stored already, and what is shown of that, if another reader returned
+    /// it.
     pub(super) async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
         let reader = self.reader.take();
         let text = self.only_text()?;

@@ -1,4 +1,5 @@
-//! L9: a stream is never held whole. T2: how a result was cut into chunks changes nothing. T10: its beginning goes out at once.
+//! L9: a stream is never held whole. T2: how a result was cut into chunks changes nothing. T10: its
+//! beginning goes out at once.
 //!
 //! How much memory a stream costs is measured in a process of its own, `tests/stream_memory.rs`.
 
@@ -59,7 +60,8 @@ pub(crate) enum Counter {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are one text.
+    /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are
+    /// one text.
     Bytes(Text, Vec<(usize, u8)>),
     Raw(Vec<u8>),
     Text(Text),
@@ -411,7 +413,8 @@ impl Feed {
     }
 }
 
-/// All that a stream shows as long as nothing more comes, as text; parts that are no text are left out.
+/// All that a stream shows as long as nothing more comes, as text; parts that are no text are left
+/// out.
 fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(Some(item)) = shown.next().now_or_never() {
@@ -424,7 +427,8 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
     bytes
 }
 
-/// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was shown is its beginning.
+/// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was
+/// shown is its beginning.
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     // The others speak at the end.
     let case = Case {
@@ -444,7 +448,8 @@ async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
         came.extend_from_slice(bytes);
         feed.give(chunk);
         all.extend(shown_now(&mut shown));
-        // The last character may not have come whole. Marks need 78 bytes, and no preview is made without them.
+        // The last character may not have come whole. Marks need 78 bytes, and no preview is made
+        // without them.
         let came = String::from_utf8_lossy(&came[..came.len().saturating_sub(3)]);
         // An end of a line in the last quarter of the head may be where it ends.
         let least = if preview / 2 > 78 {

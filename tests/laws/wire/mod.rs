@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::generate::Who;
 
-/// A message type that a conversation can be made of. `style` says how, where the type has several ways.
+/// A message type that a conversation can be made of. `style` says how, where the type has several
+/// ways.
 pub(crate) trait Wire:
     Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static
 {
@@ -44,7 +45,8 @@ pub(crate) trait Wire:
         parts
     }
 
-    /// Puts the results of `next` behind those of `last`, where the results of a round stand in one message.
+    /// Puts the results of `next` behind those of `last`, where the results of a round stand in one
+    /// message.
     fn join(self, last: &mut Self::Message, next: &Self::Message) -> bool {
         let _ = (last, next);
         false

@@ -1,4 +1,5 @@
-//! What an endpoint answers, whole or chunk by chunk. Compatible endpoints leave out much, so nothing is asked for that is not needed.
+//! What an endpoint answers, whole or chunk by chunk. Compatible endpoints leave out much, so
+//! nothing is asked for that is not needed.
 
 use offcut::ToolCall;
 use offcut::agent::{ModelError, ModelReply};
@@ -81,7 +82,8 @@ impl Answer {
         Ok(())
     }
 
-    /// A call, or a piece of one. Some endpoints give pieces no index; then one with a new id begins a call.
+    /// A call, or a piece of one. Some endpoints give pieces no index; then one with a new id
+    /// begins a call.
     fn take_call(&mut self, call: &Value) {
         let (index, id) = (
             call["index"].as_u64(),

@@ -11,8 +11,9 @@ use super::NoModel;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client that brings its own cryptography. Without it, reqwest would take the one that the process has set as its default, and
-/// panic where none is set; to set one from here would be in the way of a program that sets its own.
+/// A client that brings its own cryptography. Without it, reqwest would take the one that the
+/// process has set as its default, and panic where none is set; to set one from here would be in
+/// the way of a program that sets its own.
 pub(super) fn client() -> Result<reqwest::Client, NoModel> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

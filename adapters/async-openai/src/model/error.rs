@@ -20,7 +20,8 @@ pub enum NoModel {
     },
 }
 
-/// The client's error without the words of models and tools, and without the endpoint's URL, which may hold a password or a key.
+/// The client's error without the words of models and tools, and without the endpoint's URL, which
+/// may hold a password or a key.
 pub(super) fn from_client(error: OpenAIError) -> ModelError {
     match error {
         OpenAIError::ApiError(refusal) => refused(&refusal),

@@ -59,7 +59,8 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
     all
 }
 
-/// The images of the results before, in a message of their own: tool messages of the API hold text alone.
+/// The images of the results before, in a message of their own: tool messages of the API hold text
+/// alone.
 fn show(all: &mut Vec<Value>, images: &mut Vec<(&String, Part)>) {
     if !images.is_empty() {
         let shown = images

@@ -1,4 +1,5 @@
-//! A server that speaks chat completions on loopback, streaming included, and refuses what a provider would refuse.
+//! A server that speaks chat completions on loopback, streaming included, and refuses what a
+//! provider would refuse.
 
 use std::sync::{Arc, Mutex};
 

@@ -270,7 +270,8 @@ pub(crate) async fn is_reduced(client: &Client) {
     assert_eq!(refused.is_error, Some(true));
 }
 
-/// The tool list is the server's, but for the reader behind its last page and the output schemas of what may be reduced.
+/// The tool list is the server's, but for the reader behind its last page and the output schemas of
+/// what may be reduced.
 pub(crate) fn is_listed(mut bare: Vec<Value>, reduced: &[Value]) {
     assert_eq!(bare.len(), 3, "the list has pages");
     let reader = &reduced.last().unwrap()["tools"]

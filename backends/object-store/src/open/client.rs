@@ -12,13 +12,14 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use super::Common;
 use crate::objects::{LONGEST_PAUSE, Retry};
 
-/// How long it may take to connect. Less than a request, so that an address that does not answer is told from a slow answer.
+/// How long it may take to connect. Less than a request, so that an address that does not answer is
+/// told from a slow answer.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Makes clients that bring their own cryptography.
 ///
-/// `object_store` would take the one that the process has set as its default, and sets none; to set one from here would be in
-/// the way of a program that sets its own.
+/// `object_store` would take the one that the process has set as its default, and sets none; to set
+/// one from here would be in the way of a program that sets its own.
 #[derive(Debug)]
 pub(super) struct Connector {
     /// How long a request may take, its answer included.
@@ -58,7 +59,8 @@ impl HttpConnector for Connector {
                 env!("CARGO_PKG_VERSION")
             ))
             .http1_only()
-            // Compressed, an answer has another length than the object, and ranges of it other places.
+            // Compressed, an answer has another length than the object, and ranges of it other
+            // places.
             .no_gzip()
             .no_brotli()
             .no_zstd()

@@ -12,7 +12,8 @@ use super::{Common, OpenError, bucket};
 use crate::builder::Builder;
 use crate::objects::Objects;
 
-/// What can be set. Without any of it, `object_store` looks for gcloud's own credentials, then asks the machine.
+/// What can be set. Without any of it, `object_store` looks for gcloud's own credentials, then asks
+/// the machine.
 const KNOWN: &[Known] = &[
     Known::new(
         "service_account",

@@ -19,13 +19,14 @@ use super::OpenError;
 use crate::builder::Builder;
 use crate::objects::Objects;
 
-/// `object_store`'s own layout in a directory, which the first object makes if it is missing, with mode 0700 (Unix). It follows
-/// symbolic links out of it, and its files can be read by all who can reach them; `offcut::backend::Fs` does neither.
+/// `object_store`'s own layout in a directory, which the first object makes if it is missing, with
+/// mode 0700 (Unix). It follows symbolic links out of it, and its files can be read by all who can
+/// reach them; `offcut::backend::Fs` does neither.
 pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     let must = "name a directory by its absolute path: `file:///var/lib/agent`";
     let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
-    // Absolute and free of links, though it need not be there. Under another root, `object_store` panics where two store at the
-    // same moment.
+    // Absolute and free of links, though it need not be there. Under another root, `object_store`
+    // panics where two store at the same moment.
     let path = Fs::open(&path)
         .map_err(|error| OpenError::Refused {
             source: Box::new(error),
@@ -52,7 +53,8 @@ struct Files {
 }
 
 impl Files {
-    /// The directory's store; [`Error::NotFound`] where there is none, so nothing is at `location` either.
+    /// The directory's store; [`Error::NotFound`] where there is none, so nothing is at `location`
+    /// either.
     fn there(&self, location: &Path) -> Result<&LocalFileSystem> {
         if let Some(store) = self.store.get() {
             return Ok(store);

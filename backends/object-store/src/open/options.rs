@@ -92,8 +92,8 @@ impl Settings {
 pub(crate) enum Form {
     /// Goes into headers and URLs: printable, without spaces.
     Word,
-    /// The same, and of the credentials. Where one of these is in the URL, none is taken from the environment: halves of two
-    /// make no whole.
+    /// The same, and of the credentials. Where one of these is in the URL, none is taken from the
+    /// environment: halves of two make no whole.
     Credential,
     /// `true` or `false`.
     Flag,
@@ -236,7 +236,8 @@ fn is_endpoint(text: &str) -> bool {
         && url.fragment().is_none()
 }
 
-/// Whether requests may go without TLS: the endpoint says so itself, and is this machine, or `allow_http` is set.
+/// Whether requests may go without TLS: the endpoint says so itself, and is this machine, or
+/// `allow_http` is set.
 #[cfg(feature = "http")]
 pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     let Ok(url) = Url::parse(settings.endpoint()) else {

@@ -11,7 +11,8 @@ use super::{Common, OpenError, bucket};
 use crate::builder::Builder;
 use crate::objects::Objects;
 
-/// What can be set. What `object_store` has beside these can't be wanted here, or would break the contract.
+/// What can be set. What `object_store` has beside these can't be wanted here, or would break the
+/// contract.
 pub(super) const KNOWN: &[Known] = &[
     Known::new(
         "access_key_id",

@@ -178,7 +178,8 @@ fn l11_wrong_urls_do_not_open() {
     }
 }
 
-/// The parser of URLs makes another place of these, and the store would be opened there without a word.
+/// The parser of URLs makes another place of these, and the store would be opened there without a
+/// word.
 #[test]
 fn o4_a_url_means_the_place_that_it_says() {
     let folder = tempfile::tempdir().unwrap();

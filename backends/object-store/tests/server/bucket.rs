@@ -87,7 +87,8 @@ impl Buckets {
         self.state().is_heedless = true;
     }
 
-    /// What a conflicting writer does: other bytes under the key of a request's path, if nothing is there.
+    /// What a conflicting writer does: other bytes under the key of a request's path, if nothing is
+    /// there.
     pub(crate) fn store_other(&self, path: &str) {
         let key = path
             .trim_start_matches('/')

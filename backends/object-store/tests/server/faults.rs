@@ -70,7 +70,8 @@ pub(crate) struct Faults {
     counts: BTreeMap<String, usize>,
     at: BTreeMap<(String, usize), Fault>,
     always: BTreeMap<String, Fault>,
-    /// Every so many requests of a kind, one of [`Fault::PASSING`] after the other. Lists, which only tests ask for, are left alone.
+    /// Every so many requests of a kind, one of [`Fault::PASSING`] after the other. Lists, which
+    /// only tests ask for, are left alone.
     often: Option<usize>,
     /// How many faults were met since somebody asked.
     pub(crate) met: usize,
@@ -143,7 +144,8 @@ pub(crate) async fn answer(
     if fault == Some(Fault::StoreOther) && request.method() == Method::PUT {
         buckets.store_other(request.uri().path());
     }
-    // Read to its end, so that what is not carried out was at least asked for, and the connection stays usable.
+    // Read to its end, so that what is not carried out was at least asked for, and the connection
+    // stays usable.
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let is_applied = !matches!(

@@ -1,4 +1,5 @@
-//! An S3 server in this process: the real protocol, signatures included, over buckets in memory, with faults on cue.
+//! An S3 server in this process: the real protocol, signatures included, over buckets in memory,
+//! with faults on cue.
 
 mod bucket;
 mod faults;
@@ -54,7 +55,8 @@ impl Server {
         }
     }
 
-    /// The URL that opens the store, with `more` options in it. Attempts are short: nothing here is slow by itself.
+    /// The URL that opens the store, with `more` options in it. Attempts are short: nothing here is
+    /// slow by itself.
     pub(crate) fn url(&self, prefix: &str, more: &str) -> String {
         self.url_of(BUCKET, prefix, SECRET, more)
     }
@@ -101,7 +103,8 @@ impl Server {
         self.faults.lock().unwrap().always(method, fault);
     }
 
-    /// One of so many requests of each kind, for ever, meets a fault that a caller who tries again never hears of.
+    /// One of so many requests of each kind, for ever, meets a fault that a caller who tries again
+    /// never hears of.
     pub(crate) fn fault_often(&self, requests: usize) {
         self.faults.lock().unwrap().often(requests);
     }

@@ -101,10 +101,10 @@ const KINDS: [(&str, Line); 7] = [
         let _ = write!(out, "n_{n:x}.aa");
     }),
     ("equal lines", |out, _| {
-        out.push_str("the_same line, again_and again\n")
+        out.push_str("the_same line, again_and again\n");
     }),
     ("no names", |out, _| {
-        out.push_str("没有名字的一行文字，只有句子。\n")
+        out.push_str("没有名字的一行文字，只有句子。\n");
     }),
 ];
 

@@ -84,7 +84,7 @@ impl<'c> Outline<'c> {
     /// or a user item ends it. A round is a turn with calls, and the results of those calls.
     pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
         Self::read(conversation.len(), |message, see| {
-            conversation.visit(message, see)
+            conversation.visit(message, see);
         })
     }
 

@@ -76,7 +76,7 @@ impl Tally {
             tally
                 .log()
                 .decisions
-                .extend(report.decisions.iter().cloned())
+                .extend(report.decisions.iter().cloned());
         }
     }
 

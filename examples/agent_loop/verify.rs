@@ -96,7 +96,7 @@ pub(crate) async fn verify(
         match shown {
             Some(content) if *content == original.parts => verdict.in_place += 1,
             Some(content) if is_behind_hint(reduction, &original, text_of(content)).await => {
-                verdict.behind_hint += 1
+                verdict.behind_hint += 1;
             }
             _ => verdict.problems.push(format!(
                 "what {} returned is neither shown nor stored",

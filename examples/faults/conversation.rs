@@ -481,7 +481,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_lost_is_found() {
         let tally = harmed(|conversation, _| {
-            conversation.messages[9]["content"] = json!("result 4 of 5\n")
+            conversation.messages[9]["content"] = json!("result 4 of 5\n");
         })
         .await;
         assert_eq!((tally.lost, tally.holds()), (1, false));

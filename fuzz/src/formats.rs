@@ -55,7 +55,7 @@ fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
 fn lengthen(json: &mut Value) {
     match json {
         Value::String(text) if text == "~" => {
-            *text = "the quick_brown fox, jumps over it\n".repeat(40)
+            *text = "the quick_brown fox, jumps over it\n".repeat(40);
         }
         Value::Array(items) => items.iter_mut().for_each(lengthen),
         Value::Object(fields) => fields.values_mut().for_each(lengthen),

@@ -183,7 +183,7 @@ impl State {
                     Some(at) => parts[at].push(part),
                     // The first by name, so that the error does not depend on the order of keys.
                     None => {
-                        undeclared = Some(undeclared.map_or(name.clone(), |first| first.min(name)))
+                        undeclared = Some(undeclared.map_or(name.clone(), |first| first.min(name)));
                     }
                 }
             }

@@ -128,7 +128,7 @@ impl<M: Mapping> Reducer<M> for MergeAll {
 
     fn plan(&self, _: &M, update: Vec<M>) -> Result<Change<M>, Cause> {
         Ok(Change::edit(|map: &mut M| {
-            map.extend(update.into_iter().flatten())
+            map.extend(update.into_iter().flatten());
         }))
     }
 }

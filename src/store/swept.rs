@@ -174,7 +174,7 @@ async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
     match store.copy(swept, key).await {
         Ok(_) => tracing::info!(%location, "swept content was read, and brought back"),
         Err(error) => {
-            tracing::warn!(%location, %error, "swept content was read, and could not be brought back")
+            tracing::warn!(%location, %error, "swept content was read, and could not be brought back");
         }
     }
 }

@@ -56,10 +56,10 @@ impl Live {
             conversation.visit(message, &mut |piece| match piece {
                 Piece::Call(call) => self.names.read(&call.arguments.to_string()),
                 Piece::Content(PartRef::Text(text) | PartRef::Link { url: text, .. }) => {
-                    self.names.read(text)
+                    self.names.read(text);
                 }
                 Piece::Content(PartRef::Json(value) | PartRef::Opaque(value)) => {
-                    self.names.read(&value.to_string())
+                    self.names.read(&value.to_string());
                 }
                 Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
             });

@@ -109,7 +109,7 @@ impl Judge<'_> {
                     action,
                     key: key.clone(),
                     bytes,
-                })
+                });
             };
             let is_live = is_live(key);
             if is_live {

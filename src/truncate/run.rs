@@ -509,7 +509,7 @@ impl Run {
             match part {
                 Part::Text(text) if shown == text.len() && shown > 0 => {}
                 Part::Text(text) if shown > 0 => {
-                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..)))
+                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..)));
                 }
                 part => chunks.push(Chunk::Part(part)),
             }

@@ -82,7 +82,7 @@ async fn take<F: Wire, S: Subject<F>>(
 ) -> Result<(), Violation> {
     match step {
         Step::Say { who, text, style } => {
-            run.append(wire, wire.say(*who, text.render(), *style), None)
+            run.append(wire, wire.say(*who, text.render(), *style), None);
         }
         Step::Odd(which) => run.append(wire, wire.odd(*which), None),
         Step::RoundTrip => {
@@ -90,7 +90,7 @@ async fn take<F: Wire, S: Subject<F>>(
                 .messages
                 .iter()
                 .map(|message| round_trip(wire, message))
-                .collect()
+                .collect();
         }
         Step::Orphan { call, style } => {
             let made = run.call(call);

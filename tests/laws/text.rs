@@ -69,7 +69,7 @@ impl Text {
                     _ => format!("[… {n} B …]\n"),
                 }),
                 Kind::Manifest => {
-                    out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n"))
+                    out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n"));
                 }
             }
         }

@@ -64,7 +64,7 @@ impl Format for TypedChat {
 
     fn visit<'m>(&self, message: &'m Message, see: &mut dyn FnMut(Piece<'m>)) {
         let say = |see: &mut dyn FnMut(Piece<'m>), text: &'m str| {
-            see(Piece::Content(PartRef::Text(text)))
+            see(Piece::Content(PartRef::Text(text)));
         };
         match message {
             Message::System(message) => {
@@ -94,7 +94,7 @@ impl Format for TypedChat {
                     UserContent::Array(parts) => parts.iter().for_each(|part| match part {
                         UserPart::Text(part) => say(see, &part.text),
                         UserPart::ImageUrl(part) => {
-                            see(Piece::Content(url::read(&part.image_url.url)))
+                            see(Piece::Content(url::read(&part.image_url.url)));
                         }
                         UserPart::InputAudio(_) | UserPart::File(_) => {}
                     }),

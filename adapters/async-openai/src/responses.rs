@@ -138,7 +138,7 @@ impl Format for TypedResponses {
             InputItem::Item(Item::FunctionCallOutput(item)) if slot == 0 => {
                 match &mut item.output {
                     FunctionCallOutput::Content(old) if !parts.is_empty() => {
-                        replace_parts(old, parts)
+                        replace_parts(old, parts);
                     }
                     output => {
                         *output = match contents(parts) {

@@ -78,7 +78,7 @@ fn shows_the_same<A: Format<Message: Debug>, B: Format>(
     for (typed_message, raw) in messages.iter().zip(raw) {
         let (mut one, mut other) = (String::new(), String::new());
         typed.visit(typed_message, &mut |piece| {
-            one.push_str(&format!("{piece:?}\n"))
+            one.push_str(&format!("{piece:?}\n"));
         });
         json.visit(raw, &mut |piece| other.push_str(&format!("{piece:?}\n")));
         assert_eq!(one, other, "{typed_message:?}");

@@ -110,7 +110,7 @@ fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
     let mut is_seen = false;
     for message in messages {
         Spelled(format).visit(message, &mut |piece| {
-            is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_))
+            is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_));
         });
     }
     is_seen

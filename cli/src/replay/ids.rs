@@ -13,7 +13,7 @@ pub(crate) fn of_a_provider(mut messages: Vec<Message>) -> Vec<Message> {
     for message in &mut messages {
         match message {
             Message::Assistant { calls, .. } => {
-                calls.iter_mut().for_each(|call| call.id = id(&call.id))
+                calls.iter_mut().for_each(|call| call.id = id(&call.id));
             }
             Message::Tool { call_id, .. } => *call_id = id(call_id),
             Message::System { .. } | Message::User { .. } => {}

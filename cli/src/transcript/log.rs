@@ -135,7 +135,7 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
             .and_then(|first: &mut Value| first.get_mut("content"))
         {
             Some(Value::Array(blocks)) => {
-                blocks.extend(message["content"].as_array().cloned().unwrap_or_default())
+                blocks.extend(message["content"].as_array().cloned().unwrap_or_default());
             }
             _ => {
                 if let Some(id) = message["id"].as_str() {

@@ -58,7 +58,7 @@ impl Original {
             };
             match stored.whole().await {
                 Ok(Some(content)) if shows_only(&hint, &content, said) => {
-                    locations.push(location.clone())
+                    locations.push(location.clone());
                 }
                 Ok(_) => return Ok(Self::Imitation),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Imitation),

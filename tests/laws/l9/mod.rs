@@ -185,7 +185,7 @@ impl Case {
         for chunk in self.pieces.iter().flat_map(Piece::render) {
             match (whole.last_mut(), chunk) {
                 (Some(Chunk::Bytes(before)), Chunk::Bytes(bytes)) => {
-                    *before = [&**before, &*bytes].concat().into()
+                    *before = [&**before, &*bytes].concat().into();
                 }
                 (_, chunk) => whole.push(chunk),
             }

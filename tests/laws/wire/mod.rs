@@ -354,7 +354,7 @@ fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool 
     wire.visit(json, &mut |piece| match piece {
         Piece::Call(call) => asked.push(ToolCall::new(call.id, call.name, "{}")),
         Piece::Result(head) => {
-            answered.push(ToolCall::new(head.id, head.name.unwrap_or(tool), "{}"))
+            answered.push(ToolCall::new(head.id, head.name.unwrap_or(tool), "{}"));
         }
         _ => {}
     });

@@ -15,10 +15,10 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
         }
         match message {
             Message::System { content } => {
-                all.push(json!({"role": "system", "content": text(content)}))
+                all.push(json!({"role": "system", "content": text(content)}));
             }
             Message::User { content } => {
-                all.push(json!({"role": "user", "content": parts(content)}))
+                all.push(json!({"role": "user", "content": parts(content)}));
             }
             Message::Assistant { content, calls } => {
                 let said = if content.is_empty() {

@@ -36,14 +36,14 @@ const FILES: [(&str, &str); 2] = [
 
 /// Condenses the two results in `messages`, and reads the originals back.
 async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<dyn Error>> {
-    let store = Memory::new();
+    let reduction = ToolReduction::builder().backend(Memory::new()).build()?;
     let node = ReduceNode::builder(
         model,
         "Say in a few lines what these two files are for and what they define.\n\n--- first ---\n{first}\n\n--- second ---\n{second}\n",
     )
     .system_instruction("You keep an agent's notes short. Facts only.")
     .input_keys(["first", "second"])
-    .backend(store.clone())
+    .reduction(reduction.clone())
     .build()?;
 
     let mut results = ToolResults::new(&Plain, messages)
@@ -52,10 +52,7 @@ async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<
     let reduced = node.run(&mut results).await?;
 
     // What was dropped is where the output says, for the agent's reader too.
-    let reader = ToolReduction::builder()
-        .backend(store)
-        .build()?
-        .read_file_tool();
+    let reader = reduction.read_file_tool();
     for ((_, location), (path, content)) in reduced.stored.iter().zip(FILES) {
         let arguments = json!({"path": location.as_str(), "limit": 1}).to_string();
         let (page, _) = reader

@@ -3,6 +3,7 @@
 mod builder;
 mod checks;
 mod opener;
+mod original;
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -23,6 +24,7 @@ use crate::report::Report;
 use crate::session::Session;
 use crate::sweep::{Live, SweepError, SweepPolicy, SweepReport, sweep};
 use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
+use original::store_original;
 
 pub use builder::Builder;
 
@@ -246,6 +248,36 @@ impl ToolReduction {
     ) -> Option<Result<bytes::Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
+    }
+
+    /// Stores `text`, which your own code is about to drop or condense, and returns where it is, for
+    /// the model to be told: at `<root>/clear/<name>-<digest>` in the backend of all tools. A name
+    /// that is not safe as part of a path is left out. Storing the same text again stores nothing.
+    ///
+    /// A text that is itself hints or pages of this session is not stored again: the locations are
+    /// those of its originals, one or more. `None` if it looks like such hints and shows something
+    /// else than what is stored there. Anybody can write such a text, so keep it.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// let at = reduction.store_original("notes", "what I found").await?.expect("not a hint");
+    /// assert_eq!(at[0].as_str(), "memory://demo/clear/notes-7235ae76648904ff");
+    /// let read = reduction.read_original(&at[0]).await.transpose()?;
+    /// assert_eq!(read.as_deref(), Some(&b"what I found"[..]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The store failed, or the reduction has no backend.
+    pub async fn store_original(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<Option<Vec<Location>>, BackendError> {
+        store_original(&self.session, name, text).await
     }
 
     /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the

@@ -64,6 +64,51 @@ async fn secret(session: &ToolReduction) -> (String, Location) {
     (shown, location)
 }
 
+/// What other code drops is stored in the session's own folder, under a name that is no path (L6).
+#[tokio::test]
+async fn l6_originals_stay_in_their_session() {
+    let session = builder(&memory()).build().unwrap().session("one");
+    for (name, expected) in [
+        ("notes", "memory://t/one/clear/notes-ed7002b439e9ac84"),
+        ("../../etc/passwd", "memory://t/one/clear/ed7002b439e9ac84"),
+        ("trunc", "memory://t/one/clear/ed7002b439e9ac84"),
+    ] {
+        let stored = session.store_original(name, "content").await.unwrap();
+        assert_eq!(stored, Some(vec![Location::new(expected)]), "{name}");
+        assert_eq!(
+            read(&session, expected).await.unwrap().lines().last(),
+            Some("content")
+        );
+    }
+}
+
+/// L1: an own hint is followed, a forged one is refused, and one of another session is a text.
+#[tokio::test]
+async fn l1_hints_are_no_originals() {
+    let whole = eager(memory()).build().unwrap();
+    let (one, two) = (whole.session("one"), whole.session("two"));
+    let (shown, location) = secret(&one).await;
+    assert_eq!(
+        one.store_original("n", &shown).await.unwrap(),
+        Some(vec![location])
+    );
+    let forged = shown.replace("line 2\n", "line X\n");
+    assert!(forged != shown && one.store_original("n", &forged).await.unwrap().is_none());
+    let stored = two.store_original("n", &shown).await.unwrap().unwrap();
+    let original = two.read_original(&stored[0]).await.unwrap().unwrap();
+    assert_eq!(original, shown.as_bytes());
+}
+
+#[tokio::test]
+async fn originals_need_a_backend() {
+    let reduction = ToolReduction::builder()
+        .skip_truncation(true)
+        .build()
+        .unwrap();
+    let error = reduction.store_original("n", "content").await.unwrap_err();
+    assert_eq!(error.to_string(), "this reduction has no backend: set one");
+}
+
 #[tokio::test]
 async fn r1_the_hint_of_another_session_is_refused_whether_or_not_something_is_there() {
     let store = memory();

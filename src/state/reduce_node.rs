@@ -3,40 +3,33 @@
 mod builder;
 mod error;
 mod notepad;
-mod originals;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::agent::{ChatModel, ModelReply, ModelRequest};
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, Put, digest, is_safe_segment,
-};
+use crate::backend::Location;
 use crate::content::Part;
 use crate::format::Message;
-use crate::store;
+use crate::reduction::ToolReduction;
 use crate::template::Template;
-use originals::Original;
 
 pub use builder::ReduceNodeBuilder;
 pub use error::{ReduceNodeBuildError, ReduceNodeError};
 pub use notepad::{Notepad, ToolResultError, ToolResults};
 
-/// The longest input key, in bytes, that is part of a name in the store.
-const MAX_NAME: usize = 64;
 /// No wait for a rate limit is longer.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Whether the output says where its inputs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Originals {
-    /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a backend
-    /// there is none.
+    /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a
+    /// reduction there is none.
     #[default]
     Named,
     /// The output is the model's answer alone; [`Reduced::stored`] says where they are. For outputs
@@ -53,14 +46,14 @@ pub enum Originals {
 /// - `system_instruction`: none
 /// - `generation_config`: empty
 /// - `next_node`: none
-/// - `backend`: none, so the inputs are gone once they are condensed
-/// - `root_dir`: empty
+/// - `reduction`: none, so the inputs are gone once they are condensed
 /// - `originals`: [`Originals::Named`]
 /// - `max_model_calls`: 5, more than one only while the model says that its rate is limited
 /// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at
 ///   most
 ///
 /// ```
+/// use offcut::ToolReduction;
 /// use offcut::backend::Memory;
 /// use offcut::state::{Originals, ReduceNode};
 /// use serde_json::{Map, Value, json};
@@ -76,7 +69,7 @@ pub enum Originals {
 /// let node = ReduceNode::builder(Model, "Weigh up.\n\nA: {perspective_a}\n\nB: {perspective_b}")
 ///     .input_keys(["perspective_a", "perspective_b"])
 ///     .output_key("synthesis")
-///     .backend(Memory::new())
+///     .reduction(ToolReduction::recommended(Memory::new()).build()?)
 ///     .originals(Originals::Unnamed)
 ///     .next_node("evaluate")
 ///     .build()?;
@@ -93,12 +86,11 @@ pub enum Originals {
 ///
 /// - All or nothing: after an error at any point, and after a dropped future, the state is as it
 ///   was.
-/// - With a backend, what is deleted is stored first, byte for byte: strings as they are, other
-///   values as compact JSON, at `<root_dir>/clear/<key>-<digest>`. The reader of a reduction with
-///   the same backend and root reads it back. Storing the same again stores nothing. A truncated
-///   result or a page of the reader is not stored again: its own location is named. One that was
-///   not written by this crate, or names a reader other than `read_file`, stays
-///   ([`Reduced::kept`]).
+/// - With a reduction, what is deleted is stored first, byte for byte: strings as they are, other
+///   values as compact JSON, where [`ToolReduction::store_original`] stores it. The reduction's
+///   reader reads it back. Storing the same again stores nothing. A truncated result or a page of
+///   the reader is not stored again: its own location is named. One that the reduction did not
+///   write stays ([`Reduced::kept`]).
 /// - Without one, what is deleted is gone.
 pub struct ReduceNode {
     model: Arc<dyn ChatModel>,
@@ -108,8 +100,7 @@ pub struct ReduceNode {
     system_instruction: String,
     generation_config: Map<String, Value>,
     next_node: Option<String>,
-    backend: Option<Arc<dyn Backend>>,
-    root_dir: String,
+    reduction: Option<ToolReduction>,
     originals: Originals,
     max_model_calls: usize,
     first_wait: Duration,
@@ -125,8 +116,8 @@ pub struct Reduced {
     pub deleted: Vec<String>,
     /// Where they are stored, key by key; more than once for a key that pointed at several places.
     pub stored: Vec<(String, Location)>,
-    /// Which input keys stay: with a backend, a text that looks like a hint of this crate into it
-    /// and shows something else. It is neither stored as if it were an original nor lost.
+    /// Which input keys stay: with a reduction, a text that looks like one of its hints and shows
+    /// something else. It is neither stored as if it were an original nor lost.
     pub kept: Vec<String>,
     /// Which node is to run next. It is not run.
     pub next_node: Option<String>,
@@ -244,7 +235,7 @@ impl ReduceNode {
         keys: Vec<String>,
     ) -> Result<Inputs, ReduceNodeError> {
         let mut inputs = Inputs::default();
-        let Some(backend) = &self.backend else {
+        let Some(reduction) = &self.reduction else {
             return Ok(Inputs {
                 deleted: keys,
                 ..inputs
@@ -254,59 +245,17 @@ impl ReduceNode {
             let Some(value) = state.value(&key) else {
                 continue;
             };
-            let text = text_of(value);
-            let locations = match Original::of(&text, backend).await {
-                Ok(Original::Stored(locations)) => Ok(locations),
-                Ok(Original::Content) => {
-                    let content = Bytes::from(text.into_owned());
-                    self.put(&**backend, &key, content)
-                        .await
-                        .map(|location| vec![location])
+            match reduction.store_original(&key, &text_of(value)).await {
+                Ok(Some(locations)) => {
+                    let at = |location| (key.clone(), location);
+                    inputs.stored.extend(locations.into_iter().map(at));
+                    inputs.deleted.push(key);
                 }
-                Ok(Original::Imitation) => {
-                    inputs.kept.push(key);
-                    continue;
-                }
-                Err(error) => Err(error),
-            };
-            let locations = locations.map_err(|source| ReduceNodeError::Store {
-                key: key.clone(),
-                source,
-            })?;
-            inputs.stored.extend(
-                locations
-                    .into_iter()
-                    .map(|location| (key.clone(), location)),
-            );
-            inputs.deleted.push(key);
-        }
-        Ok(inputs)
-    }
-
-    async fn put(
-        &self,
-        backend: &dyn Backend,
-        name: &str,
-        content: Bytes,
-    ) -> Result<Location, BackendError> {
-        let digest = digest(&content);
-        // A key of the state may be anything; only a safe one becomes part of a path.
-        let is_safe = name.len() <= MAX_NAME && is_safe_segment(name);
-        let file = if is_safe {
-            format!("{name}-{digest}")
-        } else {
-            digest
-        };
-        let key = key(&self.root_dir, &file).map_err(|error| {
-            BackendError::new(ErrorKind::Other, "the name is no safe key").with_source(error)
-        })?;
-        match store::put(backend, &key, content).await? {
-            Put::Stored | Put::AlreadyThere => Ok(backend.locate(&key)),
-            Put::Taken => {
-                let message = format!("`{key}` holds other content: nothing was overwritten");
-                Err(BackendError::new(ErrorKind::Other, message))
+                Ok(None) => inputs.kept.push(key),
+                Err(source) => return Err(ReduceNodeError::Store { key, source }),
             }
         }
+        Ok(inputs)
     }
 
     async fn ask(&self, prompt: String) -> Result<(ModelReply, usize), ReduceNodeError> {
@@ -347,11 +296,6 @@ impl ReduceNode {
     }
 }
 
-fn key(root_dir: &str, file: &str) -> Result<Key, crate::backend::KeyError> {
-    let slash = if root_dir.is_empty() { "" } else { "/" };
-    Key::new(format!("{root_dir}{slash}clear/{file}"))
-}
-
 /// What the model says, without what it thought before; `None` if that is nothing.
 fn answer(message: &Message) -> Option<String> {
     let Message::Assistant { content, .. } = message else {
@@ -389,8 +333,7 @@ impl fmt::Debug for ReduceNode {
             .field("system_instruction", &self.system_instruction)
             .field("generation_config", &self.generation_config)
             .field("next_node", &self.next_node)
-            .field("backend", &self.backend)
-            .field("root_dir", &self.root_dir)
+            .field("reduction", &self.reduction)
             .field("originals", &self.originals)
             .field("max_model_calls", &self.max_model_calls)
             .field("first_wait", &self.first_wait)

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{MAX_NAME, Originals, ReduceNode, ReduceNodeBuildError, key};
+use super::{Originals, ReduceNode, ReduceNodeBuildError};
 use crate::agent::ChatModel;
-use crate::backend::{Backend, digest};
-use crate::store::{is_reserved, swept};
+use crate::reduction::ToolReduction;
 use crate::template::{NoTemplate, Template};
 
 /// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
@@ -29,8 +28,7 @@ impl ReduceNodeBuilder {
             system_instruction: String::new(),
             generation_config: Map::new(),
             next_node: None,
-            backend: None,
-            root_dir: String::new(),
+            reduction: None,
             originals: Originals::default(),
             max_model_calls: 5,
             first_wait: Duration::from_secs(1),
@@ -74,15 +72,9 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// Where inputs are stored before they are deleted.
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.node.backend = Some(Arc::new(backend));
-        self
-    }
-
-    /// The prefix under the backend's root: `<root_dir>/clear/<key>-<digest>`.
-    pub fn root_dir(mut self, root_dir: impl Into<String>) -> Self {
-        self.node.root_dir = root_dir.into();
+    /// What stores inputs before they are deleted.
+    pub fn reduction(mut self, reduction: ToolReduction) -> Self {
+        self.node.reduction = Some(reduction);
         self
     }
 
@@ -108,8 +100,7 @@ impl ReduceNodeBuilder {
     ///
     /// # Errors
     ///
-    /// The template can't be read, a key is empty, the model may never be called, or the root is no
-    /// safe path.
+    /// The template can't be read, a key is empty, or the model may never be called.
     pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
         let Self {
             prompt_template,
@@ -133,12 +124,6 @@ impl ReduceNodeBuilder {
         }
         if node.max_model_calls == 0 {
             return Err(ReduceNodeBuildError::NoModelCalls);
-        }
-        // The longest name has to fit, so that storing can't fail for it later.
-        let longest = "x".repeat(MAX_NAME + 1 + digest(&[]).len());
-        let key = key(&node.root_dir, &longest).map_err(|_| ReduceNodeBuildError::RootDir)?;
-        if node.root_dir.split('/').any(is_reserved) || swept(&key).is_none() {
-            return Err(ReduceNodeBuildError::RootDir);
         }
         Ok(node)
     }

@@ -25,12 +25,6 @@ pub enum ReduceNodeBuildError {
     /// The model may never be called.
     #[error("`max_model_calls` is 0: the node needs at least 1")]
     NoModelCalls,
-    /// The folder for what is stored is no safe path.
-    #[error(
-        "`root_dir` is no safe relative path: use segments of ASCII letters, digits, `.`, `_` and `-`, joined by `/`, none of \
-         them `trunc`, `clear` or `swept`"
-    )]
-    RootDir,
 }
 
 /// Why a node did not run. The state is as it was, and trying again is safe.
@@ -56,7 +50,7 @@ pub enum ReduceNodeError {
     },
     /// An input could not be stored. The model was not called.
     #[error(
-        "the input `{key}` could not be stored: try again, or run the node without a backend to let inputs go"
+        "the input `{key}` could not be stored: try again, or run the node without a reduction to let inputs go"
     )]
     Store {
         /// The input's key.

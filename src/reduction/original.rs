@@ -1,0 +1,87 @@
+//! Content that other code takes out of a conversation, stored as a clear pass stores it.
+
+use bytes::Bytes;
+
+use crate::backend::{BackendError, ErrorKind, Location, Put, digest};
+use crate::hint::Hint;
+use crate::read_back::{Said, shows_only};
+use crate::session::Session;
+use crate::store::{Id, Name, Phase, key, put};
+
+/// What a text is to the store.
+enum Text {
+    /// Content that is not stored yet.
+    Content,
+    /// Hints that show nothing but what is stored there: storing them again would put a hop before
+    /// the original (L1).
+    Hints(Vec<Location>),
+    /// Looks like hints of this session, and shows something else. Anybody can write such a text.
+    Imitation,
+}
+
+/// Where `text` is stored, or `None` if it only looks like hints.
+pub(super) async fn store_original(
+    session: &Session,
+    name: &str,
+    text: &str,
+) -> Result<Option<Vec<Location>>, BackendError> {
+    match read(session, text).await? {
+        Text::Content => Ok(Some(vec![store(session, name, text).await?])),
+        Text::Hints(locations) => Ok(Some(locations)),
+        Text::Imitation => Ok(None),
+    }
+}
+
+async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
+    let Some(hints) = Hint::parse_all(text) else {
+        return Ok(Text::Content);
+    };
+    let resolve = |hint: &Hint| session.resolve(hint.location.as_ref()?.as_str());
+    if !hints.iter().any(|hint| resolve(hint).is_some()) {
+        return Ok(Text::Content);
+    }
+    let said = Said {
+        prose: session.prose(),
+        tool: "",
+        reader: session.reader(),
+        own: &|_| None,
+    };
+    let mut locations = Vec::new();
+    for hint in hints {
+        let Some(stored) = resolve(&hint) else {
+            return Ok(Text::Imitation);
+        };
+        match stored.whole().await {
+            Ok(Some(content)) if shows_only(&hint, &content, said) => {
+                locations.push(stored.location);
+            }
+            Ok(_) => return Ok(Text::Imitation),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Text::Imitation),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Text::Hints(locations))
+}
+
+async fn store(session: &Session, name: &str, text: &str) -> Result<Location, BackendError> {
+    // As for a result of an unnamed tool.
+    let Some(backend) = session.policy("").backend() else {
+        let message = "this reduction has no backend: set one";
+        return Err(BackendError::new(ErrorKind::Other, message));
+    };
+    let content = Bytes::copy_from_slice(text.as_bytes());
+    let digest = digest(&content);
+    // A name may be anything; only a safe one becomes part of a path (L6).
+    let name = match Id::of_call(name).name() {
+        Some(name) => name.with_digest(&digest),
+        None => Name::of_digest(digest),
+    };
+    let key = key(session.roots(), Phase::Clear, &name);
+    match put(&**backend, &key, content).await? {
+        Put::Stored | Put::AlreadyThere => Ok(backend.locate(&key)),
+        Put::Taken => {
+            let message = format!("`{key}` holds other content: nothing was overwritten");
+            Err(BackendError::new(ErrorKind::Other, message))
+        }
+    }
+}

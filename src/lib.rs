@@ -36,6 +36,7 @@
 //! - **How a store stays small:** [`sweep`] takes away what no conversation names any more.
 //! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in
 //!   neither.
+//! - **What you build on it:** [`rounds`] pairs results with calls, [`template`] fills in texts.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
 //! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the
@@ -57,12 +58,12 @@ pub mod preview;
 mod read_back;
 mod reduction;
 pub mod report;
-mod rounds;
+pub mod rounds;
 mod session;
 pub mod state;
 mod store;
 pub mod sweep;
-mod template;
+pub mod template;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tokens;

@@ -1,9 +1,75 @@
-//! What a round is: which call a result answers, and how old it is. The clear pass and the reducers
-//! of messages share it.
+//! Rounds of a conversation: the call that each result answers, and how old the result is.
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::format::{Call, Conversation, PartRef, Piece, ResultHead, Role};
+use crate::format::{Call, Conversation, Format, PartRef, Piece, ResultHead, Role};
+
+/// The place of a tool result, and of the call that it answers. Numbers count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResultPlace {
+    /// The index of the message that holds the result.
+    pub message: usize,
+    /// The result's slot in its message.
+    pub slot: usize,
+    /// The call that it answers; `None` for a result without a call.
+    pub call: Option<CallPlace>,
+}
+
+/// The place of a tool call. Numbers count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallPlace {
+    /// The index of the message that holds the call.
+    pub message: usize,
+    /// The number of the call within its message.
+    pub call: usize,
+}
+
+/// Finds the call that each result of `messages` answers, and returns the results in order.
+///
+/// A result answers the call with its id. Without an id, name and order decide. Where ids repeat,
+/// it answers the first call of the latest turn that has one without a result yet.
+///
+/// ```
+/// use offcut::ToolCall;
+/// use offcut::format::{Message, Plain};
+///
+/// let call = ToolCall::new("call_1", "grep", "{}");
+/// let messages = [
+///     Message::user("Where?"),
+///     Message::calls(vec![call.clone()]),
+///     Message::tool(&call, vec!["src/pool.rs:7".into()], false),
+/// ];
+/// let results = offcut::rounds::pair_results(&Plain, &messages);
+/// assert_eq!((results[0].message, results[0].slot), (2, 0));
+/// assert_eq!(results[0].call.map(|call| (call.message, call.call)), Some((1, 0)));
+/// ```
+pub fn pair_results<'m, F: Format>(
+    format: &F,
+    messages: impl IntoIterator<Item = &'m F::Message>,
+) -> Vec<ResultPlace>
+where
+    F::Message: 'm,
+{
+    let mut reader = Reader::default();
+    for (at, message) in messages.into_iter().enumerate() {
+        reader.begin(at);
+        format.visit(message, &mut |piece| reader.see(piece));
+    }
+    let Outline { slots, calls } = reader.finish();
+    slots
+        .into_iter()
+        .map(|slot| ResultPlace {
+            message: slot.message,
+            slot: slot.slot,
+            call: slot.call.map(|at| CallPlace {
+                message: calls[at].message,
+                call: calls[at].call,
+            }),
+        })
+        .collect()
+}
 
 /// Every result of a conversation, in order, with its call and its age.
 #[derive(Debug, Default)]
@@ -83,17 +149,10 @@ impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
     /// or a user item ends it. A round is a turn with calls, and the results of those calls.
     pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
-        Self::read(conversation.len(), |message, see| {
-            conversation.visit(message, see);
-        })
-    }
-
-    /// The same for `len` messages that are no [`Conversation`], each shown by `visit`.
-    pub(crate) fn read(len: usize, visit: impl Fn(usize, &mut dyn FnMut(Piece<'c>))) -> Self {
         let mut reader = Reader::default();
-        for message in 0..len {
+        for message in 0..conversation.len() {
             reader.begin(message);
-            visit(message, &mut |piece| reader.see(piece));
+            conversation.visit(message, &mut |piece| reader.see(piece));
         }
         reader.finish()
     }

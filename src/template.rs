@@ -1,10 +1,20 @@
-//! Texts with placeholders: `{name}` is a value, `{{` and `}}` are braces. Values are not looked
-//! into again.
+//! Texts with placeholders.
 
 use std::borrow::Cow;
 
+/// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. A value is not
+/// searched for placeholders in turn.
+///
+/// ```
+/// use offcut::template::Template;
+///
+/// let template = Template::parse("{greeting}, {{you}}!")?;
+/// let text = template.render(|key| (key == "greeting").then(|| "Hello {x}".into()));
+/// assert_eq!(text, Ok("Hello {x}, {you}!".to_owned()));
+/// # Ok::<(), offcut::template::TemplateError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Template(Vec<Piece>);
+pub struct Template(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -12,18 +22,25 @@ enum Piece {
     Key(String),
 }
 
-/// What is no template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoTemplate {
-    /// The byte where it goes wrong.
-    pub(crate) at: usize,
-    /// What is wrong there, and what to write instead.
-    pub(crate) problem: &'static str,
+/// A text that is not a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the template has at byte {at} {problem}")]
+#[non_exhaustive]
+pub struct TemplateError {
+    /// The offset of the mistake, in bytes from 0.
+    pub at: usize,
+    /// The mistake, and what to write instead.
+    pub problem: &'static str,
 }
 
 impl Template {
-    pub(crate) fn parse(text: &str) -> Result<Self, NoTemplate> {
-        let wrong = |at: usize, problem| Err(NoTemplate { at, problem });
+    /// Reads a template.
+    ///
+    /// # Errors
+    ///
+    /// A brace is not closed or not opened, or a placeholder has no name.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let wrong = |at: usize, problem| Err(TemplateError { at, problem });
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -71,22 +88,26 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether it is the empty text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+    /// The names of its placeholders, in order, repeated ones included.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Key(key) => Some(key.as_str()),
             Piece::Text(_) => None,
         })
     }
 
-    /// The text with every value in its place, or the first key that has none.
-    pub(crate) fn render<'s>(
-        &self,
-        value: impl Fn(&str) -> Option<Cow<'s, str>>,
-    ) -> Result<String, &str> {
+    /// Returns the text with every value in its place.
+    ///
+    /// # Errors
+    ///
+    /// The first placeholder without a value.
+    pub fn render<'s>(&self, value: impl Fn(&str) -> Option<Cow<'s, str>>) -> Result<String, &str> {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {

@@ -10,7 +10,7 @@ use super::messages::{messages, removal};
 use super::reducer::{Cause, Change, Reducer, Side};
 use super::value::{self, kind};
 use crate::format::{Format, OpenAiChat, Piece, Role};
-use crate::rounds::Outline;
+use crate::rounds::pair_results;
 
 /// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is
 /// removed is gone.
@@ -117,13 +117,12 @@ impl<F: Format> BoundedMessages<F> {
     /// before.
     fn whole_cut(&self, existing: &[F::Message], update: &[F::Message], over: usize) -> usize {
         let len = existing.len() + update.len();
-        let outline = outline(&self.format, existing, update);
         // How many pairs a cut before each message would part.
         let mut parted = vec![0_i64; len + 1];
-        for slot in &outline.slots {
-            if let Some(call) = slot.call {
-                parted[outline.calls[call].message + 1] += 1;
-                parted[slot.message + 1] -= 1;
+        for result in pair_results(&self.format, existing.iter().chain(update)) {
+            if let Some(call) = result.call {
+                parted[call.message + 1] += 1;
+                parted[result.message + 1] -= 1;
             }
         }
         let mut sum = 0;
@@ -138,18 +137,6 @@ impl<F: Format> BoundedMessages<F> {
         }
         last_before
     }
-}
-
-fn outline<'m, F: Format>(
-    format: &'m F,
-    existing: &'m [F::Message],
-    update: &'m [F::Message],
-) -> Outline<'m> {
-    Outline::read(existing.len() + update.len(), |at, see| {
-        if let Some(message) = existing.get(at).or_else(|| update.get(at - existing.len())) {
-            format.visit(message, see);
-        }
-    })
 }
 
 /// What a message is to a tool sequence.
@@ -185,18 +172,16 @@ fn part_of<F: Format>(format: &F, message: &F::Message) -> Part {
 
 /// The places of all messages of finished tool sequences, ascending.
 fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message]) -> Vec<usize> {
-    let outline = outline(format, existing, update);
-    let mut slots = outline.slots.iter().peekable();
+    let messages = || existing.iter().chain(update);
+    let mut results = pair_results(format, messages()).into_iter().peekable();
     let mut gone = Vec::new();
     let mut sequence: Vec<usize> = Vec::new();
     // Where the calls of the current round begin and the part that came last.
     let (mut round, mut last) = (0, Part::Other);
-    for (at, message) in existing.iter().chain(update).enumerate() {
+    for (at, message) in messages().enumerate() {
         let mut answers_round = true;
-        while let Some(slot) = slots.next_if(|slot| slot.message == at) {
-            answers_round &= slot
-                .call
-                .is_some_and(|call| outline.calls[call].message >= round);
+        while let Some(result) = results.next_if(|result| result.message == at) {
+            answers_round &= result.call.is_some_and(|call| call.message >= round);
         }
         let part = part_of(format, message);
         let goes_on = match part {

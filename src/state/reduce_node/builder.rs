@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Originals, ReduceNode, ReduceNodeBuildError};
 use crate::agent::ChatModel;
 use crate::reduction::ToolReduction;
-use crate::template::{NoTemplate, Template};
+use crate::template::{Template, TemplateError};
 
 /// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
 #[must_use = "nothing happens until `build`"]
@@ -106,8 +106,10 @@ impl ReduceNodeBuilder {
             prompt_template,
             mut node,
         } = self;
-        node.template = Template::parse(&prompt_template)
-            .map_err(|NoTemplate { at, problem }| ReduceNodeBuildError::Template { at, problem })?;
+        node.template =
+            Template::parse(&prompt_template).map_err(|TemplateError { at, problem }| {
+                ReduceNodeBuildError::Template { at, problem }
+            })?;
         if node.template.is_empty() {
             let problem = "nothing: write what the model is to do";
             return Err(ReduceNodeBuildError::Template { at: 0, problem });

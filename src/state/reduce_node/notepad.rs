@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::current::State;
 use super::super::reducer::BoxError;
 use crate::content::Part;
-use crate::format::{Format, PartRef};
-use crate::rounds::Outline;
+use crate::format::{Format, PartRef, Piece};
 
 /// Something with values under keys, some of which can be condensed into one.
 pub trait Notepad: Send + Sync {
@@ -178,22 +177,15 @@ impl<'a, F: Format> ToolResults<'a, F> {
     ///
     /// There is no such result, or it holds more than text.
     pub fn with(mut self, name: impl Into<String>, call_id: &str) -> Result<Self, ToolResultError> {
-        let Self {
-            format, messages, ..
-        } = &self;
-        let outline = Outline::read(messages.len(), |at, see| {
-            if let Some(message) = messages.get(at) {
-                format.visit(message, see);
-            }
-        });
-        let slot = outline.slots.iter().rfind(|slot| slot.head.id == call_id);
-        let slot = slot.ok_or_else(|| ToolResultError::Missing {
-            call_id: call_id.to_owned(),
-        })?;
+        let (place, parts) = self
+            .newest(call_id)
+            .ok_or_else(|| ToolResultError::Missing {
+                call_id: call_id.to_owned(),
+            })?;
         let mut texts = Vec::new();
-        for part in &slot.parts {
+        for part in parts {
             texts.push(match part {
-                PartRef::Text(text) => (*text).to_owned(),
+                PartRef::Text(text) => text.to_owned(),
                 PartRef::Json(value) => value.to_string(),
                 _ => {
                     return Err(ToolResultError::NotText {
@@ -202,7 +194,6 @@ impl<'a, F: Format> ToolResults<'a, F> {
                 }
             });
         }
-        let place = (slot.message, slot.slot);
         let (name, text) = (name.into(), Value::String(texts.join("\n")));
         self.results.retain(|bound| bound.name != name);
         self.results.push(Bound {
@@ -212,6 +203,31 @@ impl<'a, F: Format> ToolResults<'a, F> {
             place,
         });
         Ok(self)
+    }
+
+    /// The place and the parts of the newest result of a call.
+    fn newest(&self, call_id: &str) -> Option<((usize, usize), Vec<PartRef<'_>>)> {
+        let mut newest = None;
+        for (at, message) in self.messages.iter().enumerate() {
+            let (mut slots, mut is_open) = (0, false);
+            self.format.visit(message, &mut |piece| match piece {
+                Piece::Result(head) => {
+                    is_open = head.id == call_id;
+                    if is_open {
+                        newest = Some(((at, slots), Vec::new()));
+                    }
+                    slots += 1;
+                }
+                Piece::Content(part) if is_open => {
+                    if let Some((_, parts)) = &mut newest {
+                        parts.push(part);
+                    }
+                }
+                Piece::Role(_) => is_open = false,
+                _ => {}
+            });
+        }
+        newest
     }
 }
 

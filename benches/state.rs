@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use offcut::state::{
+use offcut_state::{
     AddMessages, Append, BoundedAppend, Field, KeyedList, MessageUpdate, Reducer, by,
 };
 use serde_json::{Map, Value, json};

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use offcut::state::{Reducers, Schema, State, custom};
+use offcut_state::{Reducers, Schema, State, custom};
 use serde_json::{Value, json};
 
 const DECLARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/state.yaml");

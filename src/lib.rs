@@ -60,7 +60,6 @@ mod reduction;
 pub mod report;
 pub mod rounds;
 mod session;
-pub mod state;
 mod store;
 pub mod sweep;
 pub mod template;

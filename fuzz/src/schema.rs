@@ -1,7 +1,7 @@
 //! Declared state: an update applies to all of its fields or to none, and a state is the same once
 //! it was written and read.
 
-use offcut::state::{Reducers, Schema, State};
+use offcut_state::{Reducers, Schema, State};
 use serde_json::{Value, json};
 
 /// A declaration in YAML or JSON, then updates in JSON, with lines of `---` between them.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut::state::{Reducers, Schema, State};
+use offcut_state::{Reducers, Schema, State};
 use serde_json::Value;
 
 use super::{name_of, read_text};

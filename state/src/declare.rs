@@ -1,0 +1,291 @@
+//! A state that is declared in a file: YAML (feature `yaml`) or JSON.
+
+mod node;
+mod words;
+#[cfg(feature = "yaml")]
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Place, SchemaError, SchemaErrorKind};
+use crate::reducer::Reducer;
+use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
+use node::{Node, Shape};
+use words::{Asked, Takes};
+
+/// Whose words a declaration uses: some mean different things in different systems. Every
+/// declaration names it.
+///
+/// | word | `openarmature` | `sherma` | `agentflow` |
+/// |---|---|---|---|
+/// | `append` | list + list | LangGraph's `add_messages` | no word |
+/// | `add_messages` | LangGraph's | no word | Agentflow's |
+/// | without a reducer | `last_write_wins` | a list named `messages`: `append`; else `replace` | `replace_value` |
+/// | a reducer on a field that is no list | an error, if it needs one | ignored, with a warning | as OpenArmature |
+/// | an unknown type | an error | `str`, with a warning | an error |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// OpenArmature's canonical reducers, and those of the other systems whose names clash with
+    /// none.
+    OpenArmature,
+    /// sherma's two words, `append` and `replace`, and the reducers with parameters.
+    Sherma,
+    /// Agentflow's reducers, and those of the other systems whose names clash with none, but for
+    /// `append`.
+    Agentflow,
+}
+
+impl Dialect {
+    const WORDS: [(&'static str, Self); 3] = [
+        ("openarmature", Self::OpenArmature),
+        ("sherma", Self::Sherma),
+        ("agentflow", Self::Agentflow),
+    ];
+}
+
+/// Reducers of one's own, by the names that declarations give them.
+///
+/// ```
+/// use offcut_state::{Reducers, Schema, custom};
+/// use serde_json::{Value, json};
+///
+/// let max = custom("max", |existing: &Value, update: Value| match (existing.as_u64(), update.as_u64()) {
+///     (Some(existing), Some(update)) => Ok(json!(existing.max(update))),
+///     _ => Err("this takes integers"),
+/// });
+/// let declared = r#"{"dialect": "openarmature", "fields": [
+///     {"name": "peak", "type": "int", "default": 0, "reducer": "max"}
+/// ]}"#;
+/// let mut state = Schema::from_json(declared, &Reducers::new().with("max", max))?.state();
+/// state.apply(json!({"peak": 3}))?;
+/// state.apply(json!({"peak": 2}))?;
+/// assert_eq!(state.get("peak"), Some(&json!(3)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Reducers {
+    by_name: BTreeMap<String, AnyReducer>,
+}
+
+impl Reducers {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a reducer. A second one of a name takes the place of the first. One that has the name
+    /// of a reducer here is an error when a declaration is read.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        reducer: impl Reducer<Value, Update = Value> + 'static,
+    ) -> Self {
+        self.by_name.insert(name.into(), Arc::new(reducer));
+        self
+    }
+}
+
+impl std::fmt::Debug for Reducers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.by_name.keys()).finish()
+    }
+}
+
+impl Schema {
+    /// Reads a declaration in YAML. JSON is YAML too, and errors then name lines.
+    ///
+    /// A map with a [`dialect`](Dialect) and a list of `fields`, each with a `name` and, if you
+    /// like, a `type` ([`FieldType`]), a `default` and a `reducer`: a word, a registered name, or a
+    /// map from one word to its parameters.
+    ///
+    /// ```
+    /// use offcut_state::{Reducers, Schema};
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::from_yaml("
+    /// dialect: openarmature
+    /// fields:
+    ///   - name: errors
+    ///     type: list
+    ///     reducer: {bounded_append: {max_len: 2}}
+    /// ", &Reducers::new())?;
+    /// let mut state = schema.state();
+    /// state.apply(json!({"errors": ["a", "b", "c"]}))?;
+    /// assert_eq!(state.get("errors"), Some(&json!(["b", "c"])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// YAML is read as its core schema says (`yes` is a string). Anchors, aliases and tags are
+    /// refused, and so are more than 100 levels.
+    ///
+    /// # Errors
+    ///
+    /// It is no YAML or no such declaration. The error names the line and the path.
+    #[cfg(feature = "yaml")]
+    pub fn from_yaml(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
+        read(yaml::parse(text)?, reducers)
+    }
+
+    /// Reads a declaration in JSON: the same map as in YAML, without the feature.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON or no such declaration. The error names the path, or the line where it could
+    /// not be read.
+    pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
+        let node = serde_json::from_str(text).map_err(|error| {
+            let place = Place {
+                line: Some(error.line()),
+                path: String::new(),
+            };
+            declaration(place, "this is no JSON that can be read").with_source(error)
+        })?;
+        read(node, reducers)
+    }
+}
+
+fn declaration(place: Place, message: impl Into<String>) -> SchemaError {
+    SchemaError::new(SchemaErrorKind::Declaration, place, message)
+}
+
+fn configuration(place: Place, message: impl Into<String>) -> SchemaError {
+    SchemaError::new(SchemaErrorKind::ReducerConfiguration, place, message)
+}
+
+fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
+    if let Some(name) = reducers.by_name.keys().find(|name| words::is_known(name)) {
+        let message =
+            format!("the registered reducer `{name}` has the name of one that is there: rename it");
+        return Err(configuration(Place::default(), message));
+    }
+    let top = Place::default().on_line(node.line);
+    let [dialect, fields] = node.entries(&top, ["dialect", "fields"])?;
+    let Some(dialect) = dialect else {
+        let known = Dialect::WORDS
+            .map(|(word, _)| format!("`{word}`"))
+            .join(", ");
+        return Err(declaration(
+            top,
+            format!("`dialect` is missing: say whose words these are, one of {known}"),
+        ));
+    };
+    let dialect = dialect.one_of(&top.at("dialect"), &Dialect::WORDS)?;
+    let Some(fields) = fields else {
+        return Err(declaration(
+            top,
+            "`fields` is missing: list the fields of the state",
+        ));
+    };
+    let place = top.at("fields").on_line(fields.line);
+    let Shape::List(items) = fields.shape else {
+        return Err(declaration(
+            place,
+            format!(
+                "this is {}: list the fields of the state",
+                fields.described()
+            ),
+        ));
+    };
+    let mut warnings = Vec::new();
+    let fields = items
+        .into_iter()
+        .enumerate()
+        .map(|(at, node)| field(node, &place.item(at), dialect, reducers, &mut warnings))
+        .collect::<Result<Vec<_>, _>>()?;
+    Schema::with_warnings(fields, warnings)
+}
+
+/// The type that a word stands for. sherma reads a type that it does not know as `str`: any other
+/// is an error elsewhere.
+fn field_type(
+    word: Node,
+    place: &Place,
+    dialect: Dialect,
+    warnings: &mut Vec<SchemaWarning>,
+) -> Result<FieldType, SchemaError> {
+    let place = place.clone().on_line(word.line);
+    let unknown = match &word.shape {
+        Shape::Scalar(Value::String(word)) if dialect == Dialect::Sherma => {
+            (!FieldType::WORDS.iter().any(|(known, _)| known == word)).then(|| word.clone())
+        }
+        _ => None,
+    };
+    let Some(unknown) = unknown else {
+        return word.one_of(&place, &FieldType::WORDS);
+    };
+    let known = FieldType::WORDS
+        .map(|(known, _)| format!("`{known}`"))
+        .join(", ");
+    let message = format!(
+        "`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}"
+    );
+    warnings.push(SchemaWarning { place, message });
+    Ok(FieldType::Str)
+}
+
+fn field(
+    node: Node,
+    place: &Place,
+    dialect: Dialect,
+    reducers: &Reducers,
+    warnings: &mut Vec<SchemaWarning>,
+) -> Result<StateField, SchemaError> {
+    let place = place.clone().on_line(node.line);
+    let [name, of, default, reducer] =
+        node.entries(&place, ["name", "type", "default", "reducer"])?;
+    let Some(name) = name else {
+        return Err(declaration(place, "the field has no `name`"));
+    };
+    let name = name.string(&place.at("name"))?;
+    let of = of
+        .map(|of| field_type(of, &place.at("type"), dialect, warnings))
+        .transpose()?;
+    let at = place
+        .at("reducer")
+        .on_line(reducer.as_ref().and_then(|node| node.line));
+    let asked = match reducer.filter(|node| !node.is_null()) {
+        Some(node) => Some(words::read(node, &at, dialect, &reducers.by_name)?),
+        None if dialect == Dialect::Sherma && name == "messages" && of == Some(FieldType::List) => {
+            Some(Asked::langgraph_messages())
+        }
+        None => None,
+    };
+    let mut field = StateField::new(name, of.unwrap_or_default());
+    if let Some(Asked { reducer, takes }) = asked {
+        let needs = match takes {
+            Takes::Anything => field.of,
+            Takes::List => FieldType::List,
+            Takes::Map => FieldType::Map,
+        };
+        if dialect == Dialect::Sherma && field.of != FieldType::List {
+            let message = format!(
+                "`{}` is no list, so its reducer is ignored and updates replace it",
+                field.name
+            );
+            warnings.push(SchemaWarning { place: at, message });
+        } else if field.of == needs || field.of == FieldType::Any {
+            // A field without a type has that which its reducer needs, so that it begins empty and
+            // not null.
+            field.of = needs;
+            field.reducers.push(reducer);
+        } else {
+            let (name, needs, is) = (reducer.name(), needs.described(), field.of.described());
+            let message =
+                format!("`{name}` needs {needs}, and the type of this field is {is}: change one");
+            return Err(configuration(at, message));
+        }
+    }
+    if let Some(default) = default {
+        let at = place.at("default").on_line(default.line);
+        field.default = default.into_value();
+        check_default(&field.name, field.of, &field.default, at)?;
+    }
+    field.place = Some(place);
+    Ok(field)
+}

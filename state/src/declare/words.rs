@@ -1,0 +1,298 @@
+//! What the words of a declaration stand for.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use offcut::format::OpenAiChat;
+use serde_json::Value;
+
+use super::node::{Node, Shape};
+use super::{Dialect, configuration, declaration};
+use crate::error::{Place, SchemaError, SchemaErrorKind};
+use crate::key::{Field, Scalar};
+use crate::keyed::NoKey;
+use crate::keyed_list::KeyedList;
+use crate::list::{Append, BoundedAppend, ConcatFlatten};
+use crate::messages::AddMessages;
+use crate::reducer::Reducer;
+use crate::schema::AnyReducer;
+use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
+use crate::whole::{LastWriteWins, Merge, MergeAll};
+
+/// A reducer that a field asks for.
+pub(super) struct Asked {
+    pub(super) reducer: AnyReducer,
+    pub(super) takes: Takes,
+}
+
+/// What fields a reducer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Anything,
+    List,
+    Map,
+}
+
+impl Asked {
+    fn list(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::List,
+        }
+    }
+
+    fn map(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::Map,
+        }
+    }
+
+    fn any(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        Self {
+            reducer: Arc::new(reducer),
+            takes: Takes::Anything,
+        }
+    }
+
+    pub(super) fn langgraph_messages() -> Self {
+        Self::list(AddMessages::langgraph_json())
+    }
+}
+
+/// All words, for messages and against registered names.
+const WORDS: [&str; 15] = [
+    "last_write_wins",
+    "replace_value",
+    "replace_messages",
+    "replace",
+    "append",
+    "append_items",
+    "dedupe_append",
+    "concat_flatten",
+    "bounded_append",
+    "bounded_messages",
+    "merge",
+    "merge_all",
+    "merge_by_key",
+    "add_messages",
+    "remove_tool_messages",
+];
+
+const WITH_PARAMETERS: [&str; 6] = [
+    "bounded_append",
+    "bounded_messages",
+    "dedupe_append",
+    "append_items",
+    "merge_by_key",
+    "add_messages",
+];
+
+pub(super) fn is_known(name: &str) -> bool {
+    WORDS.contains(&name)
+}
+
+/// Whether a dialect has the word. A reducer with parameters is nobody's word, and every dialect
+/// takes it.
+fn has(dialect: Dialect, word: &str) -> bool {
+    match dialect {
+        Dialect::Sherma => matches!(word, "append" | "replace"),
+        Dialect::OpenArmature => is_known(word) && word != "replace",
+        Dialect::Agentflow => is_known(word) && !matches!(word, "append" | "replace"),
+    }
+}
+
+/// The reducer that `node` asks for: a word, a registered name, or a map from one word to its
+/// parameters.
+pub(super) fn read(
+    node: Node,
+    place: &Place,
+    dialect: Dialect,
+    registered: &BTreeMap<String, AnyReducer>,
+) -> Result<Asked, SchemaError> {
+    let described = node.described();
+    let (word, parameters) = match node.shape {
+        Shape::Scalar(Value::String(word)) => (word, None),
+        Shape::Map(mut entries) if entries.len() == 1 => match entries.pop() {
+            Some((word, parameters)) => (word, Some(parameters)),
+            None => return Err(declaration(place.clone(), "name a reducer")),
+        },
+        Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
+        Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
+        _ => {
+            let message = format!(
+                "this is {described}: write a reducer's name, or a map from it to its parameters"
+            );
+            return Err(declaration(place.clone(), message));
+        }
+    };
+    if let Some(reducer) = registered.get(&word) {
+        if parameters.is_some() {
+            let message = format!(
+                "`{word}` is registered and takes no parameters here: write its name alone"
+            );
+            return Err(configuration(place.clone(), message));
+        }
+        return Ok(Asked {
+            reducer: reducer.clone(),
+            takes: Takes::Anything,
+        });
+    }
+    let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
+    let is_there = has(dialect, &word) || parameters.is_some() && takes_parameters;
+    if !is_there {
+        let mut known: Vec<_> = WORDS
+            .into_iter()
+            .filter(|word| has(dialect, word))
+            .collect();
+        known.extend(registered.keys().map(String::as_str));
+        let message = format!(
+            "there is no reducer `{word}` in this dialect; there are {}",
+            known.join(", ")
+        );
+        return Err(declaration(place.clone(), message));
+    }
+    match parameters {
+        Some(_) if !takes_parameters => Err(configuration(
+            place.clone(),
+            format!("`{word}` takes no parameters: write its name alone"),
+        )),
+        parameters => build(&word, parameters, &place.at(&word), dialect),
+    }
+}
+
+fn conflict(place: &Place, count: usize) -> SchemaError {
+    let message = format!("these are {count} reducers on one field: keep one");
+    SchemaError::new(SchemaErrorKind::ConflictingReducers, place.clone(), message)
+}
+
+fn build(
+    word: &str,
+    parameters: Option<Node>,
+    place: &Place,
+    dialect: Dialect,
+) -> Result<Asked, SchemaError> {
+    let place = &place
+        .clone()
+        .on_line(parameters.as_ref().and_then(|node| node.line));
+    Ok(match word {
+        "merge" => Asked::map(Merge),
+        "merge_all" => Asked::map(MergeAll),
+        "concat_flatten" => Asked::list(ConcatFlatten),
+        "remove_tool_messages" => Asked::list(RemoveToolMessages::new(OpenAiChat)),
+        "append" if dialect == Dialect::Sherma => Asked::langgraph_messages(),
+        "append" => Asked::list(Append),
+        "bounded_append" => Asked::list(BoundedAppend::new(max_len(word, parameters, place)?)),
+        "bounded_messages" => Asked::list(BoundedMessages::new(
+            OpenAiChat,
+            max_len(word, parameters, place)?,
+        )),
+        "dedupe_append" => match key(parameters, place)? {
+            (Some(key), no_key) => {
+                Asked::list(KeyedList::dedupe_append(Field::new(key)).no_key(no_key))
+            }
+            (None, _) => Asked::list(KeyedList::dedupe_append(Scalar)),
+        },
+        // Agentflow: "avoiding duplicates by item.id".
+        "append_items" => {
+            let (key, no_key) = key(parameters, place)?;
+            Asked::list(
+                KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
+                    .no_key(no_key),
+            )
+        }
+        "merge_by_key" => match key(parameters, place)? {
+            (Some(key), no_key) => {
+                Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
+            }
+            (None, _) => {
+                let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that items are \
+                               known by";
+                return Err(configuration(place.clone(), message));
+            }
+        },
+        "add_messages" => {
+            let [key] = entries(parameters, place, ["key"])?;
+            let key = key.map(|key| name(key, place)).transpose()?;
+            Asked::list(match (dialect, key) {
+                (Dialect::Agentflow, Some(key)) => AddMessages::agentflow_json_by(&key),
+                (Dialect::Agentflow, None) => AddMessages::agentflow_json(),
+                (_, Some(key)) => AddMessages::langgraph_json_by(&key),
+                (_, None) => AddMessages::langgraph_json(),
+            })
+        }
+        _ => Asked::any(LastWriteWins),
+    })
+}
+
+fn entries<const N: usize>(
+    parameters: Option<Node>,
+    place: &Place,
+    keys: [&str; N],
+) -> Result<[Option<Node>; N], SchemaError> {
+    match parameters.filter(|node| !node.is_null()) {
+        Some(node) => node.entries(place, keys),
+        None => Ok([const { None }; N]),
+    }
+}
+
+fn max_len(
+    word: &str,
+    parameters: Option<Node>,
+    place: &Place,
+) -> Result<NonZeroUsize, SchemaError> {
+    let [max] = entries(parameters, place, ["max_len"])?;
+    let here = place
+        .at("max_len")
+        .on_line(max.as_ref().and_then(|node| node.line));
+    let Some(max) = max else {
+        let message = format!("`{word}` needs a bound: write `{word}: {{max_len: 50}}`");
+        return Err(configuration(place.clone(), message));
+    };
+    let (described, value) = (max.described(), max.into_value());
+    value
+        .as_u64()
+        .and_then(|max| usize::try_from(max).ok())
+        .and_then(NonZeroUsize::new)
+        .ok_or_else(|| {
+            let found = if value.is_i64() || value.is_u64() {
+                value.to_string()
+            } else {
+                described.to_owned()
+            };
+            configuration(
+                here,
+                format!("`max_len` is {found}: write an integer of at least 1"),
+            )
+        })
+}
+
+/// The key that items are known by, and what becomes of those without.
+fn key(parameters: Option<Node>, place: &Place) -> Result<(Option<String>, NoKey), SchemaError> {
+    let [key, no_key] = entries(parameters, place, ["key", "no_key"])?;
+    let key = key
+        .filter(|key| !key.is_null())
+        .map(|key| name(key, place))
+        .transpose()?;
+    let no_key = match no_key {
+        Some(node) => node.one_of(
+            &place.at("no_key"),
+            &[("fail", NoKey::Fail), ("new", NoKey::New)],
+        )?,
+        None => NoKey::Fail,
+    };
+    Ok((key, no_key))
+}
+
+fn name(key: Node, place: &Place) -> Result<String, SchemaError> {
+    let here = place.at("key").on_line(key.line);
+    let described = key.described();
+    match key.shape {
+        Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
+        _ => Err(configuration(
+            here,
+            format!("the key is {described}: name the field that items are known by"),
+        )),
+    }
+}

@@ -1,0 +1,166 @@
+//! YAML to nodes, with their lines.
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::{Number, Value};
+
+use super::declaration;
+use super::node::{Node, Shape};
+use crate::error::{Place, SchemaError};
+
+/// How deep lists and maps may be in one another.
+const MAX_DEPTH: usize = 100;
+
+/// A list or map that is not closed yet.
+enum Open {
+    List(usize, Vec<Node>),
+    /// With the key whose value comes next.
+    Map(usize, Vec<(String, Node)>, Option<String>),
+}
+
+/// Reads one document. What could make a small file large or strange is refused: aliases, anchors,
+/// tags, a second document.
+pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
+    let mut parser = Parser::new_from_str(text);
+    let mut open: Vec<Open> = Vec::new();
+    let mut root = None;
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| {
+            let place = Place {
+                line: Some(error.marker().line()),
+                path: String::new(),
+            };
+            declaration(place, "this is no YAML that can be read").with_source(error)
+        })?;
+        let line = line_of(&span);
+        let refuse = |what: &str| {
+            declaration(
+                Place {
+                    line: Some(line),
+                    path: String::new(),
+                },
+                what,
+            )
+        };
+        let node = match event {
+            Event::Alias(_) => {
+                return Err(refuse("this is an alias: write out what it stands for"));
+            }
+            Event::Scalar(_, _, anchor, _)
+            | Event::SequenceStart(anchor, _)
+            | Event::MappingStart(anchor, _)
+                if anchor != 0 =>
+            {
+                return Err(refuse(
+                    "this has an anchor: leave it out, and write out what stands for it",
+                ));
+            }
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, Some(_))
+            | Event::MappingStart(_, Some(_)) => {
+                return Err(refuse("this has a tag: leave it out"));
+            }
+            Event::Scalar(text, style, _, None) => {
+                if let Some(Open::Map(_, _, key @ None)) = open.last_mut() {
+                    *key = Some(text.into_owned());
+                    continue;
+                }
+                Node {
+                    line: Some(line),
+                    shape: Shape::Scalar(scalar(&text, style)),
+                }
+            }
+            Event::SequenceStart(..) | Event::MappingStart(..) => {
+                if matches!(open.last(), Some(Open::Map(_, _, None))) {
+                    return Err(refuse("this key is a list or a map: keys are text"));
+                }
+                if open.len() == MAX_DEPTH {
+                    return Err(refuse("this is too deep"));
+                }
+                open.push(match event {
+                    Event::SequenceStart(..) => Open::List(line, Vec::new()),
+                    _ => Open::Map(line, Vec::new(), None),
+                });
+                continue;
+            }
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(Open::List(line, items)) => Node {
+                    line: Some(line),
+                    shape: Shape::List(items),
+                },
+                Some(Open::Map(line, entries, _)) => Node {
+                    line: Some(line),
+                    shape: Shape::Map(entries),
+                },
+                None => return Err(refuse("this closes nothing")),
+            },
+            Event::DocumentStart(_) if root.is_some() => {
+                return Err(refuse("a second document: write one"));
+            }
+            Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::Nothing => {
+                continue;
+            }
+        };
+        match open.last_mut() {
+            Some(Open::List(_, items)) => items.push(node),
+            Some(Open::Map(_, entries, key)) => entries.extend(key.take().map(|key| (key, node))),
+            None => root = Some(node),
+        }
+    }
+    Ok(root.unwrap_or(Node {
+        line: Some(1),
+        shape: Shape::Scalar(Value::Null),
+    }))
+}
+
+fn line_of(span: &Span) -> usize {
+    span.start.line()
+}
+
+/// A scalar as YAML 1.2's core schema has it.
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return text.into();
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        _ => number(text).unwrap_or_else(|| text.into()),
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let radix = |prefix: &str, radix| {
+        text.strip_prefix(prefix)
+            .and_then(|digits| u64::from_str_radix(digits, radix).ok())
+    };
+    if let Some(number) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+        return Some(number.into());
+    }
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    if !is_number {
+        return None;
+    }
+    let plain = text.strip_prefix('+').unwrap_or(text);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if let Ok(number) = plain.parse::<i64>() {
+            return Some(number.into());
+        }
+        if let Ok(number) = plain.parse::<u64>() {
+            return Some(number.into());
+        }
+    }
+    plain
+        .parse()
+        .ok()
+        .and_then(Number::from_f64)
+        .map(Value::Number)
+}

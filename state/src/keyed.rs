@@ -1,0 +1,273 @@
+//! The keyed list: one decision that every keyed reducer is a setting of. It knows keys and places,
+//! and no items.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::list::ListEdit;
+use crate::reducer::Cause;
+
+/// What becomes of an item of the update whose key the list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnMatch {
+    /// It is skipped: the list's own stays.
+    Keep,
+    /// It takes the place of the list's own, the last one where several have the key.
+    Replace,
+}
+
+/// What becomes of items of one update that have the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Twins {
+    /// They become one, in the place of the first. [`OnMatch`] says which: `Keep` the first,
+    /// `Replace` the last.
+    Collapse,
+    /// All of them are added, if the list does not have the key.
+    AddAll,
+}
+
+/// What becomes of an item without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoKey {
+    /// It is new, whatever it holds. In the list it stays and matches nothing.
+    New,
+    /// The update fails.
+    Fail,
+}
+
+/// What becomes of removals that name what is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// The update fails.
+    Fail,
+    /// They do nothing.
+    Ignore,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) on_match: OnMatch,
+    pub(crate) twins: Twins,
+    pub(crate) unknown: Unknown,
+}
+
+/// One thing that an update does.
+pub(crate) enum Op<K> {
+    /// An item; without a key it is new.
+    Put(Option<K>),
+    /// Everything with this key goes.
+    Remove(K),
+    /// Everything that came before goes.
+    RemoveAll,
+}
+
+/// What becomes of the list and of each operation.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    clear: bool,
+    remove: Vec<usize>,
+    fates: Vec<Fate>,
+    appended: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Drop,
+    Replace(usize),
+    /// As the n-th of those that are appended.
+    Append(usize),
+}
+
+/// What is known of one key of the update.
+#[derive(Default)]
+struct Slot {
+    place: Place,
+    /// Whether what the list has of it goes.
+    is_removed: bool,
+    /// The operation whose item takes its place in the list.
+    winner: Option<usize>,
+    /// Entries before this one are removed.
+    dead_before: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    /// The last such item of the list.
+    Existing(usize),
+    /// Among those to be appended.
+    Entry(usize),
+}
+
+/// An item that is to be appended.
+struct Entry {
+    slot: Option<usize>,
+    winner: usize,
+}
+
+/// An operation, with the slot of its key.
+enum Step {
+    Put(Option<usize>),
+    Remove(usize),
+}
+
+/// Decides for `ops` against a list whose keys are `existing`, in order.
+///
+/// The update is indexed and the list only read through: memory is that of the update, time that of
+/// both, each key hashed once.
+pub(crate) fn decide<K: Hash + Eq>(
+    ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
+    existing: impl Iterator<Item = Result<Option<K>, Cause>>,
+    rules: Rules,
+) -> Result<Decision, Cause> {
+    let len = ops.len();
+    // Room for all at once: growing would hash every key again.
+    let mut index: HashMap<K, usize> = HashMap::with_capacity(len);
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut steps: Vec<Step> = Vec::with_capacity(len);
+    let (mut start, mut clear, mut has_removals) = (0, false, false);
+    for (at, op) in ops.enumerate() {
+        let mut slot_of = |key| {
+            let slot = *index.entry(key).or_insert(slots.len());
+            if slot == slots.len() {
+                slots.push(Slot::default());
+            }
+            slot
+        };
+        match op? {
+            Op::Put(key) => steps.push(Step::Put(key.map(slot_of))),
+            Op::Remove(key) => {
+                steps.push(Step::Remove(slot_of(key)));
+                has_removals = true;
+            }
+            Op::RemoveAll => {
+                // What came before it has no effect, not even as an unknown removal: it is gone in
+                // any case.
+                index.clear();
+                slots.clear();
+                steps.clear();
+                (start, clear) = (at + 1, true);
+            }
+        }
+    }
+
+    let mut matches = Vec::new();
+    if !clear {
+        for (at, key) in existing.enumerate() {
+            if let Some(&slot) = key?.as_ref().and_then(|key| index.get(key)) {
+                slots[slot].place = Place::Existing(at);
+                if has_removals {
+                    matches.push((at, slot));
+                }
+            }
+        }
+    }
+    drop(index);
+
+    let mut entries: Vec<Entry> = Vec::new();
+    for (step, at) in steps.into_iter().zip(start..) {
+        match step {
+            Step::Put(Some(slot)) => put(&mut slots[slot], slot, at, &mut entries, rules),
+            Step::Put(None) => entries.push(Entry {
+                slot: None,
+                winner: at,
+            }),
+            Step::Remove(slot) => {
+                let slot = &mut slots[slot];
+                if matches!(slot.place, Place::Nowhere) && rules.unknown == Unknown::Fail {
+                    return Err(Cause::UnknownRemoval { index: at });
+                }
+                slot.is_removed = true;
+                slot.dead_before = entries.len();
+            }
+        }
+    }
+
+    let mut fates = vec![Fate::Drop; len];
+    for slot in &slots {
+        if let (Place::Existing(at), Some(winner), false) =
+            (slot.place, slot.winner, slot.is_removed)
+        {
+            fates[winner] = Fate::Replace(at);
+        }
+    }
+    let mut appended = 0;
+    for (rank, entry) in entries.iter().enumerate() {
+        if entry
+            .slot
+            .is_none_or(|slot| slots[slot].dead_before <= rank)
+        {
+            fates[entry.winner] = Fate::Append(appended);
+            appended += 1;
+        }
+    }
+    let remove = matches
+        .into_iter()
+        .filter_map(|(at, slot)| slots[slot].is_removed.then_some(at))
+        .collect();
+    Ok(Decision {
+        clear,
+        remove,
+        fates,
+        appended,
+    })
+}
+
+fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules: Rules) {
+    let replaces = rules.on_match == OnMatch::Replace;
+    match (slot.place, rules.twins) {
+        (Place::Existing(_), _) => {
+            // What was removed and is put again takes its old place, as LangGraph has it.
+            if replaces || slot.is_removed {
+                slot.winner = Some(at);
+            }
+            slot.is_removed = false;
+        }
+        (Place::Entry(rank), Twins::Collapse) => {
+            if replaces || slot.dead_before > rank {
+                entries[rank].winner = at;
+            }
+            slot.dead_before = 0;
+        }
+        (Place::Nowhere, _) | (Place::Entry(_), Twins::AddAll) => {
+            slot.place = Place::Entry(entries.len());
+            entries.push(Entry {
+                slot: Some(index),
+                winner: at,
+            });
+        }
+    }
+}
+
+impl Decision {
+    /// The edit of a list of `existing` items. `items` has one item for each operation; those of
+    /// removals are dropped.
+    pub(crate) fn into_edit<T>(
+        self,
+        existing: usize,
+        items: impl Iterator<Item = Option<T>>,
+    ) -> ListEdit<T> {
+        let mut replace = Vec::new();
+        let mut append: Vec<Option<T>> = Vec::new();
+        append.resize_with(self.appended, || None);
+        for (item, fate) in items.zip(self.fates) {
+            match fate {
+                Fate::Drop => {}
+                Fate::Replace(at) => replace.extend(item.map(|item| (at, item))),
+                Fate::Append(rank) => append[rank] = item,
+            }
+        }
+        let drop_front = if self.clear { existing } else { 0 };
+        ListEdit {
+            replace,
+            remove: self.remove,
+            drop_front,
+            append: append.into_iter().flatten().collect(),
+        }
+    }
+}

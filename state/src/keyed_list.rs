@@ -1,0 +1,162 @@
+//! `dedupe_append` and `merge_by_key`: lists whose items are known by a key.
+
+use serde_json::Value;
+
+use crate::key::KeyOf;
+use crate::keyed::{Decision, NoKey, OnMatch, Op, Rules, Twins, Unknown, decide};
+use crate::list::ListEdit;
+use crate::reducer::{Cause, Change, Reducer, Side};
+use crate::value::on_lists;
+
+/// Merges items into a list by their keys.
+///
+/// | | [`dedupe_append`](Self::dedupe_append) | [`merge_by_key`](Self::merge_by_key) |
+/// |---|---|---|
+/// | [`on_match`](Self::on_match) | [`OnMatch::Keep`] | [`OnMatch::Replace`] |
+/// | [`twins`](Self::twins) | [`Twins::Collapse`] | [`Twins::Collapse`] |
+/// | [`no_key`](Self::no_key) | [`NoKey::Fail`] | [`NoKey::Fail`] |
+///
+/// # Guarantees
+///
+/// - The list keeps its order, and its own duplicates; of those the last one is what is replaced.
+///   New items go last, in order.
+/// - An empty update changes nothing, and no key is asked for.
+/// - One update or several with the same items in the same order, [`Twins::AddAll`] aside: the same
+///   list.
+/// - A key that can't be had, of any item, those of the list included, is an error, and the list is
+///   as it was.
+/// - Time is linear in the list and the update, memory in the update.
+#[derive(Clone, Debug)]
+pub struct KeyedList<K> {
+    name: &'static str,
+    key: K,
+    rules: Rules,
+    no_key: NoKey,
+}
+
+impl<K> KeyedList<K> {
+    /// OpenArmature's `dedupe_append` (proposal 0023) and Agentflow's `append_items`: appends the
+    /// items whose key is neither in the list nor earlier in the update. The first wins.
+    ///
+    /// ```
+    /// use offcut_state::{Itself, KeyedList, Reducer};
+    /// let unique = KeyedList::dedupe_append(Itself);
+    /// assert_eq!(unique.reduce(vec!["a", "a"], vec!["b", "a", "b"])?, ["a", "a", "b"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dedupe_append(key: K) -> Self {
+        Self::new("dedupe_append", key, OnMatch::Keep)
+    }
+
+    /// OpenArmature's `merge_by_key` (proposal 0023): an item whose key is in the list takes the
+    /// place of that one; the others are appended. Within the update the last wins, in the place of
+    /// the first.
+    ///
+    /// ```
+    /// use offcut_state::{Field, KeyedList, Reducer};
+    /// use serde_json::json;
+    /// let merge = KeyedList::merge_by_key(Field::new("id"));
+    /// let streamed = json!([{"id": 1, "text": "Hello"}, {"id": 2, "text": "new"}]);
+    /// assert_eq!(merge.reduce(json!([{"id": 1, "text": "Hel"}]), streamed.clone())?, streamed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge_by_key(key: K) -> Self {
+        Self::new("merge_by_key", key, OnMatch::Replace)
+    }
+
+    fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
+        let rules = Rules {
+            on_match,
+            twins: Twins::Collapse,
+            unknown: Unknown::Fail,
+        };
+        Self {
+            name,
+            key,
+            rules,
+            no_key: NoKey::Fail,
+        }
+    }
+
+    /// What becomes of an item whose key the list has.
+    #[must_use]
+    pub fn on_match(mut self, on_match: OnMatch) -> Self {
+        self.rules.on_match = on_match;
+        self
+    }
+
+    /// What becomes of items of one update with the same key.
+    #[must_use]
+    pub fn twins(mut self, twins: Twins) -> Self {
+        self.rules.twins = twins;
+        self
+    }
+
+    /// What becomes of items without a key.
+    #[must_use]
+    pub fn no_key(mut self, no_key: NoKey) -> Self {
+        self.no_key = no_key;
+        self
+    }
+
+    fn edit<T>(&self, existing: &[T], update: Vec<T>) -> Result<ListEdit<T>, Cause>
+    where
+        K: KeyOf<T>,
+    {
+        if update.is_empty() {
+            return Ok(ListEdit::append(update));
+        }
+        let decision = self.decide(existing, &update)?;
+        Ok(decision.into_edit(existing.len(), update.into_iter().map(Some)))
+    }
+
+    // Both lists for the same time, so that their keys are of one type.
+    fn decide<'l, T>(&'l self, existing: &'l [T], update: &'l [T]) -> Result<Decision, Cause>
+    where
+        K: KeyOf<T>,
+    {
+        let key = |side, index, item| match self.key.key_of(item) {
+            Ok(None) if self.no_key == NoKey::Fail => Err(Cause::MissingKey { side, index }),
+            Ok(key) => Ok(key),
+            Err(failure) => Err(failure.at(side, index)),
+        };
+        let ops = update
+            .iter()
+            .enumerate()
+            .map(|(index, item)| key(Side::Update, index, item).map(Op::Put));
+        decide(
+            ops,
+            existing
+                .iter()
+                .enumerate()
+                .map(|(index, item)| key(Side::Existing, index, item)),
+            self.rules,
+        )
+    }
+}
+
+impl<T: 'static, K: KeyOf<T>> Reducer<Vec<T>> for KeyedList<K> {
+    type Update = Vec<T>;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn plan(&self, existing: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
+        Ok(self.edit(existing, update)?.into_change())
+    }
+}
+
+impl<K: KeyOf<Value>> Reducer<Value> for KeyedList<K> {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        on_lists(existing, update, |existing, update| {
+            self.edit(existing, update)
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Reducers and declared state for agents: a reducer decides what a field keeps when an update is
+//! merged into it.
+//!
+//! ```
+//! use offcut_state::{BoundedAppend, KeyedList, Reducer, by};
+//! # use std::num::NonZeroUsize;
+//! # let fifty = NonZeroUsize::MIN.saturating_add(49);
+//!
+//! struct Hit {
+//!     path: String,
+//! }
+//! # let (hits, more) = (vec![Hit { path: "a".into() }], vec![Hit { path: "a".into() }, Hit { path: "b".into() }]);
+//! let unique = KeyedList::dedupe_append(by(|hit: &Hit| hit.path.clone()));
+//! let hits = unique.reduce(hits, more)?;
+//! # assert_eq!(hits.len(), 2);
+//! let errors = BoundedAppend::new(fifty).reduce(vec!["timed out"], vec!["timed out again"])?;
+//! # assert_eq!(errors.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - **Typed:** each reducer takes a `Vec<T>` or a map, with closures as keys, and returns the new
+//!   one.
+//! - **Declared:** a [`Schema`], in Rust, YAML or JSON, says which fields a [`State`] has and what
+//!   reduces them. The same reducers work on JSON there.
+//! - **Your own:** [`custom`] makes a closure a reducer; [`Reducers`] gives it a name for
+//!   declarations.
+//! - **Condensed:** [`ReduceNode`] has a model make one value of several and deletes the inputs.
+//!
+//! | reducer | known as | in short |
+//! |---|---|---|
+//! | [`LastWriteWins`] | `last_write_wins`, `replace_value`, `replace_messages`, `replace` | the update, as it is |
+//! | [`Append`] | `append` | list + list |
+//! | [`ConcatFlatten`] | `concat_flatten` | list + the lists in the update |
+//! | [`BoundedAppend`] | `bounded_append` | list + list, the newest `max_len` of it |
+//! | [`KeyedList::dedupe_append`] | `dedupe_append`, `append_items` | items whose key is new; the first wins |
+//! | [`KeyedList::merge_by_key`] | `merge_by_key` | known items replaced in place, new ones at the end |
+//! | [`Merge`], [`MergeAll`] | `merge`, `merge_all` | maps, shallow; the last wins |
+//! | [`AddMessages::langgraph`] | `add_messages` | messages by id, replaced in place; removals |
+//! | [`AddMessages::agentflow`] | `add_messages` | messages by id, the ones that are there stay |
+//! | [`RemoveToolMessages`] | `remove_tool_messages` | without finished tool sequences |
+//! | [`BoundedMessages`] | | a bound that parts no call from its result |
+//!
+//! # Guarantees
+//!
+//! - Reducers are pure: they borrow the value, decide, and what they decide can't fail. After an
+//!   error the value, and a whole [`State`], is as it was. What a reducer drops is gone: it is the
+//!   one part of Offcut that loses content without a hint.
+//! - A million items are no problem: `Append` costs the update; keyed reducers read the list
+//!   through once for each update and remember the update alone.
+//!
+//! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature
+//! and sherma find what they know, and what differs.
+
+mod current;
+mod declare;
+mod error;
+mod key;
+mod keyed;
+mod keyed_list;
+mod list;
+mod messages;
+mod reduce_node;
+mod reducer;
+mod schema;
+mod tool_messages;
+mod value;
+mod whole;
+
+pub use current::State;
+pub use declare::{Dialect, Reducers};
+pub use error::{ApplyError, Place, Problem, SchemaError, SchemaErrorKind};
+pub use key::{By, Field, ItemKey, Itself, KeyFailure, KeyOf, Scalar, TryBy, by, try_by};
+pub use keyed::{NoKey, OnMatch, Twins, Unknown};
+pub use keyed_list::KeyedList;
+pub use list::{Append, BoundedAppend, ConcatFlatten};
+pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
+pub use reduce_node::{
+    Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder, ReduceNodeError,
+    Reduced, ToolResultError, ToolResults,
+};
+pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
+pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
+pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
+pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
+
+/// The guide's examples compile and run.
+#[cfg(all(doctest, feature = "yaml"))]
+#[doc = include_str!("../../docs/state.md")]
+struct Guide;
+
+/// So do the README's.
+#[cfg(all(doctest, feature = "yaml"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,226 @@
+//! Lists: what becomes of one, and the reducers that need no keys.
+
+use std::num::NonZeroUsize;
+
+use serde_json::Value;
+
+use crate::reducer::{Cause, Change, Reducer, Side};
+use crate::value::{kind, on_lists};
+
+/// What is to become of a list. All places are those of the list as it is.
+#[derive(Debug)]
+pub(crate) struct ListEdit<T> {
+    pub(crate) replace: Vec<(usize, T)>,
+    /// Ascending.
+    pub(crate) remove: Vec<usize>,
+    /// How many go from the front. Not together with `remove`.
+    pub(crate) drop_front: usize,
+    pub(crate) append: Vec<T>,
+}
+
+impl<T> ListEdit<T> {
+    pub(crate) fn append(append: Vec<T>) -> Self {
+        Self {
+            replace: Vec::new(),
+            remove: Vec::new(),
+            drop_front: 0,
+            append,
+        }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        let Self {
+            replace,
+            remove,
+            drop_front,
+            append,
+        } = self;
+        replace.is_empty() && remove.is_empty() && *drop_front == 0 && append.is_empty()
+    }
+
+    pub(crate) fn apply(self, list: &mut Vec<T>) {
+        for (at, item) in self.replace {
+            if let Some(slot) = list.get_mut(at) {
+                *slot = item;
+            }
+        }
+        if !self.remove.is_empty() {
+            let mut gone = self.remove.into_iter().peekable();
+            let mut at = 0;
+            list.retain(|_| {
+                let goes = gone.next_if_eq(&at).is_some();
+                at += 1;
+                !goes
+            });
+        }
+        list.drain(..self.drop_front.min(list.len()));
+        list.extend(self.append);
+    }
+}
+
+impl<T: 'static> ListEdit<T> {
+    pub(crate) fn into_change(self) -> Change<Vec<T>> {
+        if self.is_none() {
+            Change::keep()
+        } else {
+            Change::edit(move |list| self.apply(list))
+        }
+    }
+}
+
+/// OpenArmature's `append`: the list, then the update. Nothing is removed.
+///
+/// ```
+/// use offcut_state::{Append, Reducer};
+/// assert_eq!(Append.reduce(vec!["a"], vec!["a", "b"])?, ["a", "a", "b"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Append;
+
+impl<T: 'static> Reducer<Vec<T>> for Append {
+    type Update = Vec<T>;
+
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn plan(&self, _: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
+        Ok(ListEdit::append(update).into_change())
+    }
+}
+
+impl Reducer<Value> for Append {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        on_lists(existing, update, |_, update| Ok(ListEdit::append(update)))
+    }
+}
+
+/// OpenArmature's `concat_flatten`: the list, then the items of the lists in the update. One level
+/// is flattened.
+///
+/// ```
+/// use offcut_state::{ConcatFlatten, Reducer};
+/// assert_eq!(ConcatFlatten.reduce(vec![1], vec![vec![2], vec![], vec![3, 4]])?, [1, 2, 3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConcatFlatten;
+
+impl<T: 'static> Reducer<Vec<T>> for ConcatFlatten {
+    type Update = Vec<Vec<T>>;
+
+    fn name(&self) -> &str {
+        "concat_flatten"
+    }
+
+    fn plan(&self, _: &Vec<T>, update: Vec<Vec<T>>) -> Result<Change<Vec<T>>, Cause> {
+        Ok(ListEdit::append(update.into_iter().flatten().collect()).into_change())
+    }
+}
+
+impl Reducer<Value> for ConcatFlatten {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        "concat_flatten"
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        on_lists(existing, update, |_, update| {
+            let mut flat = Vec::new();
+            for (index, inner) in update.into_iter().enumerate() {
+                match inner {
+                    Value::Array(items) => flat.extend(items),
+                    other => {
+                        let (side, found) = (Side::Update, kind(&other));
+                        return Err(Cause::WrongItem {
+                            side,
+                            index,
+                            found,
+                            wanted: "lists",
+                        });
+                    }
+                }
+            }
+            Ok(ListEdit::append(flat))
+        })
+    }
+}
+
+/// OpenArmature's `bounded_append` (proposal 0023): appends, then drops from the front until at
+/// most `max_len` are left, inclusive. An update that is longer than that leaves its own last items
+/// alone. An empty update changes nothing, also where the list is over the bound.
+///
+/// What is dropped is gone. On messages it can leave a result without its call, which providers
+/// refuse: use [`BoundedMessages`](crate::BoundedMessages) there.
+///
+/// ```
+/// use offcut_state::{BoundedAppend, Reducer};
+/// # use std::num::NonZeroUsize;
+/// # let three = NonZeroUsize::MIN.saturating_add(2);
+/// assert_eq!(BoundedAppend::new(three).reduce(vec![1, 2], vec![3, 4])?, [2, 3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct BoundedAppend {
+    max_len: NonZeroUsize,
+}
+
+impl BoundedAppend {
+    /// At most `max_len` items.
+    #[must_use]
+    pub fn new(max_len: NonZeroUsize) -> Self {
+        Self { max_len }
+    }
+
+    fn edit<T>(self, existing: &[T], update: Vec<T>) -> ListEdit<T> {
+        if update.is_empty() {
+            return ListEdit::append(update);
+        }
+        let over = (existing.len() + update.len()).saturating_sub(self.max_len.get());
+        drop_front(over, existing.len(), update)
+    }
+}
+
+/// Drops the first `over` items of an existing list of `existing` items and an update together.
+pub(crate) fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
+    let of_existing = over.min(existing);
+    update.drain(..(over - of_existing).min(update.len()));
+    ListEdit {
+        drop_front: of_existing,
+        ..ListEdit::append(update)
+    }
+}
+
+impl<T: 'static> Reducer<Vec<T>> for BoundedAppend {
+    type Update = Vec<T>;
+
+    fn name(&self) -> &str {
+        "bounded_append"
+    }
+
+    fn plan(&self, existing: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
+        Ok(self.edit(existing, update).into_change())
+    }
+}
+
+impl Reducer<Value> for BoundedAppend {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        "bounded_append"
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        on_lists(existing, update, |existing, update| {
+            Ok(self.edit(existing, update))
+        })
+    }
+}

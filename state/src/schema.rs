@@ -1,0 +1,340 @@
+//! Which fields a state has: declared in Rust here, in files by `declare`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::current::State;
+use crate::error::{Place, SchemaError, SchemaErrorKind};
+use crate::reducer::Reducer;
+use crate::value::kind;
+use crate::whole::LastWriteWins;
+
+/// A reducer of declared state: JSON in, JSON out. Every reducer here is one.
+pub type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
+
+/// The type of a field. Null fits every type: it is what a field holds that was never set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FieldType {
+    /// Anything. `any` in files.
+    #[default]
+    Any,
+    /// A boolean. `bool`, `boolean`.
+    Bool,
+    /// An integer. `int`, `integer`.
+    Int,
+    /// Any number. `float`, `number`.
+    Float,
+    /// A string. `str`, `string`.
+    Str,
+    /// A list. `list`, `array`.
+    List,
+    /// A map. `dict`, `map`, `object`.
+    Map,
+}
+
+impl FieldType {
+    pub(crate) const WORDS: [(&'static str, Self); 14] = [
+        ("any", Self::Any),
+        ("bool", Self::Bool),
+        ("boolean", Self::Bool),
+        ("int", Self::Int),
+        ("integer", Self::Int),
+        ("float", Self::Float),
+        ("number", Self::Float),
+        ("str", Self::Str),
+        ("string", Self::Str),
+        ("list", Self::List),
+        ("array", Self::List),
+        ("dict", Self::Map),
+        ("map", Self::Map),
+        ("object", Self::Map),
+    ];
+
+    /// With its article, for errors.
+    pub(crate) fn described(self) -> &'static str {
+        match self {
+            Self::Any => "anything",
+            Self::Bool => "a boolean",
+            Self::Int => "an integer",
+            Self::Float => "a number",
+            Self::Str => "a string",
+            Self::List => "a list",
+            Self::Map => "a map",
+        }
+    }
+
+    pub(crate) fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Bool => value.is_boolean(),
+            Self::Int => value.is_i64() || value.is_u64(),
+            Self::Float => value.is_number(),
+            Self::Str => value.is_string(),
+            Self::List => value.is_array(),
+            Self::Map => value.is_object(),
+        }
+    }
+
+    fn empty(self) -> Value {
+        match self {
+            Self::List => Value::Array(Vec::new()),
+            Self::Map => Value::Object(Map::new()),
+            Self::Any | Self::Bool | Self::Int | Self::Float | Self::Str => Value::Null,
+        }
+    }
+}
+
+/// A field of a state, as it is declared.
+///
+/// # Default
+///
+/// - `default`: an empty list or map for a field of that type, null for any other
+/// - `reducer`: [`LastWriteWins`]
+#[derive(Clone)]
+pub struct StateField {
+    pub(crate) name: String,
+    pub(crate) of: FieldType,
+    pub(crate) default: Value,
+    pub(crate) reducers: Vec<AnyReducer>,
+    pub(crate) place: Option<Place>,
+}
+
+impl StateField {
+    /// A field `name` that holds values of this type.
+    pub fn new(name: impl Into<String>, of: FieldType) -> Self {
+        Self {
+            name: name.into(),
+            of,
+            default: Value::Null,
+            reducers: Vec::new(),
+            place: None,
+        }
+    }
+
+    /// What it holds before it is set. Null is the same as no default.
+    #[must_use]
+    pub fn default(mut self, value: impl Into<Value>) -> Self {
+        self.default = value.into();
+        self
+    }
+
+    /// What merges updates into it. Two reducers on a field are an error when the schema is made.
+    #[must_use]
+    pub fn reducer(mut self, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        self.reducers.push(Arc::new(reducer));
+        self
+    }
+}
+
+/// The fields of a state. A clone is cheap and the same schema.
+///
+/// ```
+/// use offcut_state::{AddMessages, FieldType, Schema, StateField};
+/// use serde_json::json;
+///
+/// let schema = Schema::new([
+///     StateField::new("messages", FieldType::List).reducer(AddMessages::langgraph_json()),
+///     StateField::new("summary", FieldType::Str),
+/// ])?;
+/// let mut state = schema.state();
+/// state.apply(json!({"messages": [{"id": "1", "role": "user", "content": "hi"}], "summary": "a greeting"}))?;
+/// assert_eq!(state.get("summary"), Some(&json!("a greeting")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Schema(Arc<Fields>);
+
+struct Fields {
+    fields: Vec<Declared>,
+    by_name: HashMap<String, usize>,
+    warnings: Vec<SchemaWarning>,
+}
+
+/// A field that has passed all checks.
+pub(crate) struct Declared {
+    pub(crate) name: String,
+    pub(crate) of: FieldType,
+    pub(crate) initial: Arc<Value>,
+    pub(crate) reducer: AnyReducer,
+}
+
+/// Something in a declaration that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaWarning {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for SchemaWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+impl Schema {
+    /// The schema of these fields.
+    ///
+    /// # Errors
+    ///
+    /// A field has no name, the name of another, two reducers, or a default of another type.
+    pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
+        Self::with_warnings(fields, Vec::new())
+    }
+
+    pub(crate) fn with_warnings(
+        fields: impl IntoIterator<Item = StateField>,
+        warnings: Vec<SchemaWarning>,
+    ) -> Result<Self, SchemaError> {
+        let mut by_name = HashMap::new();
+        let mut declared = Vec::new();
+        for (at, field) in fields.into_iter().enumerate() {
+            let place = field
+                .place
+                .clone()
+                .unwrap_or_else(|| Place::path(format!("fields[{at}]")));
+            let field = check(field, &place)?;
+            if let Some(first) = by_name.insert(field.name.clone(), at) {
+                let message = format!(
+                    "the field `{}` is fields[{first}] already: declare it once",
+                    field.name
+                );
+                return Err(SchemaError::new(
+                    SchemaErrorKind::Declaration,
+                    place.at("name"),
+                    message,
+                ));
+            }
+            declared.push(field);
+        }
+        for warning in &warnings {
+            tracing::warn!(place = %warning.place, "{}", warning.message);
+        }
+        Ok(Self(Arc::new(Fields {
+            fields: declared,
+            by_name,
+            warnings,
+        })))
+    }
+
+    /// A state with every field at its default.
+    #[must_use]
+    pub fn state(&self) -> State {
+        State::new(self.clone())
+    }
+
+    /// What of the declaration has no effect.
+    #[must_use]
+    pub fn warnings(&self) -> &[SchemaWarning] {
+        &self.0.warnings
+    }
+
+    /// The names of the fields, as declared.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.fields.iter().map(|field| field.name.as_str())
+    }
+
+    pub(crate) fn fields(&self) -> &[Declared] {
+        &self.0.fields
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&Declared> {
+        self.find(name).map(|at| &self.0.fields[at])
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.0.by_name.get(name).copied()
+    }
+}
+
+fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
+    let StateField {
+        name,
+        of,
+        default,
+        mut reducers,
+        place: _,
+    } = field;
+    if name.is_empty() {
+        let message = "the field has no name: give it one".to_owned();
+        return Err(SchemaError::new(
+            SchemaErrorKind::Declaration,
+            place.at("name"),
+            message,
+        ));
+    }
+    let reducer = reducers.pop().unwrap_or_else(|| Arc::new(LastWriteWins));
+    if let Some(other) = reducers.pop() {
+        let message = format!(
+            "the field `{name}` has the reducers `{}` and `{}`: keep one",
+            other.name(),
+            reducer.name()
+        );
+        return Err(SchemaError::new(
+            SchemaErrorKind::ConflictingReducers,
+            place.at("reducer"),
+            message,
+        ));
+    }
+    check_default(&name, of, &default, place.at("default"))?;
+    let initial = Arc::new(if default.is_null() {
+        of.empty()
+    } else {
+        default
+    });
+    Ok(Declared {
+        name,
+        of,
+        initial,
+        reducer,
+    })
+}
+
+pub(crate) fn check_default(
+    name: &str,
+    of: FieldType,
+    default: &Value,
+    place: Place,
+) -> Result<(), SchemaError> {
+    if default.is_null() || of.fits(default) {
+        return Ok(());
+    }
+    let message = format!(
+        "the default of `{name}` is {}, and its type is {}: change one",
+        kind(default),
+        of.described()
+    );
+    Err(SchemaError::new(
+        SchemaErrorKind::Declaration,
+        place,
+        message,
+    ))
+}
+
+impl fmt::Debug for StateField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reducers: Vec<_> = self.reducers.iter().map(Reducer::name).collect();
+        f.debug_struct("StateField")
+            .field("name", &self.name)
+            .field("of", &self.of)
+            .field("reducers", &reducers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(
+                self.fields()
+                    .iter()
+                    .map(|field| (&field.name, (field.of, field.reducer.name()))),
+            )
+            .finish()
+    }
+}

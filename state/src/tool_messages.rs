@@ -1,0 +1,274 @@
+//! Reducers that know which result answers which call: finished tool sequences removed, and a bound
+//! that leaves pairs whole.
+
+use std::num::NonZeroUsize;
+
+use offcut::format::{Format, OpenAiChat, Piece, Role};
+use offcut::rounds::pair_results;
+use serde_json::Value;
+
+use crate::list::{ListEdit, drop_front};
+use crate::messages::{messages, removal};
+use crate::reducer::{Cause, Change, Reducer, Side};
+use crate::value::{self, kind};
+
+/// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is
+/// removed is gone.
+///
+/// A sequence is one or more rounds, one directly behind the other, and then an assistant message
+/// without calls, which stays. A round is a run of assistant messages with calls and, directly
+/// behind them, at least one result, all of them of these calls, by id. Anything between makes the
+/// sequence unfinished, and all of it stays. Each sequence is judged by itself.
+///
+/// ```
+/// use offcut::format::OpenAiChat;
+/// use offcut_state::remove_tool_messages;
+/// use serde_json::json;
+///
+/// let call = json!({"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}});
+/// let user = json!({"role": "user", "content": "Where?"});
+/// let answer = json!({"role": "assistant", "content": "There."});
+/// let mut messages = vec![
+///     user.clone(),
+///     json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+///     json!({"role": "tool", "tool_call_id": "a", "content": "src/pool.rs:7"}),
+///     answer.clone(),
+/// ];
+/// assert_eq!(remove_tool_messages(&OpenAiChat, &mut messages), 2);
+/// assert_eq!(messages, [user, answer]);
+/// ```
+///
+/// Returns how many messages are gone.
+pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message>) -> usize {
+    let remove = finished(format, messages, &[]);
+    let gone = remove.len();
+    ListEdit {
+        remove,
+        ..ListEdit::append(Vec::new())
+    }
+    .apply(messages);
+    gone
+}
+
+/// The function [`remove_tool_messages`] as a reducer: appends the update, then removes the
+/// finished tool sequences of the whole list. An empty update changes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoveToolMessages<F = OpenAiChat> {
+    format: F,
+}
+
+/// A [`BoundedAppend`](crate::BoundedAppend) for messages, which leaves no result without its call.
+///
+/// Appends, then drops from the front until at most `max_len` messages are left and no round is
+/// cut: providers refuse a result without its call. So it may leave fewer. Where it would have to
+/// leave none, because the newest round alone is longer than `max_len`, that round stays whole, and
+/// only then the list is longer than `max_len`. An empty update changes nothing.
+///
+/// What is dropped is gone, instructions at the front included: keep these outside of the list.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundedMessages<F = OpenAiChat> {
+    format: F,
+    max_len: NonZeroUsize,
+}
+
+impl<F: Format> RemoveToolMessages<F> {
+    /// For messages of `format`.
+    pub fn new(format: F) -> Self {
+        Self { format }
+    }
+
+    fn edit(&self, existing: &[F::Message], update: Vec<F::Message>) -> ListEdit<F::Message> {
+        if update.is_empty() {
+            return ListEdit::append(update);
+        }
+        let mut remove = finished(&self.format, existing, &update);
+        let of_update = remove.split_off(remove.partition_point(|&at| at < existing.len()));
+        let mut edit = ListEdit::append(update);
+        let of_update = of_update
+            .into_iter()
+            .map(|at| at - existing.len())
+            .collect();
+        ListEdit {
+            remove: of_update,
+            ..ListEdit::append(Vec::new())
+        }
+        .apply(&mut edit.append);
+        ListEdit { remove, ..edit }
+    }
+}
+
+impl<F: Format> BoundedMessages<F> {
+    /// At most `max_len` messages of `format`.
+    pub fn new(format: F, max_len: NonZeroUsize) -> Self {
+        Self { format, max_len }
+    }
+
+    fn edit(&self, existing: &[F::Message], update: Vec<F::Message>) -> ListEdit<F::Message> {
+        let len = existing.len() + update.len();
+        let over = len.saturating_sub(self.max_len.get());
+        if update.is_empty() || over == 0 {
+            return ListEdit::append(update);
+        }
+        let cut = self.whole_cut(existing, &update, over);
+        drop_front(cut, existing.len(), update)
+    }
+
+    /// The first place from `over` on that cuts no round, or, if that is the end, the last one
+    /// before.
+    fn whole_cut(&self, existing: &[F::Message], update: &[F::Message], over: usize) -> usize {
+        let len = existing.len() + update.len();
+        // How many pairs a cut before each message would part.
+        let mut parted = vec![0_i64; len + 1];
+        for result in pair_results(&self.format, existing.iter().chain(update)) {
+            if let Some(call) = result.call {
+                parted[call.message + 1] += 1;
+                parted[result.message + 1] -= 1;
+            }
+        }
+        let mut sum = 0;
+        let mut last_before = 0;
+        for (at, change) in parted.iter().enumerate().take(len) {
+            sum += change;
+            match (sum, at < over) {
+                (0, true) => last_before = at,
+                (0, false) => return at,
+                _ => {}
+            }
+        }
+        last_before
+    }
+}
+
+/// What a message is to a tool sequence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Calls,
+    Results,
+    Answer,
+    Other,
+}
+
+fn part_of<F: Format>(format: &F, message: &F::Message) -> Part {
+    let (mut calls, mut results, mut assistant, mut other) = (false, false, false, false);
+    let mut in_result = false;
+    format.visit(message, &mut |piece| match piece {
+        Piece::Role(role) => {
+            in_result = false;
+            assistant |= role == Role::Assistant;
+            other |= role == Role::System;
+        }
+        Piece::Call(_) => calls = true,
+        Piece::Result(_) => (results, in_result) = (true, true),
+        // What a person says beside results must not leave with them.
+        Piece::Content(_) => other |= !assistant && !in_result,
+        _ => other = true,
+    });
+    match (calls, results, assistant, other) {
+        (true, false, _, false) => Part::Calls,
+        (false, true, false, false) => Part::Results,
+        (false, false, true, false) => Part::Answer,
+        _ => Part::Other,
+    }
+}
+
+/// The places of all messages of finished tool sequences, ascending.
+fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message]) -> Vec<usize> {
+    let messages = || existing.iter().chain(update);
+    let mut results = pair_results(format, messages()).into_iter().peekable();
+    let mut gone = Vec::new();
+    let mut sequence: Vec<usize> = Vec::new();
+    // Where the calls of the current round begin and the part that came last.
+    let (mut round, mut last) = (0, Part::Other);
+    for (at, message) in messages().enumerate() {
+        let mut answers_round = true;
+        while let Some(result) = results.next_if(|result| result.message == at) {
+            answers_round &= result.call.is_some_and(|call| call.message >= round);
+        }
+        let part = part_of(format, message);
+        let goes_on = match part {
+            Part::Calls => {
+                if last != Part::Calls {
+                    round = at;
+                }
+                true
+            }
+            Part::Results => answers_round && matches!(last, Part::Calls | Part::Results),
+            Part::Answer => {
+                if last == Part::Results {
+                    gone.append(&mut sequence);
+                }
+                false
+            }
+            Part::Other => false,
+        };
+        if goes_on {
+            sequence.push(at);
+            last = part;
+        } else {
+            sequence.clear();
+            last = Part::Other;
+        }
+    }
+    gone
+}
+
+/// Messages that a message reducer over JSON takes: maps, and no removals.
+fn plain(update: Value) -> Result<Vec<Value>, Cause> {
+    let messages = messages(update)?;
+    for (index, message) in messages.iter().enumerate() {
+        if !message.is_object() {
+            let (side, found) = (Side::Update, kind(message));
+            return Err(Cause::WrongItem {
+                side,
+                index,
+                found,
+                wanted: "messages, which are maps",
+            });
+        }
+        if removal(message).is_some() {
+            return Err(Cause::RemovalNotTaken { index });
+        }
+    }
+    Ok(messages)
+}
+
+/// Both reducers, over typed messages and over JSON.
+macro_rules! reduce_messages {
+    ($reducer:ident, $name:literal) => {
+        impl<F: Format> Reducer<Vec<F::Message>> for $reducer<F>
+        where
+            F::Message: 'static,
+        {
+            type Update = Vec<F::Message>;
+
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn plan(
+                &self,
+                existing: &Vec<F::Message>,
+                update: Self::Update,
+            ) -> Result<Change<Vec<F::Message>>, Cause> {
+                Ok(self.edit(existing, update).into_change())
+            }
+        }
+
+        impl<F: Format<Message = Value>> Reducer<Value> for $reducer<F> {
+            type Update = Value;
+
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+                Ok(value::as_change(
+                    self.edit(value::list(existing)?, plain(update)?),
+                ))
+            }
+        }
+    };
+}
+
+reduce_messages!(RemoveToolMessages, "remove_tool_messages");
+reduce_messages!(BoundedMessages, "bounded_messages");

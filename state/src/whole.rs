@@ -1,0 +1,235 @@
+//! Reducers of whole values: replaced, maps, and closures.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+
+use serde_json::{Map, Value};
+
+use crate::reducer::{BoxError, Cause, Change, Reducer, Side};
+use crate::value::{kind, wrong_type};
+
+/// The update, as it is: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
+/// `replace_messages`, sherma's `replace`. What a field without a reducer has.
+///
+/// Updates that arrive in parallel can't be folded: which one is the last is chance. LangGraph
+/// refuses them too.
+///
+/// ```
+/// use offcut_state::{LastWriteWins, Reducer};
+/// assert_eq!(LastWriteWins.reduce(1, 2)?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastWriteWins;
+
+impl<T> Reducer<T> for LastWriteWins {
+    type Update = T;
+
+    fn name(&self) -> &str {
+        "last_write_wins"
+    }
+
+    fn plan(&self, _: &T, update: T) -> Result<Change<T>, Cause> {
+        Ok(Change::replace(update))
+    }
+
+    fn folds(&self) -> bool {
+        false
+    }
+}
+
+/// A map that [`Merge`] and [`MergeAll`] know: `HashMap`, `BTreeMap` and [`serde_json::Map`].
+pub trait Mapping:
+    Extend<(Self::Key, Self::Value)> + IntoIterator<Item = (Self::Key, Self::Value)> + 'static
+{
+    /// Of its entries.
+    type Key;
+    /// Of its entries.
+    type Value;
+}
+
+impl<K: Hash + Eq + 'static, V: 'static, S: BuildHasher + 'static> Mapping for HashMap<K, V, S> {
+    type Key = K;
+    type Value = V;
+}
+
+impl<K: Ord + 'static, V: 'static> Mapping for BTreeMap<K, V> {
+    type Key = K;
+    type Value = V;
+}
+
+impl Mapping for Map<String, Value> {
+    type Key = String;
+    type Value = Value;
+}
+
+/// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, those that hold null
+/// included.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use offcut_state::{Merge, Reducer};
+/// let merged = Merge.reduce(BTreeMap::from([("a", 1), ("b", 1)]), BTreeMap::from([("b", 2)]))?;
+/// assert_eq!(merged, BTreeMap::from([("a", 1), ("b", 2)]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Merge;
+
+impl<M: Mapping> Reducer<M> for Merge {
+    type Update = M;
+
+    fn name(&self) -> &str {
+        "merge"
+    }
+
+    fn plan(&self, _: &M, update: M) -> Result<Change<M>, Cause> {
+        Ok(Change::edit(|map: &mut M| map.extend(update)))
+    }
+}
+
+impl Reducer<Value> for Merge {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        "merge"
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        check_map(existing)?;
+        match update {
+            Value::Object(update) => Ok(extend(vec![update])),
+            other => Err(wrong_type(Side::Update, &other, "a map")),
+        }
+    }
+}
+
+/// OpenArmature's `merge_all`: merges the maps of the update into the map, one after the other. The
+/// last one wins.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use offcut_state::{MergeAll, Reducer};
+/// let updates = vec![BTreeMap::from([("a", 2)]), BTreeMap::from([("a", 3), ("b", 3)])];
+/// assert_eq!(MergeAll.reduce(BTreeMap::from([("a", 1)]), updates)?, BTreeMap::from([("a", 3), ("b", 3)]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MergeAll;
+
+impl<M: Mapping> Reducer<M> for MergeAll {
+    type Update = Vec<M>;
+
+    fn name(&self) -> &str {
+        "merge_all"
+    }
+
+    fn plan(&self, _: &M, update: Vec<M>) -> Result<Change<M>, Cause> {
+        Ok(Change::edit(|map: &mut M| {
+            map.extend(update.into_iter().flatten());
+        }))
+    }
+}
+
+impl Reducer<Value> for MergeAll {
+    type Update = Value;
+
+    fn name(&self) -> &str {
+        "merge_all"
+    }
+
+    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
+        check_map(existing)?;
+        let Value::Array(updates) = update else {
+            return Err(wrong_type(Side::Update, &update, "a list of maps"));
+        };
+        let mut maps = Vec::with_capacity(updates.len());
+        for (index, update) in updates.into_iter().enumerate() {
+            match update {
+                Value::Object(map) => maps.push(map),
+                other => {
+                    return Err(Cause::WrongItem {
+                        side: Side::Update,
+                        index,
+                        found: kind(&other),
+                        wanted: "maps",
+                    });
+                }
+            }
+        }
+        Ok(extend(maps))
+    }
+}
+
+fn check_map(existing: &Value) -> Result<(), Cause> {
+    if existing.is_object() {
+        Ok(())
+    } else {
+        Err(wrong_type(Side::Existing, existing, "a map"))
+    }
+}
+
+fn extend(updates: Vec<Map<String, Value>>) -> Change<Value> {
+    Change::edit(|value: &mut Value| {
+        if let Value::Object(map) = value {
+            map.extend(updates.into_iter().flatten());
+        }
+    })
+}
+
+/// A closure as a reducer: see [`custom`].
+pub struct Custom<U, F> {
+    name: String,
+    reduce: F,
+    update: PhantomData<fn(U)>,
+}
+
+/// A reducer of one's own, as a pure closure: the value and the update in, the new value out. The
+/// value is only borrowed, so what stays of it is copied; implement [`Reducer`] with
+/// [`Change::edit`] to change a long list in place.
+///
+/// ```
+/// use offcut_state::{Reducer, custom};
+/// let max = custom("max", |existing: &u32, update: u32| Ok::<_, std::convert::Infallible>(update.max(*existing)));
+/// assert_eq!(max.reduce(3, 2)?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn custom<T, U, E, F>(name: impl Into<String>, reduce: F) -> Custom<U, F>
+where
+    F: Fn(&T, U) -> Result<T, E> + Send + Sync,
+    E: Into<BoxError>,
+{
+    Custom {
+        name: name.into(),
+        reduce,
+        update: PhantomData,
+    }
+}
+
+impl<T, U, E, F> Reducer<T> for Custom<U, F>
+where
+    F: Fn(&T, U) -> Result<T, E> + Send + Sync,
+    E: Into<BoxError>,
+{
+    type Update = U;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plan(&self, existing: &T, update: U) -> Result<Change<T>, Cause> {
+        (self.reduce)(existing, update)
+            .map(Change::replace)
+            .map_err(Cause::failed)
+    }
+}
+
+impl<U, F> fmt::Debug for Custom<U, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

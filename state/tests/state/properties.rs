@@ -1,0 +1,433 @@
+//! What holds of every reducer, over lists that were not thought of: typed, dynamic and naive are
+//! one; what is promised of order, of splits and of errors.
+
+use std::num::NonZeroUsize;
+
+use offcut::format::OpenAiChat;
+use offcut_state::{
+    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyedList, Merge,
+    MergeAll, MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, Unknown,
+    remove_tool_messages, try_by,
+};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+use serde_json::{Value, json};
+
+/// A key of which there are few, so that they meet, and what tells two items apart.
+type Item = (u8, u16);
+
+fn items(max: usize) -> impl Strategy<Value = Vec<Item>> {
+    vec((0..6_u8, any::<u16>()), 0..max)
+}
+
+fn record(&(id, n): &Item) -> Value {
+    json!({"id": id.to_string(), "n": n})
+}
+
+fn records(items: &[Item]) -> Value {
+    items.iter().map(record).collect()
+}
+
+/// What the rules say, item by item, with a look through the whole list for each.
+fn naive_keyed(list: &[Item], update: &[Item], on_match: OnMatch, twins: Twins) -> Vec<Item> {
+    let mut out = list.to_vec();
+    for item in update {
+        let among = if twins == Twins::Collapse {
+            out.len()
+        } else {
+            list.len()
+        };
+        match (
+            out[..among].iter().rposition(|(key, _)| *key == item.0),
+            on_match,
+        ) {
+            (None, _) => out.push(*item),
+            (Some(at), OnMatch::Replace) => out[at] = *item,
+            (Some(_), _) => {}
+        }
+    }
+    out
+}
+
+/// LangGraph's semantics, message by message.
+fn naive_messages(list: &[Item], update: &[MessageUpdate<Item>]) -> Option<Vec<Item>> {
+    let after = update
+        .iter()
+        .rposition(|op| *op == MessageUpdate::RemoveAll);
+    let mut out = if after.is_some() {
+        Vec::new()
+    } else {
+        list.to_vec()
+    };
+    let mut removed = Vec::new();
+    for op in &update[after.map_or(0, |at| at + 1)..] {
+        let key = match op {
+            MessageUpdate::Put((key, _)) => key.to_string(),
+            MessageUpdate::Remove(id) => match id {
+                offcut_state::ItemKey::Str(id) => id.to_string(),
+                _ => return None,
+            },
+            MessageUpdate::RemoveAll => return None,
+        };
+        let at = out.iter().rposition(|(id, _)| id.to_string() == key);
+        match (op, at) {
+            (MessageUpdate::Put(item), at) => {
+                removed.retain(|gone| *gone != key);
+                match at {
+                    Some(at) => out[at] = *item,
+                    None => out.push(*item),
+                }
+            }
+            (_, Some(_)) => removed.push(key),
+            (_, None) => return None,
+        }
+    }
+    out.retain(|(id, _)| !removed.contains(&id.to_string()));
+    Some(out)
+}
+
+fn operations() -> impl Strategy<Value = Vec<MessageUpdate<Item>>> {
+    let put = (0..6_u8, any::<u16>()).prop_map(MessageUpdate::Put);
+    let remove = (0..6_u8).prop_map(|id| MessageUpdate::remove(id.to_string()));
+    vec(
+        prop_oneof![6 => put, 3 => remove, 1 => Just(MessageUpdate::RemoveAll)],
+        0..10,
+    )
+}
+
+fn operation_json(op: &MessageUpdate<Item>) -> Value {
+    match op {
+        MessageUpdate::Put(item) => record(item),
+        MessageUpdate::Remove(offcut_state::ItemKey::Str(id)) => {
+            json!({"role": "remove", "id": id})
+        }
+        _ => json!({"role": "remove", "id": "__remove_all__"}),
+    }
+}
+
+/// A typed key of items. JSON's ids are strings: an id that has to be borrowed.
+const IDS: [&str; 6] = ["0", "1", "2", "3", "4", "5"];
+
+fn typed_add() -> AddMessages<Item> {
+    AddMessages::langgraph(|(id, _): &Item| IDS.get(usize::from(*id)).copied())
+}
+
+/// A message that may have an id, and what tells two of them apart.
+type Note = (Option<String>, u16);
+
+/// Ids of which an assigned one may be any.
+const NEAR: [&str; 4] = ["m", "m-2", "m-3", "n"];
+
+fn near_ids() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of((0..NEAR.len()).prop_map(|at| NEAR[at].to_owned()))
+}
+
+fn near_operations() -> impl Strategy<Value = Vec<MessageUpdate<Note>>> {
+    let put = (near_ids(), any::<u16>()).prop_map(MessageUpdate::Put);
+    let remove = (0..NEAR.len()).prop_map(|at| MessageUpdate::remove(NEAR[at].to_owned()));
+    vec(prop_oneof![4 => put, 1 => remove], 0..8)
+}
+
+/// A word of a conversation: see `tool_messages.rs`. Calls are numbered in their order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Word {
+    User,
+    Answer,
+    /// How many calls.
+    Calls(usize),
+    /// Of which call.
+    Result(usize),
+}
+
+fn conversations() -> impl Strategy<Value = Vec<Word>> {
+    let word = prop_oneof![
+        2 => Just(Word::User), 4 => Just(Word::Answer), 5 => (1..3_usize).prop_map(Word::Calls),
+        8 => (0..8_usize).prop_map(Word::Result),
+    ];
+    vec(word, 0..24)
+}
+
+/// Mostly results that answer something: `Result(n)` is that of the n-th call counted back from the
+/// last.
+fn messages(words: &[Word]) -> (Vec<Value>, Vec<Shape>) {
+    let mut calls = 0;
+    words
+        .iter()
+        .enumerate()
+        .map(|(n, word)| match word {
+            Word::User => (json!({"role": "user", "content": n}), Shape::Other),
+            Word::Answer => (json!({"role": "assistant", "content": n}), Shape::Answer),
+            Word::Calls(count) => {
+                let ids: Vec<_> = (calls..calls + count).collect();
+                calls += count;
+                let json: Vec<_> = ids
+                    .iter()
+                    .map(|id| json!({"id": id.to_string(), "function": {"name": "f"}}))
+                    .collect();
+                (
+                    json!({"role": "assistant", "tool_calls": json}),
+                    Shape::Calls(ids),
+                )
+            }
+            Word::Result(back) => {
+                let id = calls.checked_sub(back + 1).unwrap_or(1_000 + n);
+                (
+                    json!({"role": "tool", "tool_call_id": id.to_string(), "content": n}),
+                    Shape::Result(id),
+                )
+            }
+        })
+        .unzip()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    Other,
+    Answer,
+    Calls(Vec<usize>),
+    Result(usize),
+}
+
+/// Whether the messages are rounds, one behind the other, each with a result.
+fn are_rounds(shapes: &[Shape]) -> bool {
+    let mut open: Vec<usize> = Vec::new();
+    let mut has_result = true;
+    for (at, shape) in shapes.iter().enumerate() {
+        match shape {
+            Shape::Calls(ids) => {
+                if !matches!(
+                    at.checked_sub(1).map(|before| &shapes[before]),
+                    Some(Shape::Calls(_))
+                ) {
+                    if !has_result {
+                        return false;
+                    }
+                    open.clear();
+                }
+                open.extend(ids);
+                has_result = false;
+            }
+            Shape::Result(id) => match open.iter().position(|open| open == id) {
+                Some(found) => {
+                    open.remove(found);
+                    has_result = true;
+                }
+                None => return false,
+            },
+            Shape::Other | Shape::Answer => return false,
+        }
+    }
+    has_result && matches!(shapes.first(), Some(Shape::Calls(_)))
+}
+
+/// The finished sequences, found by trying every stretch before every answer, the longest first.
+fn naive_finished(shapes: &[Shape]) -> Vec<usize> {
+    let answers = (0..shapes.len()).filter(|at| shapes[*at] == Shape::Answer);
+    answers
+        .flat_map(|end| {
+            (0..end)
+                .find(|start| are_rounds(&shapes[*start..end]))
+                .unwrap_or(end)..end
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 512, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn keyed_lists_are_one_behaviour(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
+        let on_match = if knobs[0] { OnMatch::Keep } else { OnMatch::Replace };
+        let twins = if knobs[1] { Twins::Collapse } else { Twins::AddAll };
+        let expected = naive_keyed(&list, &update, on_match, twins);
+        let by_closure = offcut_state::by(|(id, _): &Item| *id);
+        let typed = KeyedList::merge_by_key(by_closure).on_match(on_match).twins(twins);
+        prop_assert_eq!(&typed.reduce(list.clone(), update.clone()).unwrap(), &expected);
+        let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match).twins(twins);
+        prop_assert_eq!(dynamic.reduce(records(&list), records(&update)).unwrap(), records(&expected));
+    }
+
+    #[test]
+    fn add_messages_is_one_behaviour(list in items(10), update in operations()) {
+        let expected = naive_messages(&list, &update);
+        let typed = typed_add().reduce(list.clone(), update.clone());
+        let as_json: Value = update.iter().map(operation_json).collect();
+        let dynamic = AddMessages::langgraph_json().reduce(records(&list), as_json);
+        match expected {
+            Some(expected) => {
+                prop_assert_eq!(&typed.unwrap(), &expected);
+                prop_assert_eq!(dynamic.unwrap(), records(&expected));
+            }
+            None => {
+                prop_assert_eq!(typed.unwrap_err().into_value(), list.clone());
+                prop_assert_eq!(dynamic.unwrap_err().into_value(), records(&list));
+            }
+        }
+    }
+
+    /// Whatever an update names, before or after a message without an id: that message stays, with
+    /// an id of its own.
+    #[test]
+    fn s1_an_assigned_id_is_one_that_nothing_names(
+        list in vec((near_ids(), any::<u16>()), 0..4), update in near_operations(), keep in any::<bool>(),
+    ) {
+        let id = |(id, _): &Note| id.clone();
+        let add = if keep {
+            AddMessages::agentflow(|(id, _): &Note| id.as_deref())
+        } else {
+            AddMessages::langgraph(|(id, _): &Note| id.as_deref())
+        };
+        let add = add.removals(Unknown::Ignore).assign_ids(|_| "m".into(), |note, id| note.0 = Some(id));
+        let out = add.reduce(list.clone(), update.clone()).unwrap();
+
+        let mut named: Vec<_> = list.iter().filter_map(id).collect();
+        let mut without = Vec::new();
+        for op in &update {
+            match op {
+                MessageUpdate::Put((Some(id), _)) => named.push(id.clone()),
+                MessageUpdate::Put((None, n)) => without.push(*n),
+                MessageUpdate::Remove(offcut_state::ItemKey::Str(id)) => named.push(id.to_string()),
+                _ => prop_assert!(false, "no such operation is made"),
+            }
+        }
+        let assigned: Vec<_> = out.iter().filter(|note| id(note).is_some_and(|id| !named.contains(&id))).collect();
+        let kept: Vec<_> = assigned.iter().map(|(_, n)| *n).collect();
+        prop_assert_eq!(kept, without, "each has an id that nothing names, and its place: {:?}", out);
+        let ids: std::collections::HashSet<_> = assigned.iter().map(|note| id(note)).collect();
+        prop_assert_eq!(ids.len(), assigned.len(), "each its own");
+        prop_assert_eq!(add.reduce(list, update).unwrap(), out, "the same update, the same ids");
+    }
+
+    #[test]
+    fn agentflow_adds_what_dedupe_append_appends(list in items(10), update in items(10)) {
+        let add = AddMessages::agentflow(|(id, _): &Item| IDS.get(usize::from(*id)).copied());
+        let puts = update.iter().copied().map(MessageUpdate::Put).collect();
+        let expected = naive_keyed(&list, &update, OnMatch::Keep, Twins::Collapse);
+        prop_assert_eq!(add.reduce(list, puts).unwrap(), expected);
+    }
+
+    /// The promise: one update or several with the same items, the same list.
+    #[test]
+    fn splits_do_not_matter(list in items(8), update in items(12), at in 0..12_usize, max in 1..8_usize) {
+        let max = NonZeroUsize::new(max).unwrap();
+        let (first, second) = update.split_at(at.min(update.len()));
+        let bare = |items: &[Item]| items.iter().map(|(id, _)| json!({"role": "user", "content": id})).collect::<Value>();
+        let reducers: [Box<dyn Reducer<Value, Update = Value>>; 9] = [
+            Box::new(Append), Box::new(BoundedAppend::new(max)), Box::new(KeyedList::dedupe_append(Field::new("id"))),
+            Box::new(KeyedList::merge_by_key(Field::new("id"))), Box::new(AddMessages::langgraph_json()),
+            Box::new(AddMessages::langgraph_json_by("id")), Box::new(AddMessages::agentflow_json_by("id")),
+            Box::new(BoundedMessages::new(OpenAiChat, max)), Box::new(RemoveToolMessages::new(OpenAiChat)),
+        ];
+        for reducer in &reducers {
+            for of in [records, bare] {
+                // Without an id the keyed lists fail, either way.
+                let whole = reducer.reduce(of(&list), of(&update));
+                let halves = reducer.reduce(of(&list), of(first)).and_then(|half| reducer.reduce(half, of(second)));
+                prop_assert_eq!(whole.is_ok(), halves.is_ok(), "{}", reducer.name());
+                if let (Ok(whole), Ok(halves)) = (whole, halves) {
+                    prop_assert_eq!(whole, halves, "{}", reducer.name());
+                }
+            }
+        }
+        let nested = |items: &[Item]| items.chunks(2).map(records).collect::<Value>();
+        let (first, second) = update.split_at(first.len() / 2 * 2);
+        let halves = ConcatFlatten.reduce(records(&list), nested(first)).unwrap();
+        let halves = ConcatFlatten.reduce(halves, nested(second)).unwrap();
+        prop_assert_eq!(ConcatFlatten.reduce(records(&list), nested(&update)).unwrap(), halves);
+    }
+
+    #[test]
+    fn merges_of_maps_are_one_behaviour(map in items(8), updates in vec(items(6), 0..4)) {
+        use std::collections::BTreeMap;
+        let typed = |items: &[Item]| items.iter().map(|(id, n)| (id.to_string(), json!(n))).collect::<BTreeMap<_, _>>();
+        let dynamic = |items: &[Item]| json!(typed(items));
+        let mut expected = typed(&map);
+        for (id, n) in updates.iter().flatten() {
+            expected.insert(id.to_string(), json!(n));
+        }
+        let all = updates.iter().map(|update| typed(update)).collect();
+        prop_assert_eq!(&MergeAll.reduce(typed(&map), all).unwrap(), &expected);
+        let all = updates.iter().map(|update| dynamic(update)).collect();
+        prop_assert_eq!(MergeAll.reduce(dynamic(&map), all).unwrap(), json!(expected));
+        let one = |map, update: &Vec<Item>| Merge.reduce(map, dynamic(update)).unwrap();
+        prop_assert_eq!(updates.iter().fold(dynamic(&map), one), json!(expected));
+        let one = |map, update: &Vec<Item>| Merge.reduce(map, typed(update)).unwrap();
+        prop_assert_eq!(updates.iter().fold(typed(&map), one), expected);
+    }
+
+    /// What exists stays in its order, before what is new, and after an error it is what it was.
+    #[test]
+    fn order_and_errors(list in items(12), update in items(12), bad in 0..14_usize, keep in any::<bool>()) {
+        let on_match = if keep { OnMatch::Keep } else { OnMatch::Replace };
+        let keyed = KeyedList::merge_by_key(offcut_state::by(|(id, _): &Item| *id)).on_match(on_match);
+        let out = keyed.reduce(list.clone(), update.clone()).unwrap();
+        let ids = |items: &[Item]| items.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        prop_assert_eq!(&ids(&out)[..list.len()], &ids(&list)[..]);
+        let new: Vec<_> = update.iter().filter(|(id, _)| !ids(&list).contains(id)).map(|(id, _)| *id).collect();
+        let mut first = new.clone();
+        first.retain({ let mut seen = Vec::new(); move |id| !seen.contains(id) && { seen.push(*id); true } });
+        prop_assert_eq!(&ids(&out)[list.len()..], &first[..]);
+
+        // One key of all can't be had.
+        let all: Vec<_> = list.iter().chain(&update).map(|(_, n)| *n).collect();
+        let poison = all.get(bad).copied();
+        let fussy = KeyedList::merge_by_key(try_by(move |(id, n): &Item| {
+            if Some(*n) == poison { Err("poison") } else { Ok(Some(*id)) }
+        }));
+        match fussy.reduce(list.clone(), update.clone()) {
+            Ok(_) => prop_assert!(poison.is_none() || update.is_empty()),
+            Err(error) => {
+                prop_assert!(poison.is_some());
+                prop_assert_eq!(error.into_value(), list);
+            }
+        }
+    }
+
+    #[test]
+    fn finished_sequences_are_found_as_by_trying_all(words in conversations(), at in 0..24_usize) {
+        let (all, shapes) = messages(&words);
+        let gone = naive_finished(&shapes);
+        let expected: Vec<_> = (0..all.len()).filter(|at| !gone.contains(at)).map(|at| all[at].clone()).collect();
+        let mut left = all.clone();
+        prop_assert_eq!(remove_tool_messages(&OpenAiChat, &mut left), gone.len());
+        prop_assert_eq!(&left, &expected);
+        let (list, update) = all.split_at(at.min(all.len()));
+        if !update.is_empty() {
+            let reducer = RemoveToolMessages::new(OpenAiChat);
+            prop_assert_eq!(reducer.reduce(list.to_vec(), update.to_vec()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn the_pair_safe_bound_parts_no_pair(words in conversations(), at in 0..24_usize, max in 1..10_usize) {
+        let (all, shapes) = messages(&words);
+        let (list, update) = all.split_at(at.min(all.len()));
+        let reducer = BoundedMessages::new(OpenAiChat, NonZeroUsize::new(max).unwrap());
+        let left = reducer.reduce(list.to_vec(), update.to_vec()).unwrap();
+        if update.is_empty() || all.len() <= max {
+            prop_assert_eq!(left, all);
+            return Ok(());
+        }
+        let cut = all.len() - left.len();
+        prop_assert_eq!(&left[..], &all[cut..]);
+        // A result answers its call once, so a second one, or one before its call, is no part of a
+        // pair.
+        let mut answered = Vec::new();
+        let mut pairs = Vec::new();
+        for (result, shape) in shapes.iter().enumerate() {
+            if let Shape::Result(id) = shape {
+                let call = shapes[..result].iter().position(|shape| matches!(shape, Shape::Calls(ids) if ids.contains(id)));
+                if let Some(call) = call && !answered.contains(id) {
+                    answered.push(*id);
+                    pairs.push((call, result));
+                }
+            }
+        }
+        let parts = |cut: usize| pairs.iter().any(|(call, result)| *call < cut && cut <= *result);
+        prop_assert!(!parts(cut));
+        let wanted = all.len() - max;
+        let best = (wanted..all.len()).find(|cut| !parts(*cut)).or_else(|| (0..wanted).rev().find(|cut| !parts(*cut)));
+        prop_assert_eq!(Some(cut), best);
+    }
+}

@@ -1,0 +1,753 @@
+//! `ReduceNode`, rule by rule (N1–N5). "Lár" is its document on the node of the same name.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest, Tool};
+use offcut::backend::{Backend, ErrorKind, Memory};
+use offcut::format::{Message, OpenAiChat, Plain};
+use offcut::testkit::{Fault, Faulty};
+use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
+use offcut_state::{
+    FieldType, KeyedList, Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder,
+    ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
+};
+use serde_json::{Map, Value, json};
+
+use crate::common::{self, call, memory, stored};
+
+/// A model that says what it was told to, and remembers what it was asked.
+#[derive(Clone, Default)]
+struct Model {
+    says: Arc<Mutex<VecDeque<Result<Message, ModelError>>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// The messages and the generation config.
+type Asked = (Vec<Message>, Value);
+
+impl Model {
+    fn says(answers: impl IntoIterator<Item = Result<Message, ModelError>>) -> Self {
+        Self {
+            says: Arc::new(Mutex::new(answers.into_iter().collect())),
+            ..Self::default()
+        }
+    }
+
+    fn answers(text: &str) -> Self {
+        Self::says([Ok(Message::assistant(text))])
+    }
+
+    fn calls(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    fn prompt(&self) -> String {
+        match self
+            .asked
+            .lock()
+            .unwrap()
+            .last()
+            .and_then(|(messages, _)| messages.last().cloned())
+        {
+            Some(Message::User { content }) => common::text(&content).to_owned(),
+            other => panic!("no prompt: {other:?}"),
+        }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Model {
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        assert!(request.tools.is_empty());
+        self.asked
+            .lock()
+            .unwrap()
+            .push((request.messages.to_vec(), json!(request.generation_config)));
+        let message = self.says.lock().unwrap().pop_front().unwrap()?;
+        Ok(ModelReply {
+            message,
+            input_tokens: Some(42),
+        })
+    }
+}
+
+fn notes() -> Map<String, Value> {
+    let notes = json!({"a": "one {b} {{x}}", "b": {"k": [1, null]}, "kept": true});
+    notes.as_object().unwrap().clone()
+}
+
+/// A reduction over `store`, without the tokenizer's start-up time.
+fn over(store: impl Backend) -> ToolReduction {
+    let builder = ToolReduction::builder().backend(store);
+    let builder = builder.max_length_for_trunc(9_000);
+    builder
+        .token_counter(TokenCounter::Estimate)
+        .build()
+        .unwrap()
+}
+
+fn node(model: &Model) -> ReduceNodeBuilder {
+    ReduceNode::builder(model.clone(), "A: {a}\nB: {b}").input_keys(["a", "b"])
+}
+
+/// Lár: the template's keys are filled in, the answer goes to `output_key` (default
+/// `reduced_output`), the inputs are deleted.
+#[tokio::test]
+async fn a_node_condenses_and_deletes() {
+    let model = Model::answers("In short.");
+    let mut state = notes();
+    let reduced = node(&model).build().unwrap().run(&mut state).await.unwrap();
+    assert_eq!(
+        Value::Object(state),
+        json!({"kept": true, "reduced_output": "In short."})
+    );
+    assert_eq!(
+        (reduced.output.as_str(), reduced.deleted.join("+")),
+        ("In short.", "a+b".to_owned())
+    );
+    assert_eq!(
+        (
+            reduced.stored.len(),
+            reduced.next_node,
+            reduced.model_calls,
+            reduced.input_tokens
+        ),
+        (0, None, 1, Some(42))
+    );
+    assert_eq!(model.asked.lock().unwrap()[0].1, json!({}));
+}
+
+/// Lár's other parameters.
+#[tokio::test]
+async fn options_reach_the_model_and_the_caller() {
+    let model = Model::answers("s");
+    let config = json!({"temperature": 0.4}).as_object().unwrap().clone();
+    let builder = node(&model)
+        .system_instruction("Be brief.")
+        .generation_config(config)
+        .output_key("synthesis");
+    let node = builder.next_node("evaluator").build().unwrap();
+    let reduced = node.run(&mut notes()).await.unwrap();
+    assert_eq!(reduced.next_node.as_deref(), Some("evaluator"));
+    let asked = model.asked.lock().unwrap();
+    assert_eq!(asked[0].0[0], Message::system("Be brief."));
+    assert_eq!(
+        (asked[0].0.len(), &asked[0].1),
+        (2, &json!({"temperature": 0.4}))
+    );
+}
+
+/// N1: Lár sends the raw template, then deletes the inputs.
+#[tokio::test]
+async fn n1_a_missing_key_is_an_error_before_any_call() {
+    let model = Model::default();
+    let store = memory();
+    let mut state = notes();
+    state.remove("b");
+    let before = state.clone();
+    let error = node(&model)
+        .reduction(over(store.clone()))
+        .build()
+        .unwrap()
+        .run(&mut state)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ReduceNodeError::MissingKey { key } if key == "b"),
+        "{error:?}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "the prompt template names `b`, which the state does not have: set it first, or write `{{` for a brace"
+    );
+    assert_eq!(
+        (state, model.calls(), store.len(), error.is_retryable()),
+        (before, 0, 0, false)
+    );
+}
+
+/// N2: no answer, or a thought alone, changes nothing.
+#[tokio::test]
+async fn n2_no_answer_leaves_the_state() {
+    let call = ToolCall::new("1", "f", "{}");
+    let nothing = [
+        Message::assistant(""),
+        Message::assistant(" \n"),
+        Message::assistant("<think>hm</think>\n"),
+        Message::assistant("<think>hm"),
+        Message::assistant("<think>a</think> <think>b</think>"),
+        Message::user("x"),
+        Message::calls(vec![call]),
+        Message::Assistant {
+            content: vec![],
+            calls: vec![],
+        },
+    ];
+    for message in nothing {
+        let mut state = notes();
+        let error = node(&Model::says([Ok(message)]))
+            .build()
+            .unwrap()
+            .run(&mut state)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ReduceNodeError::NoAnswer) && error.is_retryable());
+        assert_eq!(state, notes());
+    }
+}
+
+/// N2: what the model thought is not its answer.
+#[tokio::test]
+async fn n2_thoughts_are_left_out() {
+    for (says, expected) in [
+        ("<think>hm</think>\n\nShort.", "Short."),
+        ("Use <think>tags</think>.", "Use <think>tags</think>."),
+        ("  Short. \n", "Short."),
+    ] {
+        let reduced = node(&Model::answers(says))
+            .build()
+            .unwrap()
+            .run(&mut notes())
+            .await
+            .unwrap();
+        assert_eq!(reduced.output, expected);
+    }
+    let parts = vec![
+        Part::Text("<think>x</think>".into()),
+        Part::Text("one".into()),
+        Part::Text("two".into()),
+    ];
+    let model = Model::says([Ok(Message::Assistant {
+        content: parts,
+        calls: vec![],
+    })]);
+    assert_eq!(
+        node(&model)
+            .build()
+            .unwrap()
+            .run(&mut notes())
+            .await
+            .unwrap()
+            .output,
+        "one\ntwo"
+    );
+}
+
+/// N2: rate limits are waited out, each time twice as long.
+#[tokio::test(start_paused = true)]
+async fn n2_rate_limits_are_retried_with_backoff() {
+    let limited = || Err(ModelError::rate_limited("429"));
+    let model = Model::says([limited(), limited(), limited(), Ok(Message::assistant("s"))]);
+    let begin = tokio::time::Instant::now();
+    let reduced = node(&model)
+        .build()
+        .unwrap()
+        .run(&mut notes())
+        .await
+        .unwrap();
+    assert_eq!((reduced.model_calls, model.calls()), (4, 4));
+    assert_eq!(begin.elapsed().as_secs(), 1 + 2 + 4);
+
+    let model = Model::says([limited(), limited(), limited()]);
+    let mut state = notes();
+    let error = node(&model)
+        .max_model_calls(2)
+        .build()
+        .unwrap()
+        .run(&mut state)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ReduceNodeError::Model { model_calls: 2, .. }) && error.is_retryable());
+    assert_eq!((state, model.calls()), (notes(), 2));
+
+    let begin = tokio::time::Instant::now();
+    let model = Model::says(
+        (0..9)
+            .map(|_| limited())
+            .chain([Ok(Message::assistant("s"))]),
+    );
+    let patient = node(&model)
+        .max_model_calls(10)
+        .first_wait(Duration::MAX)
+        .build()
+        .unwrap();
+    patient.run(&mut notes()).await.unwrap();
+    assert_eq!(
+        begin.elapsed().as_secs(),
+        9 * 60,
+        "no wait is over a minute"
+    );
+}
+
+/// N2: other errors are not retried.
+#[tokio::test]
+async fn n2_other_errors_are_not_retried() {
+    let model = Model::says([Err(ModelError::new("bad request"))]);
+    let mut state = notes();
+    let error = node(&model)
+        .build()
+        .unwrap()
+        .run(&mut state)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ReduceNodeError::Model { model_calls: 1, .. }) && !error.is_retryable()
+    );
+    assert_eq!(error.source().unwrap().to_string(), "bad request");
+    assert_eq!((state, model.calls()), (notes(), 1));
+}
+
+/// N3: input keys but for the output key go; one that is not there is no error.
+#[tokio::test]
+async fn n3_what_is_deleted() {
+    let model = Model::answers("new a");
+    let mut state = notes();
+    let builder = ReduceNode::builder(model, "{a}")
+        .input_keys(["a", "gone", "b", "b"])
+        .output_key("a");
+    let reduced = builder.build().unwrap().run(&mut state).await.unwrap();
+    assert_eq!(reduced.deleted, ["b"]);
+    assert_eq!(Value::Object(state), json!({"a": "new a", "kept": true}));
+
+    let mut state = notes();
+    let reduced = ReduceNode::builder(Model::answers("s"), "{a} {b}")
+        .build()
+        .unwrap()
+        .run(&mut state)
+        .await
+        .unwrap();
+    assert!(reduced.deleted.is_empty());
+    assert_eq!(state.len(), 4, "read and not deleted: no input keys");
+}
+
+/// N4: values are rendered once, strings as they are, others as JSON.
+#[tokio::test]
+async fn n4_values_are_not_templates() {
+    let model = Model::answers("s");
+    node(&model)
+        .build()
+        .unwrap()
+        .run(&mut notes())
+        .await
+        .unwrap();
+    assert_eq!(model.prompt(), "A: one {b} {{x}}\nB: {\"k\":[1,null]}");
+}
+
+/// N5: with a reduction the inputs are stored first, byte for byte, and the output names where.
+#[tokio::test]
+async fn n5_inputs_are_stored_and_the_output_says_where() {
+    let store = memory();
+    let node = |originals| {
+        let reduction = common::builder(&store).root_dir("agent/7").build().unwrap();
+        let builder = node(&Model::answers("In short.")).reduction(reduction);
+        builder.originals(originals).build().unwrap()
+    };
+    let mut state = notes();
+    let reduced = node(Originals::Named).run(&mut state).await.unwrap();
+    insta::assert_snapshot!(state["reduced_output"].as_str().unwrap(), @"
+    In short.
+
+    [originals: a at memory://t/agent/7/clear/a-da3bb3c3ea2d0f76, b at memory://t/agent/7/clear/b-fd7d4aadaeb9ad91]
+    ");
+    let [(a, at_a), (_, at_b)] = &reduced.stored[..] else {
+        panic!("{reduced:?}")
+    };
+    assert_eq!(a, "a");
+    let everything = stored(&store).await;
+    let expected = [
+        (at_a.to_string(), b"one {b} {{x}}".to_vec()),
+        (at_b.to_string(), br#"{"k":[1,null]}"#.to_vec()),
+    ];
+    assert_eq!(everything, expected);
+
+    // Again: nothing is stored twice.
+    let again = node(Originals::Unnamed).run(&mut notes()).await.unwrap();
+    assert_eq!(
+        (again.stored, again.output.as_str()),
+        (reduced.stored, "In short.")
+    );
+    assert_eq!(stored(&store).await, everything);
+}
+
+/// N5 and L6: a key of the state may be anything.
+#[tokio::test]
+async fn l6_hostile_keys_are_no_paths() {
+    let store = memory();
+    for key in ["../../etc/passwd", "a/b", "呼叫", "con", &"x".repeat(300)] {
+        let mut state = Map::from_iter([(key.to_owned(), json!("content"))]);
+        let node = ReduceNode::builder(Model::answers("s"), "go")
+            .input_keys([key])
+            .reduction(over(store.clone()))
+            .build()
+            .unwrap();
+        node.run(&mut state).await.unwrap();
+    }
+    assert_eq!(
+        stored(&store).await,
+        [(
+            "memory://t/clear/ed7002b439e9ac84".to_owned(),
+            b"content".to_vec()
+        )]
+    );
+}
+
+/// N5: the store fails before the model is asked; the state is as it was, and trying again is safe.
+#[tokio::test]
+async fn n5_a_store_that_fails() {
+    let (store, model) = (Faulty::new(memory()), Model::answers("s"));
+    store.fault_on_write(2, Fault::Fail(ErrorKind::Full));
+    let node = node(&model).reduction(over(store.clone())).build().unwrap();
+    let mut state = notes();
+    let error = node.run(&mut state).await.unwrap_err();
+    assert!(
+        matches!(&error, ReduceNodeError::Store { key, .. } if key == "b") && error.is_retryable()
+    );
+    assert_eq!((&state, model.calls()), (&notes(), 0));
+    node.run(&mut state).await.unwrap();
+    assert_eq!(state.len(), 2);
+}
+
+/// A dropped future has changed nothing.
+#[tokio::test]
+async fn a_dropped_run_leaves_the_state() {
+    let store = Faulty::new(memory());
+    store.fault_on_write(1, Fault::ApplyThenHang);
+    let node = node(&Model::default())
+        .reduction(over(store))
+        .build()
+        .unwrap();
+    let mut state = notes();
+    assert!(
+        tokio::time::timeout(Duration::ZERO, node.run(&mut state))
+            .await
+            .is_err()
+    );
+    assert_eq!(state, notes());
+}
+
+fn declared() -> offcut_state::State {
+    let schema = Schema::new([
+        StateField::new("a", FieldType::Str),
+        StateField::new("b", FieldType::List),
+        StateField::new("n", FieldType::Int),
+        StateField::new("log", FieldType::List).reducer(KeyedList::dedupe_append(Scalar)),
+        StateField::new("synthesis", FieldType::Str).default("none yet"),
+    ]);
+    let mut state = schema.unwrap().state();
+    state.apply(json!({"a": "one", "b": [1]})).unwrap();
+    state
+}
+
+/// Over a declared state: the output is an update, deleted fields are at their defaults.
+#[tokio::test]
+async fn over_a_declared_state() {
+    let model = Model::says(["s", "t"].map(|text| Ok(Message::assistant(text))));
+    let mut state = declared();
+    let node_ = node(&model).output_key("synthesis").build().unwrap();
+    node_.run(&mut state).await.unwrap();
+    assert_eq!(
+        serde_json::to_value(&state).unwrap(),
+        json!({"synthesis": "s"})
+    );
+    assert_eq!(
+        (state.get("a"), state.get("b")),
+        (Some(&json!(null)), Some(&json!([])))
+    );
+    let error = node_.run(&mut state).await.unwrap_err();
+    assert!(
+        matches!(error, ReduceNodeError::MissingKey { key } if key == "a"),
+        "what was condensed is gone"
+    );
+    assert_eq!(declared().value("synthesis"), Some(&json!("none yet")));
+}
+
+/// An output that the state can't hold is found before the model is asked, or changes nothing.
+#[tokio::test]
+async fn an_output_that_the_state_refuses() {
+    for (key, calls) in [("nowhere", 0), ("n", 0), ("log", 1)] {
+        let model = Model::answers("s");
+        let mut state = declared();
+        let error = node(&model)
+            .output_key(key)
+            .build()
+            .unwrap()
+            .run(&mut state)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, ReduceNodeError::Output { key: at, .. } if at == key),
+            "{error:?}"
+        );
+        assert_eq!(
+            (model.calls(), error.is_retryable(), &state),
+            (calls, false, &declared()),
+            "{key}"
+        );
+    }
+}
+
+/// In an agent loop: several results into one. Every call keeps its result, and the reader reads
+/// the originals back.
+#[tokio::test]
+async fn over_the_tool_results_of_a_conversation() {
+    let reduction = over(Memory::new());
+    let calls = [call("c1", "grep"), call("c2", "read"), call("c3", "ls")];
+    let mut messages = vec![
+        Message::calls(calls.to_vec()),
+        Message::tool(&calls[0], vec!["hit\n".repeat(100).into()], false),
+        Message::tool(&calls[1], vec!["line\n".repeat(100).into()], true),
+        Message::tool(&calls[2], vec!["short".into()], false),
+    ];
+    let before = messages.clone();
+    let builder = ReduceNode::builder(Model::answers("Both in short."), "{file}\n{hits}\n{list}");
+    let node = builder
+        .input_keys(["file", "hits", "list"])
+        .reduction(reduction.clone())
+        .build()
+        .unwrap();
+    let results = ToolResults::new(&Plain, &mut messages);
+    let mut results = results
+        .with("hits", "c1")
+        .unwrap()
+        .with("file", "c2")
+        .unwrap()
+        .with("list", "c3")
+        .unwrap();
+    let reduced = node.run(&mut results).await.unwrap();
+
+    assert_eq!(
+        messages[1],
+        Message::tool(&calls[0], vec![reduced.output.as_str().into()], false)
+    );
+    let pointer = "[condensed, with others, in the result of c1]";
+    assert_eq!(
+        messages[2],
+        Message::tool(&calls[1], vec![pointer.into()], true),
+        "the error mark stays"
+    );
+    assert_eq!(
+        (&messages[0], &messages[3]),
+        (&before[0], &before[3]),
+        "L3: a pointer would be longer than `short`"
+    );
+    for (_, location) in &reduced.stored {
+        let arguments = json!({"path": location.as_str()}).to_string();
+        let page = reduction
+            .read_file_tool()
+            .call(&ToolCall::new("r", "read_file", arguments))
+            .await
+            .unwrap();
+        assert!(!page.is_error, "{page:?}");
+    }
+}
+
+/// L1: a hint is never stored as if it were an original, and what only looks like one is not lost.
+#[tokio::test]
+async fn l1_hints_are_followed_and_imitations_stay() {
+    let store = memory();
+    let reduction = over(store.clone());
+    let (long, read) = (
+        call("c1", "grep"),
+        ToolCall::new("c2", "read_file", r#"{"path":"memory://t/trunc/c1"}"#),
+    );
+    let truncated = reduction
+        .truncate(&long, common::lines(5_000))
+        .await
+        .unwrap();
+    let page = reduction
+        .read_file_tool()
+        .call(&read)
+        .await
+        .unwrap()
+        .into_parts()
+        .await
+        .0;
+    let shown = common::text(&truncated.parts);
+    assert!(
+        shown.starts_with("[offcut/1 truncated")
+            && common::text(&page).starts_with("[offcut/1 page")
+    );
+
+    let mut state = Map::new();
+    state.insert("truncated".into(), json!(shown));
+    state.insert("page".into(), json!(common::text(&page)));
+    state.insert(
+        "imitation".into(),
+        json!(shown.replace("line 2\n", "line X\n")),
+    );
+    state.insert(
+        "of another store".into(),
+        json!(shown.replace("memory://t/", "memory://T/")),
+    );
+    state.insert("plain".into(), json!("[offcut/1 is what hints begin with]"));
+    assert_ne!(state["imitation"], state["truncated"]);
+    let keys: Vec<_> = state.keys().cloned().collect();
+    let node = ReduceNode::builder(Model::answers("s"), "go")
+        .input_keys(keys)
+        .reduction(reduction)
+        .build()
+        .unwrap();
+    let before = state.clone();
+    let reduced = node.run(&mut state).await.unwrap();
+
+    assert_eq!(reduced.kept, ["imitation"]);
+    assert_eq!(state["imitation"], before["imitation"]);
+    assert_eq!(state.len(), 2, "the imitation and the output");
+    let at = |key: &str| {
+        reduced
+            .stored
+            .iter()
+            .find(|(name, _)| name == key)
+            .unwrap()
+            .1
+            .to_string()
+    };
+    assert_eq!(
+        (at("truncated").as_str(), at("page").as_str()),
+        ("memory://t/trunc/c1", "memory://t/trunc/c1")
+    );
+    let everything = stored(&store).await;
+    assert_eq!(
+        everything.len(),
+        3,
+        "the original, and two texts that are none of ours: {everything:?}"
+    );
+    for key in ["of another store", "plain"] {
+        let text = before[key].as_str().unwrap().as_bytes();
+        assert!(everything.contains(&(at(key), text.to_vec())), "{key}");
+    }
+}
+
+/// A store that can't be asked is a store that fails.
+#[tokio::test]
+async fn n5_a_hint_that_can_not_be_followed() {
+    let store = Faulty::new(memory());
+    let reduction = over(store.clone());
+    let truncated = reduction
+        .truncate(&call("c1", "grep"), common::lines(5_000))
+        .await
+        .unwrap();
+    let mut state = Map::from_iter([("a".to_owned(), json!(common::text(&truncated.parts)))]);
+    let model = Model::default();
+    let node = ReduceNode::builder(model.clone(), "go")
+        .input_keys(["a"])
+        .reduction(reduction)
+        .build()
+        .unwrap();
+    store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
+    let before = state.clone();
+    assert!(
+        matches!(node.run(&mut state).await.unwrap_err(), ReduceNodeError::Store { key, .. } if key == "a")
+    );
+    assert_eq!((state, model.calls()), (before, 0));
+}
+
+/// Futures of the node go to other threads.
+#[test]
+fn runs_can_be_spawned() {
+    fn is_send<T: Send>(_: &T) {}
+    let node = node(&Model::default()).build().unwrap();
+    let (mut map, mut state, mut messages) = (notes(), declared(), Vec::<Message>::new());
+    is_send(&node.run(&mut map));
+    is_send(&node.run(&mut state));
+    is_send(&node.run(&mut ToolResults::new(&Plain, &mut messages)));
+    let anything: &mut dyn Notepad = &mut map;
+    is_send(&node.run(anything));
+}
+
+#[test]
+fn tool_results_that_can_not_be_condensed() {
+    let mut messages = vec![
+        json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
+        json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}),
+        json!({"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "f"}}]}),
+        json!({"role": "tool", "tool_call_id": "d", "content": "old"}),
+        json!({"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "f"}}]}),
+        json!({"role": "tool", "tool_call_id": "d", "content": [{"type": "text", "text": "new"}, {"type": "text", "text": "est"}]}),
+    ];
+    let mut with = |id: &str| {
+        ToolResults::new(&OpenAiChat, &mut messages)
+            .with("r", id)
+            .map(|r| r.value("r").cloned())
+    };
+    assert_eq!(
+        with("c").unwrap_err(),
+        ToolResultError::NotText {
+            call_id: "c".into()
+        }
+    );
+    assert_eq!(
+        with("e").unwrap_err(),
+        ToolResultError::Missing {
+            call_id: "e".into()
+        }
+    );
+    assert_eq!(
+        with("d").unwrap(),
+        Some(json!("new\nest")),
+        "the newest where ids repeat"
+    );
+    let mut results = ToolResults::new(&OpenAiChat, &mut messages)
+        .with("r", "d")
+        .unwrap();
+    let said = results
+        .condense("", "x".into(), &["other".into()])
+        .unwrap_err()
+        .to_string();
+    assert!(said.starts_with("none of `input_keys`"));
+    assert!(results.value("r").is_some());
+}
+
+/// L11: what can't work is not built.
+#[test]
+fn l11_wrong_nodes_do_not_build() {
+    let template = |text: &str| {
+        ReduceNode::builder(Model::default(), text)
+            .build()
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        template(""),
+        "`prompt_template` has at byte 0 nothing: write what the model is to do"
+    );
+    assert_eq!(
+        template("a {"),
+        "`prompt_template` has at byte 2 an opening brace that nothing closes: write `{{` for a brace"
+    );
+    let model = Model::default();
+    let cases = [
+        (
+            node(&model).input_keys([""]),
+            ReduceNodeBuildError::EmptyKey {
+                option: "input_keys",
+            },
+        ),
+        (
+            node(&model).output_key(""),
+            ReduceNodeBuildError::EmptyKey {
+                option: "output_key",
+            },
+        ),
+        (
+            node(&model).max_model_calls(0),
+            ReduceNodeBuildError::NoModelCalls,
+        ),
+    ];
+    for (builder, expected) in cases {
+        assert_eq!(builder.build().unwrap_err(), expected);
+    }
+}
+
+/// The defaults are those of the type's doc.
+#[test]
+fn l11_the_defaults() {
+    let node = ReduceNode::builder(Model::default(), "{a}")
+        .build()
+        .unwrap();
+    insta::assert_snapshot!(format!("{node:?}"), @r#"ReduceNode { template_keys: ["a"], input_keys: [], output_key: "reduced_output", system_instruction: "", generation_config: {}, next_node: None, reduction: None, originals: Named, max_model_calls: 5, first_wait: 1s, .. }"#);
+}

@@ -1053,7 +1053,7 @@ async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pas
             reported
                 .lock()
                 .unwrap()
-                .push(report.post_process_error.clone())
+                .push(report.post_process_error.clone());
         })
         .build()
         .unwrap();

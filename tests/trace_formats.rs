@@ -218,7 +218,7 @@ fn seen(format: WireFormat, messages: &[Value]) -> Seen {
                 all.rest.push_str(&format!("{piece:?}\n"));
             }
             Piece::Content(PartRef::Text(text)) if is_open => {
-                all.slots.last_mut().expect("a slot").push_str(text)
+                all.slots.last_mut().expect("a slot").push_str(text);
             }
             Piece::Call(call) => {
                 all.rest

@@ -331,7 +331,7 @@ mod tests {
                 (0..300)
                     .cycle()
                     .take_while(|_| !is_over.load(Ordering::Relaxed))
-                    .for_each(write)
+                    .for_each(write);
             });
             for _ in 0..20 {
                 let live = Live::new().folder(home.path());

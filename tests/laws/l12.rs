@@ -49,7 +49,7 @@ fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture))
-            .unwrap()
+            .unwrap();
     });
 }
 

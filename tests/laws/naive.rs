@@ -211,7 +211,7 @@ impl<F: Wire> Subject<F> for Naive {
             let parts = vec![Part::Text(hint)];
             match self.flaw {
                 Flaw::DropsFields => {
-                    messages[at] = wire.answer(&ToolCall::new(id, "", ""), parts, false, 0)
+                    messages[at] = wire.answer(&ToolCall::new(id, "", ""), parts, false, 0);
                 }
                 _ => wire.replace_result(&mut messages[at], 0, parts),
             }

@@ -107,7 +107,7 @@ async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
                 .await;
             match at {
                 At::Opening | At::Chunk(1) => {
-                    assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}")
+                    assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}");
                 }
                 At::Chunk(_) | At::Finish => is_lost(&shown, &content, way),
             }

@@ -53,7 +53,7 @@ async fn check(
     server.heal();
     match put {
         Ok(Put::Stored | Put::AlreadyThere) => {
-            assert_eq!(store.read(key, ALL).await.unwrap().bytes, content)
+            assert_eq!(store.read(key, ALL).await.unwrap().bytes, content);
         }
         Ok(Put::Taken) => assert_ne!(store.read(key, ALL).await.unwrap().bytes, content),
         // Nobody knows. Trying again is safe, and ends it.
@@ -104,7 +104,7 @@ async fn a_put_survives_every_fault() {
         (Fault::Refuse(403), Err(ErrorKind::Denied)),
     ];
     all(cases, async |(fault, should)| {
-        assert_eq!(put_with(fault).await, should, "{fault:?}")
+        assert_eq!(put_with(fault).await, should, "{fault:?}");
     })
     .await;
 }
@@ -339,7 +339,7 @@ async fn an_upload_survives_every_fault_at_every_request() {
         .iter()
         .flat_map(|fault| (1..=7).map(move |nth| (*fault, nth)));
     all(cases, async |(fault, nth)| {
-        upload_with(fault, nth, content.clone()).await
+        upload_with(fault, nth, content.clone()).await;
     })
     .await;
 }
@@ -373,7 +373,7 @@ async fn an_upload_that_is_dropped_is_aborted() {
         .into_iter()
         .flat_map(|fault| (1..=6).map(move |nth| (fault, nth)));
     all(cases, async |(fault, nth)| {
-        drop_upload(fault, nth, content.clone()).await
+        drop_upload(fault, nth, content.clone()).await;
     })
     .await;
 }

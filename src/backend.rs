@@ -26,7 +26,7 @@ pub use url::{StoreUrl, open};
 /// A store for what leaves a conversation.
 ///
 /// [`Fs`] and [`Memory`] are ready. To write one, keep the contract below and run
-/// `testkit::backend::conformance` (feature `testkit`) over it in your tests.
+/// `backend::conformance` of the crate `offcut-testkit` over it in your tests.
 ///
 /// # Contract
 ///

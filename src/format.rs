@@ -3,10 +3,9 @@
 //! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a
 //! list of such messages behind [`Conversation`], the face that plans and middlewares see. Ready:
 //! [`Plain`] for this crate's own [`Message`], and the wire JSON of [`OpenAiChat`], [`Responses`],
-//! [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind,
-//! and says whether a provider would take a list of messages. [`Spelled`] is any of these over the
-//! text of messages, and [`RequestBody`] a request's body as text, of which only what is replaced
-//! changes.
+//! [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind.
+//! [`Spelled`] is any of these over the text of messages, and [`RequestBody`] a request's body as
+//! text, of which only what is replaced changes.
 
 mod anthropic;
 mod blocks;
@@ -18,7 +17,6 @@ mod plain;
 mod responses;
 mod rewriter;
 mod spelled;
-mod validate;
 mod wire;
 mod wire_json;
 
@@ -38,7 +36,6 @@ pub use plain::{Message, Plain};
 pub use responses::Responses;
 pub use rewriter::{Rewrite, Rewriting};
 pub use spelled::Spelled;
-pub use validate::InvalidMessage;
 pub use wire::{UnknownWireFormat, WireFormat};
 use wire_json::WireJson;
 

@@ -63,8 +63,6 @@ mod session;
 mod store;
 pub mod sweep;
 pub mod template;
-#[cfg(feature = "testkit")]
-pub mod testkit;
 pub mod tokens;
 mod tool;
 mod truncate;

@@ -10,11 +10,11 @@ use offcut::backend::{Backend, ErrorKind, Key, Memory};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Certainty, Outcome, Reason, Subject};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{
     BeforeModel, Builder, Error, Language, OnOffloadError, Part, ToolCall, ToolPolicy,
     ToolReduction,
 };
+use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
 /// Acts on every conversation of these tests.

@@ -11,8 +11,8 @@ use common::{builder, call, lines, memory};
 use offcut::agent::Tool;
 use offcut::backend::{self, ErrorKind, Fs};
 use offcut::sweep::Live;
-use offcut::testkit::{Fault, Faulty};
 use offcut::{Error, OnOffloadError, Settings, ToolCall, ToolError, ToolReduction};
+use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
 /// An error that says what its source says makes people read it twice, and models pay for it.

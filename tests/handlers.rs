@@ -16,11 +16,11 @@ use offcut::handler::{ClearHandler, Detail, Handled, HandlerError, Replacement, 
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{
     BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError,
     ToolOutput, ToolPolicy,
 };
+use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
 type Wish = Result<Handled, HandlerError>;

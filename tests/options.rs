@@ -12,11 +12,11 @@ use offcut::format::{Message, Plain};
 use offcut::handler::{Detail, Handled, Replacement};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
-use offcut::testkit::{Fault, Faulty};
 use offcut::{
     Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy,
     ToolReduction,
 };
+use offcut_testkit::{Fault, Faulty};
 
 const TOOL: &str = "grep";
 /// As long, so that whatever is reckoned with it is too.

@@ -254,7 +254,7 @@ async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
 #[tokio::test]
 async fn c5_a_preview_that_was_not_saved_is_cleared() {
     use offcut::backend::ErrorKind;
-    use offcut::testkit::{Fault, Faulty};
+    use offcut_testkit::{Fault, Faulty};
     let store = Faulty::new(memory());
     let reduction = ToolReduction::builder()
         .backend(store.clone())
@@ -362,7 +362,7 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
 /// More lines than are believed unread: they are compared once, and stay.
 #[tokio::test]
 async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
-    use offcut::testkit::Faulty;
+    use offcut_testkit::Faulty;
     let store = Faulty::new(memory());
     let make = || {
         ToolReduction::builder()

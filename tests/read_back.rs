@@ -23,11 +23,11 @@ use offcut::backend::{
 };
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{
     BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
     ToolPolicy, ToolReduction,
 };
+use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
 fn small(store: &Memory) -> Builder {

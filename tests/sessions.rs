@@ -13,8 +13,8 @@ use offcut::format::Message;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::sweep::{Live, SweepPolicy};
-use offcut::testkit::Faulty;
 use offcut::{Builder, Part, ToolCall, ToolReduction};
+use offcut_testkit::Faulty;
 use serde_json::json;
 
 const REFUSED: &str = "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it";

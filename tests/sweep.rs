@@ -12,6 +12,8 @@ mod common;
 mod clocked;
 #[path = "sweep/crash.rs"]
 mod crash;
+#[path = "sweep/cued.rs"]
+mod cued;
 #[path = "sweep/full.rs"]
 mod full;
 #[path = "sweep/model.rs"]

@@ -10,8 +10,8 @@ use offcut::backend::{Backend, ErrorKind, Key};
 use offcut::format::{Message, Messages, Plain, Rewriting};
 use offcut::handler::{Detail, Handled, Replacement};
 use offcut::report::{Outcome, Reason};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{BeforeModel, Builder, OnOffloadError, Report, ToolReduction};
+use offcut_testkit::{Fault, Faulty};
 
 /// A token for each byte: what a name costs is seen.
 fn builder(store: impl Backend) -> Builder {

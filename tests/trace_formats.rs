@@ -150,7 +150,7 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
             }
             Turn::Ask(text, calls) => {
                 assert_eq!(
-                    format.validate(&live.messages),
+                    offcut_testkit::validate(format, &live.messages),
                     Ok(()),
                     "{at}: before a call of the model"
                 );
@@ -159,7 +159,7 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
                     .await
                     .expect("a store that works");
                 assert_eq!(
-                    format.validate(&live.messages),
+                    offcut_testkit::validate(format, &live.messages),
                     Ok(()),
                     "{at}: after a pass"
                 );
@@ -174,11 +174,15 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
         .await
         .expect("a store that works");
     assert_eq!(
-        format.validate(&untouched.messages),
+        offcut_testkit::validate(format, &untouched.messages),
         Ok(()),
         "{at}: as it was converted"
     );
-    assert_eq!(format.validate(&live.messages), Ok(()), "{at}: at the end");
+    assert_eq!(
+        offcut_testkit::validate(format, &live.messages),
+        Ok(()),
+        "{at}: at the end"
+    );
 
     lossless(
         &reduction,

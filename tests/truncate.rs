@@ -10,11 +10,11 @@ use futures_util::stream;
 use offcut::backend::{Backend, ErrorKind, Fs, Memory};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{
     Chunk, Error, Language, Limit, Middleware, Next, OnOffloadError, Part, ToolCall, ToolError,
     ToolOutput, ToolPolicy, ToolReduction,
 };
+use offcut_testkit::{Fault, Faulty};
 
 fn small(store: &Memory) -> offcut::Builder {
     builder(store)

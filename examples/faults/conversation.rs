@@ -522,10 +522,10 @@ mod tests {
     #[tokio::test]
     async fn a_failure_without_a_word_is_found() {
         let (store, originals) = (
-            offcut::testkit::Faulty::new(Fs::temporary().unwrap()),
+            offcut_testkit::Faulty::new(Fs::temporary().unwrap()),
             Originals { seed: 5 },
         );
-        store.fault_on_every_write(offcut::testkit::Fault::Fail(ErrorKind::Full));
+        store.fault_on_every_write(offcut_testkit::Fault::Fail(ErrorKind::Full));
         let reduction = reduction(store, OnOffloadError::KeepOriginal).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 9, 1), Vec::new());
         let call = conversation.script.call(0);

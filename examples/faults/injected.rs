@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use offcut::backend::{Backend, ErrorKind};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{OnOffloadError, ToolReduction};
+use offcut_testkit::{Fault, Faulty};
 
 use crate::conversation::{Call, Conversation, Script, reduction, verify_all};
 use crate::originals::{Numbers, Originals};

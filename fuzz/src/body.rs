@@ -2,7 +2,6 @@
 //! bytes, and every message in it, however malformed, keeps the contract of a format over text.
 
 use offcut::format::{BodyError, JsonText, RequestBody, Spelled, WireFormat};
-use offcut::testkit;
 use serde::de::IgnoredAny;
 
 pub(crate) fn body(data: &[u8]) {
@@ -17,7 +16,7 @@ pub(crate) fn body(data: &[u8]) {
     };
     assert_eq!(body.to_string(), text, "nothing is replaced");
     for format in WireFormat::ALL {
-        testkit::format::malformed_conformance(&Spelled(format), body.messages());
+        offcut_testkit::format::malformed_conformance(&Spelled(format), body.messages());
         for message in body.messages() {
             replaced_text_is_known(format, message);
         }

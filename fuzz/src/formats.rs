@@ -4,7 +4,6 @@
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
 use offcut::preview::Preview;
-use offcut::testkit;
 use offcut::{Names, OnOffloadError};
 use serde_json::Value;
 
@@ -47,7 +46,7 @@ fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
         Value::Array(messages) => messages,
         message => vec![message],
     };
-    testkit::format::malformed_conformance(&wire, &messages);
+    offcut_testkit::format::malformed_conformance(&wire, &messages);
     assert_held(block_on(pass_over(wire, setup(*settings), messages)));
 }
 

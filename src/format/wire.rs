@@ -6,7 +6,6 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::json::{Kind, View};
-use super::validate::{self, InvalidMessage};
 
 /// One of the formats of wire JSON. It is a [`Format`](super::Format) itself.
 ///
@@ -17,7 +16,7 @@ use super::validate::{self, InvalidMessage};
 /// let format = WireFormat::detect(&body).expect("a conversation");
 /// assert_eq!(format, WireFormat::Gemini);
 /// let messages = WireFormat::messages(&mut body).expect("a conversation");
-/// assert_eq!(format.validate(messages), Ok(()));
+/// assert_eq!(messages.len(), 1);
 /// assert_eq!("gemini".parse(), Ok(format));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,22 +108,6 @@ impl WireFormat {
                 document.get_mut(field?)?.as_array_mut()
             }
             _ => None,
-        }
-    }
-
-    /// Whether a provider would take `messages`: shapes, roles, order, and a result for each call.
-    /// What only some providers of the format ask for is not asked for here, nor is anything about
-    /// models, tools and lengths.
-    ///
-    /// # Errors
-    ///
-    /// The first message that would be refused, and why.
-    pub fn validate(self, messages: &[Value]) -> Result<(), InvalidMessage> {
-        match self {
-            Self::OpenAiChat => validate::openai_chat(messages),
-            Self::Responses => validate::responses(messages),
-            Self::Anthropic => validate::anthropic(messages),
-            Self::Gemini => validate::gemini(messages),
         }
     }
 }

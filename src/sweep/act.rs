@@ -205,42 +205,4 @@ mod tests {
         };
         assert!(!set_back.is_over());
     }
-
-    #[tokio::test]
-    async fn what_is_not_brought_back_is_counted_once() {
-        let store = crate::testkit::Faulty::new(Memory::new());
-        let key = Key::new("trunc/a").unwrap();
-        store
-            .put(&swept(&key).unwrap(), "abc".into())
-            .await
-            .unwrap();
-        let step = Step {
-            action: Action::BringBack,
-            key,
-            bytes: 3,
-        };
-        let mut report = SweepReport::default();
-        store.fault_on_every_write(crate::testkit::Fault::Fail(ErrorKind::Full));
-        act(
-            &store,
-            vec![step.clone()],
-            Deadline::within(Duration::from_secs(60)),
-            &mut report,
-        )
-        .await;
-        assert_eq!(
-            (report.failed.len(), report.waiting.bytes),
-            (1, 0),
-            "live is where it is counted"
-        );
-        store.heal();
-        act(
-            &store,
-            vec![step],
-            Deadline::within(Duration::from_secs(60)),
-            &mut report,
-        )
-        .await;
-        assert_eq!((report.brought_back.bytes, report.waiting.bytes), (3, 3));
-    }
 }

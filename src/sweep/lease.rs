@@ -311,15 +311,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_could_not_be_taken_is_not_left_there() {
-        let store = crate::testkit::Faulty::new(Memory::new());
-        store.fault_on_next_write(crate::testkit::Fault::ApplyThenFail);
-        let now = UNIX_EPOCH + GRACE;
-        assert!(Lease::take(&store, now, GRACE).await.is_err());
-        assert!(store.inner().is_empty());
-    }
-
-    #[tokio::test]
     async fn what_nobody_can_read_is_left_alone() {
         let store = Memory::new();
         store.put(&key(1).unwrap(), "?".into()).await.unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use offcut::backend::{Backend, ErrorKind, Fs, Put};
-use offcut::testkit::backend::conformance;
+use offcut_testkit::backend::conformance;
 use tempfile::TempDir;
 
 use super::{key, listed};

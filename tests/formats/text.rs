@@ -57,7 +57,7 @@ fn l5_wire_formats_keep_the_contract_over_text() {
             .iter()
             .map(|message| Text(text(message)))
             .collect();
-        offcut::testkit::format::json_conformance(&OverText(format), &messages);
+        offcut_testkit::format::json_conformance(&OverText(format), &messages);
     }
 }
 

@@ -11,11 +11,11 @@ use futures_util::stream::BoxStream;
 use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
-use offcut::testkit::Faulty;
 use offcut::{
     BeforeModel, Builder, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolPolicy,
     ToolReduction,
 };
+use offcut_testkit::Faulty;
 use serde_json::{Value, json};
 
 use super::block_on;

@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use offcut::format::{Anthropic, Gemini, Messages, OpenAiChat, Plain, Responses};
 use offcut::report::{Outcome, Reason};
-use offcut::testkit::Fault;
+use offcut_testkit::Fault;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 

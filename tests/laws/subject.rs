@@ -7,8 +7,8 @@ use bytes::Bytes;
 use offcut::agent::Tool;
 use offcut::backend::{ErrorKind, Location};
 use offcut::format::Messages;
-use offcut::testkit::Fault;
 use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction};
+use offcut_testkit::Fault;
 
 use super::wire::Wire;
 use super::world::World;

@@ -12,11 +12,11 @@ use offcut::backend::{Backend, Fs, Memory};
 use offcut::handler::{Handled, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
-use offcut::testkit::Faulty;
 use offcut::{
     BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices,
     TokenCounter, ToolCall, ToolPolicy, ToolReduction,
 };
+use offcut_testkit::Faulty;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;

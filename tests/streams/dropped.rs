@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use offcut::backend::{Backend, Fs, Memory};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{Chunk, ToolOutput, ToolReduction};
+use offcut_testkit::{Fault, Faulty};
 
 use super::common::{call, lines, memory, stored};
 use super::{Feed, LIMIT, PREVIEW, Way, chunks, small};

@@ -10,7 +10,7 @@ use futures_util::stream::BoxStream;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, Page, Put, Writer,
 };
-use offcut::testkit::Faulty;
+use offcut_testkit::Faulty;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rigged {

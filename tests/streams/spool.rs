@@ -7,8 +7,8 @@ use offcut::backend::{ErrorKind, Location};
 use offcut::format::{Message, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
-use offcut::testkit::Fault;
 use offcut::{Body, OnOffloadError, Part, ToolCall, ToolOutput, ToolReduction};
+use offcut_testkit::Fault;
 use serde_json::json;
 
 use super::common::{call, content, lines, stored, text};

@@ -7,8 +7,8 @@ use offcut::backend::ErrorKind;
 use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::testkit::Fault;
 use offcut::{Chunk, Error, OnOffloadError, Part, ToolError, ToolOutput, ToolReduction};
+use offcut_testkit::Fault;
 
 use super::common::{call, lines, stored, text};
 use super::rigged::Rigged;

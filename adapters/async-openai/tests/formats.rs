@@ -93,7 +93,7 @@ fn l5_chat_messages_keep_the_contract() {
         chat(),
         "the samples hold nothing that the types drop"
     );
-    offcut::testkit::format::json_conformance(&TypedChat, &messages);
+    offcut_testkit::format::json_conformance(&TypedChat, &messages);
     shows_the_same(
         &TypedChat,
         &messages,
@@ -110,7 +110,7 @@ fn l5_response_items_keep_the_contract() {
         items(),
         "the samples hold nothing that the types drop"
     );
-    offcut::testkit::format::json_conformance(&TypedResponses, &messages);
+    offcut_testkit::format::json_conformance(&TypedResponses, &messages);
     let (known, raw) = (&messages[..10], items());
     shows_the_same(
         &TypedResponses,

@@ -20,9 +20,9 @@ use async_openai::middleware::retry::OpenAIRetryLayer;
 use futures_util::StreamExt;
 use offcut::backend::Memory;
 use offcut::format::WireFormat;
-use offcut::testkit::{Fault, Faulty};
 use offcut::{OnOffloadError, TokenCounter, ToolReduction};
 use offcut_async_openai::ClearLayer;
+use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 use tower::Layer;
 
@@ -100,7 +100,10 @@ async fn requests_are_bounded_valid_and_stable_and_the_loop_keeps_its_messages()
     let (mut breaks, mut cleared) = (0, 0);
     for pair in sent.windows(2) {
         let [before, after] = [0, 1].map(|nth| pair[nth]["messages"].as_array().unwrap());
-        assert_eq!(WireFormat::OpenAiChat.validate(after), Ok(()));
+        assert_eq!(
+            offcut_testkit::validate(WireFormat::OpenAiChat, after),
+            Ok(())
+        );
         assert!(
             pair[1].to_string().len() < 25_000,
             "{}",
@@ -160,7 +163,7 @@ async fn responses_are_cleared_too_and_everything_else_passes() {
         .unwrap();
     let sent = &server.requests()[0];
     assert_eq!(
-        WireFormat::Responses.validate(sent["input"].as_array().unwrap()),
+        offcut_testkit::validate(WireFormat::Responses, sent["input"].as_array().unwrap()),
         Ok(())
     );
     assert!(sent.to_string().contains("[offcut/1 cleared") && sent.to_string().len() < 8_000);

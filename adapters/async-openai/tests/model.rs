@@ -164,7 +164,7 @@ async fn an_agent_is_bounded_valid_and_stable_on_the_wire_and_the_count_is_fed_b
     for (nth, request) in whole.iter().enumerate() {
         let sent = request["messages"].as_array().unwrap();
         assert_eq!(
-            WireFormat::OpenAiChat.validate(sent),
+            offcut_testkit::validate(WireFormat::OpenAiChat, sent),
             Ok(()),
             "request {nth}"
         );
@@ -430,7 +430,7 @@ async fn what_is_asked_is_what_the_api_takes() {
         .unwrap();
     let sent = &server.requests()[0];
     assert_eq!(
-        WireFormat::OpenAiChat.validate(sent["messages"].as_array().unwrap()),
+        offcut_testkit::validate(WireFormat::OpenAiChat, sent["messages"].as_array().unwrap()),
         Ok(())
     );
     let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}});

@@ -113,7 +113,7 @@ fn the_contract_of_formats_holds() {
         Message::User { content: vec![] },
     ];
     let messages = [&said[..], &[calls(), results()]].concat();
-    offcut::testkit::format::json_conformance(&RigMessages, &messages);
+    offcut_testkit::format::json_conformance(&RigMessages, &messages);
 }
 
 #[test]

@@ -206,8 +206,8 @@ async fn a_tool_by_the_readers_name_is_an_error_that_says_what_to_do() {
 #[tokio::test]
 async fn t8_a_store_that_fails_costs_nothing() {
     let broken = |on_error| {
-        let store = offcut::testkit::Faulty::new(offcut::backend::Memory::new());
-        store.fault_on_every_write(offcut::testkit::Fault::Fail(
+        let store = offcut_testkit::Faulty::new(offcut::backend::Memory::new());
+        store.fault_on_every_write(offcut_testkit::Fault::Fail(
             offcut::backend::ErrorKind::Unavailable,
         ));
         offcut::ToolReduction::recommended(store)

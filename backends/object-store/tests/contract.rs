@@ -17,8 +17,8 @@ use futures_util::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use offcut::backend::{Backend, ErrorKind, Key, Put};
-use offcut::testkit::backend::conformance;
 use offcut_object_store::Objects;
+use offcut_testkit::backend::conformance;
 
 use server::Server;
 

@@ -96,7 +96,7 @@ fn check_format(
                 .iter()
                 .map(|message| message.as_str().parse())
                 .collect();
-            if values.is_ok_and(|values| format.validate(&values).is_err()) {
+            if values.is_ok_and(|values| offcut_testkit::validate(format, &values).is_err()) {
                 output::note(&format!(
                     "the messages hold no call and no result, and are not what {format} takes"
                 ));

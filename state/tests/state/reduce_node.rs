@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest, Tool};
 use offcut::backend::{Backend, ErrorKind, Memory};
 use offcut::format::{Message, OpenAiChat, Plain};
-use offcut::testkit::{Fault, Faulty};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_state::{
     FieldType, KeyedList, Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder,
     ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
 };
+use offcut_testkit::{Fault, Faulty};
 use serde_json::{Map, Value, json};
 
 use crate::common::{self, call, memory, stored};

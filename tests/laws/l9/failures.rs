@@ -6,8 +6,8 @@ use futures_util::{StreamExt, stream};
 use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::testkit::{Fault, Faulty};
 use offcut::{Error, OnOffloadError, Part, ToolOutput};
+use offcut_testkit::{Fault, Faulty};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
 use super::super::{STORE, Violation, block_on, hold, require};

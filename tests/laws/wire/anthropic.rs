@@ -157,9 +157,7 @@ impl Wire for Anthropic {
     }
 
     fn accepts(self, messages: &[Value]) -> Result<(), String> {
-        WireFormat::Anthropic
-            .validate(messages)
-            .map_err(|error| error.to_string())
+        offcut_testkit::validate(WireFormat::Anthropic, messages).map_err(|error| error.to_string())
     }
 
     fn contents(self, json: &Value) -> Vec<&Value> {

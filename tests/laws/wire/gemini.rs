@@ -141,9 +141,7 @@ impl Wire for Gemini {
     }
 
     fn accepts(self, contents: &[Value]) -> Result<(), String> {
-        WireFormat::Gemini
-            .validate(contents)
-            .map_err(|error| error.to_string())
+        offcut_testkit::validate(WireFormat::Gemini, contents).map_err(|error| error.to_string())
     }
 
     fn contents(self, _: &Value) -> Vec<&Value> {

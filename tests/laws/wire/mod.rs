@@ -333,8 +333,7 @@ impl Wire for OpenAiChat {
     }
 
     fn accepts(self, messages: &[Value]) -> Result<(), String> {
-        WireFormat::OpenAiChat
-            .validate(messages)
+        offcut_testkit::validate(WireFormat::OpenAiChat, messages)
             .map_err(|error| error.to_string())
     }
 }

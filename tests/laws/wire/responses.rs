@@ -125,9 +125,7 @@ impl Wire for Responses {
     }
 
     fn accepts(self, items: &[Value]) -> Result<(), String> {
-        WireFormat::Responses
-            .validate(items)
-            .map_err(|error| error.to_string())
+        offcut_testkit::validate(WireFormat::Responses, items).map_err(|error| error.to_string())
     }
 
     fn contents(self, json: &Value) -> Vec<&Value> {

@@ -157,8 +157,7 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
 
 /// Whether a provider would take `messages`, the last of which has to ask something.
 fn accepts(messages: &[Value]) -> Result<(), String> {
-    WireFormat::OpenAiChat
-        .validate(messages)
+    offcut_testkit::validate(WireFormat::OpenAiChat, messages)
         .map_err(|invalid| invalid.to_string())?;
     match messages.last().and_then(|message| message["role"].as_str()) {
         Some("user" | "tool") => Ok(()),

@@ -1,14 +1,17 @@
 //! What each provider takes and refuses.
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::format::WireFormat;
+use offcut_testkit::validate;
 use serde_json::{Value, json};
 
 /// A conversation that every provider takes, and the same with something wrong: which message is
 /// named, and what is said of it.
 fn check(format: WireFormat, valid: &Value, wrong: &[(&str, Value, usize, &str)]) {
     let list = |value: &Value| value.as_array().unwrap().clone();
-    assert_eq!(format.validate(&list(valid)), Ok(()));
-    assert_eq!(format.validate(&[]), Ok(()));
+    assert_eq!(validate(format, &list(valid)), Ok(()));
+    assert_eq!(validate(format, &[]), Ok(()));
     for (pointer, value, at, problem) in wrong {
         let mut changed = valid.clone();
         let (holder, field) = pointer.rsplit_once('/').unwrap();
@@ -18,9 +21,7 @@ fn check(format: WireFormat, valid: &Value, wrong: &[(&str, Value, usize, &str)]
             Value::Array(items) => items[field.parse::<usize>().unwrap()] = value.clone(),
             holder => holder[field] = value.clone(),
         }
-        let error = format
-            .validate(&list(&changed))
-            .expect_err(&format!("{pointer} = {value}"));
+        let error = validate(format, &list(&changed)).expect_err(&format!("{pointer} = {value}"));
         assert_eq!(error.message, *at, "{pointer} = {value}: {error}");
         assert!(
             error.problem.contains(problem),
@@ -218,7 +219,7 @@ fn l7_nothing_that_is_no_message_is_taken_and_nothing_panics() {
             json!({"role": "user", "type": 1}),
         ] {
             assert!(
-                format.validate(std::slice::from_ref(&odd)).is_err(),
+                validate(format, std::slice::from_ref(&odd)).is_err(),
                 "{format}: {odd}"
             );
         }
@@ -228,8 +229,7 @@ fn l7_nothing_that_is_no_message_is_taken_and_nothing_panics() {
 #[test]
 fn an_error_shows_no_more_than_the_beginning_of_an_id() {
     let message = json!({"role": "tool", "tool_call_id": "呼".repeat(1_000), "content": "secret"});
-    let error = WireFormat::OpenAiChat
-        .validate(&[message])
+    let error = validate(WireFormat::OpenAiChat, &[message])
         .unwrap_err()
         .to_string();
     assert!(error.len() < 300 && !error.contains("secret"), "{error}");

@@ -10,8 +10,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-
-use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
 
 /// A store that does what `inner` does until its cue, for tests of what code does when a store
 /// fails.
@@ -19,7 +18,7 @@ use crate::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Pag
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// use offcut::backend::{Backend, ErrorKind, Key, Memory, Put};
-/// use offcut::testkit::{Fault, Faulty};
+/// use offcut_testkit::{Fault, Faulty};
 ///
 /// let store = Faulty::new(Memory::new());
 /// store.fault_on_write(2, Fault::Fail(ErrorKind::Full));

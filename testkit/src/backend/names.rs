@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{check, equal, key, noise};
-use crate::backend::{Backend, Key};
+use offcut::backend::{Backend, Key};
+
+use super::check::{check, equal, key, noise};
 
 pub(super) fn names_are_inverse(store: &impl Backend) {
     const CLAUSE: &str = "inverse";

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::{InvalidMessage, invalid, require, shown, text};
+use super::rules::{InvalidMessage, invalid, require, shown, text};
 
-pub(in crate::format) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
+pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
     // The calls of the content before, and where that is.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
     for (at, content) in contents.iter().enumerate() {

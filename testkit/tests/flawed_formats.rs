@@ -1,4 +1,9 @@
 //! Formats that are broken on purpose, and the clauses of the suite that find it.
+// What helps tests is part of them.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "../../tests/formats/samples.rs"]
+mod samples;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use offcut::Part;
 use offcut::format::{Format, Piece, ResultHead, WireFormat};
 use serde_json::{Value, json};
+
+use self::samples::samples;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
@@ -72,7 +79,7 @@ impl Format for Flawed {
             Flaw::Appends => parts.insert(0, "replaced:".into()),
             Flaw::LosesTheSecondText => parts.truncate(1),
             Flaw::NestsWhatItPuts if message.to_string().contains("[a text") => {
-                parts.push("again".into())
+                parts.push("again".into());
             }
             _ => {}
         }
@@ -119,7 +126,7 @@ fn complaint(of: WireFormat, flaw: Flaw) -> Option<String> {
         flaw,
         visits: AtomicUsize::new(0),
     };
-    let suite = || offcut::testkit::format::json_conformance(&format, &super::samples(of));
+    let suite = || offcut_testkit::format::json_conformance(&format, &samples(of));
     let panic = catch_unwind(AssertUnwindSafe(suite)).err()?;
     Some(
         panic
@@ -200,7 +207,7 @@ fn without_a_flaw_the_suite_is_content() {
 fn messages_that_test_nothing_are_refused() {
     let format = WireFormat::OpenAiChat;
     let suite = || {
-        offcut::testkit::format::conformance(&format, &[json!({"role": "user", "content": "go"})])
+        offcut_testkit::format::conformance(&format, &[json!({"role": "user", "content": "go"})]);
     };
     assert!(catch_unwind(suite).is_err());
 }

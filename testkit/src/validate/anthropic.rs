@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
-pub(in crate::format) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
+pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     let mut turns = Turns::default();
     for (at, message) in messages.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);

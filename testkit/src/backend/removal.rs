@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use offcut::backend::{Backend, Entry, ErrorKind, Key, Put};
 use tokio::task::JoinSet;
 
-use super::{
+use super::check::{
     abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
 };
-use crate::backend::{Backend, Entry, ErrorKind, Key, Put};
 
 /// Whether the store can be swept at all.
 pub(super) async fn can_remove(store: &impl Backend) -> bool {

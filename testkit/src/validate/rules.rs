@@ -1,19 +1,6 @@
-//! Whether a provider would take a list of messages.
-//!
-//! Each check is written from what a provider documents or answers with status 400, not from how
-//! the formats are read: it is what passes are held to.
-
-mod anthropic;
-mod gemini;
-mod openai_chat;
-mod responses;
+//! The checks that all providers share.
 
 use serde_json::Value;
-
-pub(super) use anthropic::validate as anthropic;
-pub(super) use gemini::validate as gemini;
-pub(super) use openai_chat::validate as openai_chat;
-pub(super) use responses::validate as responses;
 
 /// A message that a provider would refuse, or that makes it refuse the list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +13,7 @@ pub struct InvalidMessage {
     pub problem: String,
 }
 
-fn invalid(message: usize, problem: impl Into<String>) -> InvalidMessage {
+pub(super) fn invalid(message: usize, problem: impl Into<String>) -> InvalidMessage {
     InvalidMessage {
         message,
         problem: problem.into(),
@@ -34,12 +21,12 @@ fn invalid(message: usize, problem: impl Into<String>) -> InvalidMessage {
 }
 
 /// `Ok` if `holds`, else what is wrong.
-fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
+pub(super) fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem.into()) }
 }
 
 /// The text in a field that must be there.
-fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String> {
+pub(super) fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String> {
     value
         .get(field)
         .and_then(Value::as_str)
@@ -47,7 +34,7 @@ fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String> {
 }
 
 /// An id as an error shows it: some are very long.
-fn shown(id: &str) -> String {
+pub(super) fn shown(id: &str) -> String {
     let end = id.floor_char_boundary(64);
     if end < id.len() {
         format!("{:?}…", &id[..end])
@@ -57,7 +44,7 @@ fn shown(id: &str) -> String {
 }
 
 /// Content that is text, or a list of parts of which each keeps `rule`.
-fn content(
+pub(super) fn content(
     value: Option<&Value>,
     field: &str,
     rule: impl Fn(&Value) -> Result<(), String>,

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
-pub(in crate::format) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
+pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
     // Calls without an output yet: their kind, their id, and where they are.
     let mut open: Vec<(bool, &str, usize)> = Vec::new();
     for (at, item) in items.iter().enumerate() {

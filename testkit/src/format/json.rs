@@ -1,11 +1,12 @@
 //! Clauses about a message's JSON.
 
+use offcut::format::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{HINT, Seen, Shape, broken, check};
-use crate::format::Format;
+use super::clauses::{HINT, Shape, all_clauses, broken, check};
+use super::seen::Seen;
 
 /// A field that no format knows.
 const UNKNOWN: &str = "zz_offcut_unknown";
@@ -169,7 +170,7 @@ where
             let Some(odd_one) = read::<F::Message>(odd_one) else {
                 continue;
             };
-            super::all_clauses(format, &odd_one, at, Shape::Malformed);
+            all_clauses(format, &odd_one, at, Shape::Malformed);
         }
     }
 }

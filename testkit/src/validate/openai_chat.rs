@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
-pub(in crate::format) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
+pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     // The calls of the last assistant message that have no result yet, and where it is.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
     for (at, message) in messages.iter().enumerate() {

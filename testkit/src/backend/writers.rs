@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
+use offcut::backend::{Backend, Put, Writer};
 
-use super::{
+use super::check::{
     abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
 };
-use crate::backend::{Backend, Put, Writer};
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
     const CLAUSE: &str = "writer: stores what was written";

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use offcut::backend::{Backend, ErrorKind, Key, Put};
 use tokio::sync::Barrier;
 use tokio::task::{JoinSet, yield_now};
 
-use super::{ALL, abandon, broken, check, equal, holds, key, listed, noise, put, succeed, written};
-use crate::backend::{Backend, ErrorKind, Key, Put};
+use super::check::{
+    ALL, abandon, broken, check, equal, holds, key, listed, noise, put, succeed, written,
+};
 
 pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
     const CLAUSE: &str = "create-only and atomic: many at the same moment";

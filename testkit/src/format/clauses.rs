@@ -1,88 +1,16 @@
-//! The contract of [`Format`], as a suite that any format can be held to.
-
-mod json;
-
-use std::fmt::Write;
+//! The clauses that hold of any message, one function each.
 
 use bytes::Bytes;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use offcut::Part;
+use offcut::format::Format;
+use serde_json::json;
 
-use crate::content::Part;
-use crate::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
-
-/// Holds a format to every clause of [`Format`]'s contract, over `messages`.
-///
-/// Give it messages of every kind that the format knows: among them there must be a result and a
-/// call, and every way in which they can stand in a message. What messages do not have is not
-/// tested.
-///
-/// ```
-/// use offcut::format::{Message, Plain};
-/// use offcut::{ToolCall, testkit};
-///
-/// let call = ToolCall::new("call_1", "grep", "{}");
-/// let messages = [Message::calls(vec![call.clone()]), Message::tool(&call, vec!["3 hits".into()], false)];
-/// testkit::format::conformance(&Plain, &messages);
-/// ```
-///
-/// # Panics
-///
-/// Where the format breaks the contract. The message names the clause and the place of the message
-/// in `messages`.
-pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
-    let (mut slots, mut calls) = (0, 0);
-    for (at, message) in messages.iter().enumerate() {
-        let seen = all_clauses(format, message, at, Shape::Good);
-        slots += seen.slots.len();
-        calls += seen.calls.len();
-    }
-    assert!(
-        slots > 0,
-        "the suite tests nothing without a result among the messages"
-    );
-    assert!(
-        calls > 0,
-        "the suite tests nothing without a call among the messages"
-    );
-}
-
-/// The same, and what concerns the messages' JSON: that they are the same once they were written
-/// and read, that fields which the format does not know survive every replacement, and that no
-/// message, however malformed, makes it panic.
-///
-/// # Panics
-///
-/// As [`conformance`].
-pub fn json_conformance<F>(format: &F, messages: &[F::Message])
-where
-    F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
-{
-    conformance(format, messages);
-    for (at, message) in messages.iter().enumerate() {
-        json::round_trips(format, message, at);
-        json::unknown_fields_stay(format, message, at);
-        json::malformed_messages_do_no_harm(format, message, at);
-    }
-}
-
-/// Holds a format to what must hold of any messages, however malformed: each is seen alike twice,
-/// and only what is replaced in it changes, where anything can be.
-///
-/// # Panics
-///
-/// As [`conformance`].
-pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
-    for (at, message) in messages.iter().enumerate() {
-        all_clauses(format, message, at, Shape::Malformed);
-    }
-}
+use super::seen::Seen;
 
 /// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown,
 /// it may be long.
 #[track_caller]
-fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
+pub(super) fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
     panic!(
         "the format breaks the contract, clause `{clause}`, with message {at}: {}",
         what.as_ref()
@@ -90,127 +18,21 @@ fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
 }
 
 #[track_caller]
-fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() -> String) {
+pub(super) fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() -> String) {
     if !holds {
         broken(clause, at, what());
     }
 }
 
-/// What a message holds, with everything that can be replaced apart.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Seen {
-    /// Roles, results and calls without their content, and the content of no slot, in order.
-    rest: String,
-    slots: Vec<Vec<Piecemeal>>,
-    /// The slots that must stay as they are.
-    fixed_slots: Vec<usize>,
-    calls: Vec<Asked>,
-}
-
-/// A part of a slot: its text if it is one, and in any case all of it.
-#[derive(Clone, Debug, PartialEq)]
-struct Piecemeal {
-    text: Option<String>,
-    all: String,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Asked {
-    /// As JSON, if it is that.
-    arguments: Value,
-    is_signed: bool,
-    is_fixed: bool,
-}
-
-impl Seen {
-    fn of<F: Format>(format: &F, message: &F::Message) -> (Self, bool) {
-        let mut seen = Self::default();
-        let (mut is_open, mut is_first, mut begins_with_role) = (false, true, false);
-        format.visit(message, &mut |piece| {
-            begins_with_role |= is_first && matches!(piece, Piece::Role(_));
-            is_first = false;
-            match piece {
-                Piece::Role(role) => {
-                    is_open = false;
-                    seen.note(format_args!("{role:?}"));
-                }
-                Piece::Result(ResultHead {
-                    id,
-                    name,
-                    is_error,
-                    is_fixed,
-                }) => {
-                    is_open = true;
-                    seen.note(format_args!("result {id:?} {name:?} {is_error} {is_fixed}"));
-                    if is_fixed {
-                        seen.fixed_slots.push(seen.slots.len());
-                    }
-                    seen.slots.push(Vec::new());
-                }
-                Piece::Call(Call {
-                    id,
-                    name,
-                    arguments,
-                    is_signed,
-                    is_fixed,
-                }) => {
-                    seen.note(format_args!("call {id:?} {name:?} {is_signed} {is_fixed}"));
-                    let arguments = match arguments {
-                        Arguments::Json(json) => {
-                            json.to_value().unwrap_or_else(|| json.to_string().into())
-                        }
-                        Arguments::Text(text) => {
-                            serde_json::from_str(text).unwrap_or_else(|_| text.into())
-                        }
-                    };
-                    seen.calls.push(Asked {
-                        arguments,
-                        is_signed,
-                        is_fixed,
-                    });
-                }
-                Piece::Content(part) => {
-                    let text = if let PartRef::Text(text) = part {
-                        Some(text.to_owned())
-                    } else {
-                        None
-                    };
-                    match seen.slots.last_mut().filter(|_| is_open) {
-                        Some(slot) => slot.push(Piecemeal {
-                            text,
-                            all: format!("{part:?}"),
-                        }),
-                        None => seen.note(format_args!("{part:?}")),
-                    }
-                }
-            }
-        });
-        (seen, begins_with_role)
-    }
-
-    fn note(&mut self, what: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.rest, "{what}");
-    }
-
-    fn texts(&self, slot: usize) -> Option<Vec<&str>> {
-        self.slots
-            .get(slot)?
-            .iter()
-            .map(|part| part.text.as_deref())
-            .collect()
-    }
-}
-
 /// Whether a message is one that a provider would send.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+pub(super) enum Shape {
     Good,
     /// What can't be replaced in it may be left alone.
     Malformed,
 }
 
-fn all_clauses<F: Format<Message: PartialEq>>(
+pub(super) fn all_clauses<F: Format<Message: PartialEq>>(
     format: &F,
     message: &F::Message,
     at: usize,
@@ -265,7 +87,7 @@ fn is_else_the_same(
     }
 }
 
-const HINT: &str = "[a text in place of a result, with \"quotes\" and a line\nfeed]";
+pub(super) const HINT: &str = "[a text in place of a result, with \"quotes\" and a line\nfeed]";
 
 fn results_are_replaced<F: Format<Message: PartialEq>>(
     format: &F,

@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use offcut::backend::{Backend, Put};
 
-use super::{broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written};
-use crate::backend::{Backend, Put};
+use super::check::{
+    broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+};
 
 pub(super) async fn stored_content_is_read(store: &impl Backend) {
     const CLAUSE: &str = "says the truth: what is stored can be read";

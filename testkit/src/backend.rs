@@ -1,0 +1,68 @@
+//! The contract of [`Backend`], as a suite that any store can be held to.
+
+mod check;
+mod content;
+mod names;
+mod races;
+mod removal;
+mod writers;
+
+use std::sync::Arc;
+
+use offcut::backend::Backend;
+
+/// Holds a store to every clause of [`Backend`]'s contract that can be tested from outside.
+///
+/// `make` is called once for each clause, and must make an empty store each time: a new directory,
+/// a prefix of its own.
+///
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use offcut::backend::Memory;
+///
+/// // In `#[tokio::test(flavor = "multi_thread")]`, so that what races really does:
+/// offcut_testkit::backend::conformance(async || Memory::new()).await;
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// Clauses about removing are left out for a store that says of itself that it is never swept, or
+/// that it has no [`remove`](Backend::remove).
+///
+/// It needs a tokio runtime, writes some 50 MiB in all, and calls the store some thousand times.
+/// What it can't test: a crash, two processes, and that no call waits for ever; give the test a
+/// time-out.
+///
+/// # Panics
+///
+/// Where the store breaks the contract. The message names the clause.
+pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
+    names::names_are_inverse(&make().await);
+    names::what_was_not_named_resolves_to_none(&make().await);
+    content::stored_content_is_read(&make().await).await;
+    content::any_key_can_be_stored(&make().await).await;
+    content::ranges_are_cut_at_the_end(&make().await).await;
+    content::nothing_is_not_found(&make().await).await;
+    content::stored_content_never_changes(&make().await).await;
+    content::keys_that_differ_in_case_lose_nothing(&make().await).await;
+    content::keys_within_keys_lose_nothing(&make().await).await;
+    races::one_of_many_puts_is_stored(&Arc::new(make().await)).await;
+    writers::a_writer_stores_its_chunks(&make().await).await;
+    writers::a_writer_is_unseen_until_it_finishes(&make().await).await;
+    writers::a_writer_finds_a_second_name(&make().await).await;
+    writers::a_writer_reads_what_it_has(&make().await).await;
+    writers::a_finished_writer_changes_nothing(&make().await).await;
+    writers::a_dropped_writer_leaves_nothing(&make().await).await;
+    races::a_dropped_put_is_all_or_nothing(&make().await).await;
+    races::a_dropped_finish_is_all_or_nothing(&make().await).await;
+    content::the_list_is_what_is_stored(&make().await).await;
+    if removal::can_remove(&make().await).await {
+        removal::what_is_removed_is_gone(&make().await).await;
+        removal::a_copy_outlives_its_original(&make().await).await;
+        removal::a_copy_overwrites_nothing(&make().await).await;
+        removal::a_copy_is_new(&make().await).await;
+        removal::tidying_keeps_what_is_stored(&make().await).await;
+        removal::a_dropped_move_loses_nothing(&make().await).await;
+        removal::storing_where_something_is_removed_is_safe(&Arc::new(make().await)).await;
+    }
+}

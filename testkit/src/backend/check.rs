@@ -1,0 +1,161 @@
+//! What the clauses share: assertions that name the clause, and calls that have to succeed.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::poll_fn;
+use std::ops::Range;
+use std::pin::pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Page, Put, Writer};
+use tokio::task::yield_now;
+
+/// Ends the suite: the store breaks `clause` by `what`. Content is never shown, it may be long.
+#[track_caller]
+pub(super) fn broken(clause: &str, what: impl AsRef<str>) -> ! {
+    panic!(
+        "the backend breaks the contract, clause `{clause}`: {}",
+        what.as_ref()
+    )
+}
+
+#[track_caller]
+pub(super) fn check(holds: bool, clause: &str, what: impl FnOnce() -> String) {
+    if !holds {
+        broken(clause, what());
+    }
+}
+
+#[track_caller]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers have values, as with assert_eq!"
+)]
+pub(super) fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &str) {
+    check(is == should, clause, || {
+        format!("{of} gave {is:?} instead of {should:?}")
+    });
+}
+
+#[track_caller]
+pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str) -> T {
+    result.unwrap_or_else(|error| {
+        broken(clause, format!("{of} failed: {error} ({:?})", error.kind()))
+    })
+}
+
+pub(super) fn key(path: impl Into<String>) -> Key {
+    Key::new(path).expect("the suite's own keys are safe")
+}
+
+/// Content with all byte values, and with no two places alike.
+pub(super) fn noise(length: usize, seed: u64) -> Bytes {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+pub(super) const ALL: Range<u64> = 0..u64::MAX;
+
+pub(super) async fn put(
+    store: &impl Backend,
+    key: &Key,
+    content: &Bytes,
+    should: Put,
+    clause: &str,
+) {
+    let is = succeed(store.put(key, content.clone()).await, clause, "a put");
+    equal(is, should, clause, "a put");
+}
+
+/// That `key` reads as `content`, whole.
+pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
+    let page = succeed(
+        store.read(key, ALL).await,
+        clause,
+        &format!("reading `{key}`"),
+    );
+    check(
+        page.total == content.len() as u64 && page.bytes == content,
+        clause,
+        || {
+            let Page { bytes, total } = &page;
+            let (length, stored) = (bytes.len(), content.len());
+            format!(
+                "`{key}` reads as {length} bytes of {total}, and is not the {stored} bytes that were stored"
+            )
+        },
+    );
+}
+
+pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) {
+    match store.read(key, ALL).await {
+        Ok(page) => broken(
+            clause,
+            format!(
+                "`{key}` reads as {} bytes instead of not found",
+                page.bytes.len()
+            ),
+        ),
+        Err(error) => equal(
+            error.kind(),
+            ErrorKind::NotFound,
+            clause,
+            &format!("reading `{key}`"),
+        ),
+    }
+}
+
+pub(super) async fn listed(store: &impl Backend, clause: &str) -> BTreeMap<Key, u64> {
+    let entries: Vec<_> = store.list().collect().await;
+    let count = entries.len();
+    let sizes: BTreeMap<_, _> = entries
+        .into_iter()
+        .map(|entry| {
+            let Entry {
+                key,
+                bytes,
+                stored_at: _,
+            } = succeed(entry, clause, "listing");
+            (key, bytes)
+        })
+        .collect();
+    check(sizes.len() == count, clause, || {
+        format!("{count} entries are listed for {} keys", sizes.len())
+    });
+    sizes
+}
+
+pub(super) async fn written(
+    store: &impl Backend,
+    chunks: &[Bytes],
+    clause: &str,
+) -> Box<dyn Writer> {
+    let mut writer = succeed(store.writer().await, clause, "opening a writer");
+    for chunk in chunks {
+        succeed(writer.write(chunk.clone()).await, clause, "writing a chunk");
+    }
+    writer
+}
+
+/// Drops `future` after `polls` polls, or when it is done, with time in between for what it has set
+/// going.
+pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context)))
+            .await
+            .is_ready()
+        {
+            return;
+        }
+        yield_now().await;
+    }
+}

@@ -1,0 +1,114 @@
+//! What a format shows of a message.
+
+use std::fmt::Write;
+
+use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
+use serde_json::Value;
+
+/// What a message holds, with everything that can be replaced apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    /// Roles, results and calls without their content, and the content of no slot, in order.
+    pub(super) rest: String,
+    pub(super) slots: Vec<Vec<Piecemeal>>,
+    /// The slots that must stay as they are.
+    pub(super) fixed_slots: Vec<usize>,
+    pub(super) calls: Vec<Asked>,
+}
+
+/// A part of a slot: its text if it is one, and in any case all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Piecemeal {
+    pub(super) text: Option<String>,
+    pub(super) all: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    /// As JSON, if it is that.
+    pub(super) arguments: Value,
+    pub(super) is_signed: bool,
+    pub(super) is_fixed: bool,
+}
+
+impl Seen {
+    pub(super) fn of<F: Format>(format: &F, message: &F::Message) -> (Self, bool) {
+        let mut seen = Self::default();
+        let (mut is_open, mut is_first, mut begins_with_role) = (false, true, false);
+        format.visit(message, &mut |piece| {
+            begins_with_role |= is_first && matches!(piece, Piece::Role(_));
+            is_first = false;
+            match piece {
+                Piece::Role(role) => {
+                    is_open = false;
+                    seen.note(format_args!("{role:?}"));
+                }
+                Piece::Result(ResultHead {
+                    id,
+                    name,
+                    is_error,
+                    is_fixed,
+                }) => {
+                    is_open = true;
+                    seen.note(format_args!("result {id:?} {name:?} {is_error} {is_fixed}"));
+                    if is_fixed {
+                        seen.fixed_slots.push(seen.slots.len());
+                    }
+                    seen.slots.push(Vec::new());
+                }
+                Piece::Call(Call {
+                    id,
+                    name,
+                    arguments,
+                    is_signed,
+                    is_fixed,
+                }) => {
+                    seen.note(format_args!("call {id:?} {name:?} {is_signed} {is_fixed}"));
+                    let arguments = match arguments {
+                        Arguments::Json(json) => {
+                            json.to_value().unwrap_or_else(|| json.to_string().into())
+                        }
+                        Arguments::Text(text) => {
+                            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+                        }
+                    };
+                    seen.calls.push(Asked {
+                        arguments,
+                        is_signed,
+                        is_fixed,
+                    });
+                }
+                Piece::Content(part) => {
+                    let text = if let PartRef::Text(text) = part {
+                        Some(text.to_owned())
+                    } else {
+                        None
+                    };
+                    match seen.slots.last_mut().filter(|_| is_open) {
+                        Some(slot) => slot.push(Piecemeal {
+                            text,
+                            all: format!("{part:?}"),
+                        }),
+                        None => seen.note(format_args!("{part:?}")),
+                    }
+                }
+                // A kind of piece that is newer than this crate: it has to stay as it is.
+                piece => seen.note(format_args!("{piece:?}")),
+            }
+        });
+        (seen, begins_with_role)
+    }
+
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.rest, "{what}");
+    }
+
+    pub(super) fn texts(&self, slot: usize) -> Option<Vec<&str>> {
+        self.slots
+            .get(slot)?
+            .iter()
+            .map(|part| part.text.as_deref())
+            .collect()
+    }
+}

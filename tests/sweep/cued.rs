@@ -1,0 +1,47 @@
+//! Sweeps of a store that fails on cue.
+
+use std::time::SystemTime;
+
+use offcut::backend::{Backend, ErrorKind, Memory};
+use offcut::sweep::{Live, SweepPolicy, SweepReport};
+use offcut_testkit::{Fault, Faulty};
+
+use super::{contents, key, quick};
+
+async fn sweep(store: &Faulty<Memory>, live: &Live) -> SweepReport {
+    let policy = SweepPolicy::new().apply();
+    let now = SystemTime::now();
+    let swept = quick(store.clone()).sweep(live, &policy, now).await;
+    swept.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_not_brought_back_is_counted_once() {
+    let store = Faulty::new(Memory::new());
+    let inner = store.inner();
+    inner
+        .put(&key("swept/trunc/a"), "abc".into())
+        .await
+        .unwrap();
+    let live = Live::new().text("memory:/trunc/a");
+    // Before it, a key that nobody has is removed, and the lease is taken.
+    store.fault_on_write(3, Fault::Fail(ErrorKind::Full));
+    let report = sweep(&store, &live).await;
+    assert_eq!(report.failed.len(), 1);
+    assert_eq!(
+        (report.live.bytes, report.waiting.bytes),
+        (3, 0),
+        "live is where it is counted"
+    );
+    let report = sweep(&store, &live).await;
+    assert_eq!((report.brought_back.bytes, report.waiting.bytes), (3, 3));
+}
+
+#[tokio::test]
+async fn a_lease_that_could_not_be_taken_is_not_left_there() {
+    let store = Faulty::new(Memory::new());
+    store.fault_on_write(2, Fault::ApplyThenFail);
+    let report = sweep(&store, &Live::new()).await;
+    assert!(report.without_lease && report.failed.len() == 1);
+    assert_eq!(contents(store.inner()).await, [].into());
+}

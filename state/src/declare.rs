@@ -1,5 +1,6 @@
 //! A state that is declared in a file: YAML (feature `yaml`) or JSON.
 
+mod dialect;
 mod node;
 mod words;
 #[cfg(feature = "yaml")]
@@ -10,42 +11,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::{Place, SchemaError, SchemaErrorKind};
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
+use crate::schema_error::{Place, SchemaError};
 use node::{Node, Shape};
 use words::{Asked, Takes};
 
-/// Whose words a declaration uses: some mean different things in different systems. Every
-/// declaration names it.
-///
-/// | word | `openarmature` | `sherma` | `agentflow` |
-/// |---|---|---|---|
-/// | `append` | list + list | LangGraph's `add_messages` | no word |
-/// | `add_messages` | LangGraph's | no word | Agentflow's |
-/// | without a reducer | `last_write_wins` | a list named `messages`: `append`; else `replace` | `replace_value` |
-/// | a reducer on a field that is no list | an error, if it needs one | ignored, with a warning | as OpenArmature |
-/// | an unknown type | an error | `str`, with a warning | an error |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// OpenArmature's canonical reducers, and those of the other systems whose names clash with
-    /// none.
-    OpenArmature,
-    /// sherma's two words, `append` and `replace`, and the reducers with parameters.
-    Sherma,
-    /// Agentflow's reducers, and those of the other systems whose names clash with none, but for
-    /// `append`.
-    Agentflow,
-}
-
-impl Dialect {
-    const WORDS: [(&'static str, Self); 3] = [
-        ("openarmature", Self::OpenArmature),
-        ("sherma", Self::Sherma),
-        ("agentflow", Self::Agentflow),
-    ];
-}
+pub use dialect::Dialect;
 
 /// Reducers of one's own, by the names that declarations give them.
 ///
@@ -144,25 +116,17 @@ impl Schema {
                 line: Some(error.line()),
                 path: String::new(),
             };
-            declaration(place, "this is no JSON that can be read").with_source(error)
+            SchemaError::declaration(place, "this is no JSON that can be read").with_source(error)
         })?;
         read(node, reducers)
     }
-}
-
-fn declaration(place: Place, message: impl Into<String>) -> SchemaError {
-    SchemaError::new(SchemaErrorKind::Declaration, place, message)
-}
-
-fn configuration(place: Place, message: impl Into<String>) -> SchemaError {
-    SchemaError::new(SchemaErrorKind::ReducerConfiguration, place, message)
 }
 
 fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     if let Some(name) = reducers.by_name.keys().find(|name| words::is_known(name)) {
         let message =
             format!("the registered reducer `{name}` has the name of one that is there: rename it");
-        return Err(configuration(Place::default(), message));
+        return Err(SchemaError::configuration(Place::default(), message));
     }
     let top = Place::default().on_line(node.line);
     let [dialect, fields] = node.entries(&top, ["dialect", "fields"])?;
@@ -170,21 +134,21 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
         let known = Dialect::WORDS
             .map(|(word, _)| format!("`{word}`"))
             .join(", ");
-        return Err(declaration(
+        return Err(SchemaError::declaration(
             top,
             format!("`dialect` is missing: say whose words these are, one of {known}"),
         ));
     };
     let dialect = dialect.one_of(&top.at("dialect"), &Dialect::WORDS)?;
     let Some(fields) = fields else {
-        return Err(declaration(
+        return Err(SchemaError::declaration(
             top,
             "`fields` is missing: list the fields of the state",
         ));
     };
     let place = top.at("fields").on_line(fields.line);
     let Shape::List(items) = fields.shape else {
-        return Err(declaration(
+        return Err(SchemaError::declaration(
             place,
             format!(
                 "this is {}: list the fields of the state",
@@ -240,7 +204,7 @@ fn field(
     let [name, of, default, reducer] =
         node.entries(&place, ["name", "type", "default", "reducer"])?;
     let Some(name) = name else {
-        return Err(declaration(place, "the field has no `name`"));
+        return Err(SchemaError::declaration(place, "the field has no `name`"));
     };
     let name = name.string(&place.at("name"))?;
     let of = of
@@ -278,7 +242,7 @@ fn field(
             let (name, needs, is) = (reducer.name(), needs.described(), field.of.described());
             let message =
                 format!("`{name}` needs {needs}, and the type of this field is {is}: change one");
-            return Err(configuration(at, message));
+            return Err(SchemaError::configuration(at, message));
         }
     }
     if let Some(default) = default {

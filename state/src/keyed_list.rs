@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use crate::key::KeyOf;
 use crate::keyed::{Decision, NoKey, OnMatch, Op, Rules, Twins, Unknown, decide};
-use crate::list::ListEdit;
+use crate::list::{ListEdit, on_json};
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::on_lists;
 
 /// Merges items into a list by their keys.
 ///
@@ -155,7 +154,7 @@ impl<K: KeyOf<Value>> Reducer<Value> for KeyedList<K> {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |existing, update| {
+        on_json(existing, update, |existing, update| {
             self.edit(existing, update)
         })
     }

@@ -51,9 +51,11 @@
 //! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature
 //! and sherma find what they know, and what differs.
 
+mod apply;
+mod apply_error;
 mod current;
 mod declare;
-mod error;
+mod json_messages;
 mod key;
 mod keyed;
 mod keyed_list;
@@ -62,13 +64,14 @@ mod messages;
 mod reduce_node;
 mod reducer;
 mod schema;
+mod schema_error;
 mod tool_messages;
 mod value;
 mod whole;
 
+pub use apply_error::{ApplyError, Problem};
 pub use current::State;
 pub use declare::{Dialect, Reducers};
-pub use error::{ApplyError, Place, Problem, SchemaError, SchemaErrorKind};
 pub use key::{By, Field, ItemKey, Itself, KeyFailure, KeyOf, Scalar, TryBy, by, try_by};
 pub use keyed::{NoKey, OnMatch, Twins, Unknown};
 pub use keyed_list::KeyedList;
@@ -80,6 +83,7 @@ pub use reduce_node::{
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
+pub use schema_error::{Place, SchemaError, SchemaErrorKind};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
 

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{kind, on_lists};
+use crate::value::{self, kind, wrong_type};
 
 /// What is to become of a list. All places are those of the list as it is.
 #[derive(Debug)]
@@ -68,6 +68,33 @@ impl<T: 'static> ListEdit<T> {
     }
 }
 
+impl ListEdit<Value> {
+    /// The change of a JSON value, which was checked to be a list.
+    pub(crate) fn into_json_change(self) -> Change<Value> {
+        if self.is_none() {
+            return Change::keep();
+        }
+        Change::edit(move |value| {
+            if let Value::Array(items) = value {
+                self.apply(items);
+            }
+        })
+    }
+}
+
+/// Plans the change of a JSON list by the reducer of typed lists. Both sides must be lists.
+pub(crate) fn on_json(
+    existing: &Value,
+    update: Value,
+    plan: impl FnOnce(&[Value], Vec<Value>) -> Result<ListEdit<Value>, Cause>,
+) -> Result<Change<Value>, Cause> {
+    let existing = value::list(existing)?;
+    match update {
+        Value::Array(update) => Ok(plan(existing, update)?.into_json_change()),
+        other => Err(wrong_type(Side::Update, &other, "a list")),
+    }
+}
+
 /// OpenArmature's `append`: the list, then the update. Nothing is removed.
 ///
 /// ```
@@ -98,7 +125,7 @@ impl Reducer<Value> for Append {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |_, update| Ok(ListEdit::append(update)))
+        on_json(existing, update, |_, update| Ok(ListEdit::append(update)))
     }
 }
 
@@ -133,7 +160,7 @@ impl Reducer<Value> for ConcatFlatten {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |_, update| {
+        on_json(existing, update, |_, update| {
             let mut flat = Vec::new();
             for (index, inner) in update.into_iter().enumerate() {
                 match inner {
@@ -219,7 +246,7 @@ impl Reducer<Value> for BoundedAppend {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_lists(existing, update, |existing, update| {
+        on_json(existing, update, |existing, update| {
             Ok(self.edit(existing, update))
         })
     }

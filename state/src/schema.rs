@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::current::State;
-use crate::error::{Place, SchemaError, SchemaErrorKind};
 use crate::reducer::Reducer;
+use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::value::kind;
 use crate::whole::LastWriteWins;
 
@@ -69,6 +68,7 @@ impl FieldType {
 
     pub(crate) fn fits(self, value: &Value) -> bool {
         match self {
+            _ if value.is_null() => true,
             Self::Any => true,
             Self::Bool => value.is_boolean(),
             Self::Int => value.is_i64() || value.is_u64(),
@@ -204,11 +204,7 @@ impl Schema {
                     "the field `{}` is fields[{first}] already: declare it once",
                     field.name
                 );
-                return Err(SchemaError::new(
-                    SchemaErrorKind::Declaration,
-                    place.at("name"),
-                    message,
-                ));
+                return Err(SchemaError::declaration(place.at("name"), message));
             }
             declared.push(field);
         }
@@ -220,12 +216,6 @@ impl Schema {
             by_name,
             warnings,
         })))
-    }
-
-    /// A state with every field at its default.
-    #[must_use]
-    pub fn state(&self) -> State {
-        State::new(self.clone())
     }
 
     /// What of the declaration has no effect.
@@ -261,12 +251,8 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         place: _,
     } = field;
     if name.is_empty() {
-        let message = "the field has no name: give it one".to_owned();
-        return Err(SchemaError::new(
-            SchemaErrorKind::Declaration,
-            place.at("name"),
-            message,
-        ));
+        let message = "the field has no name: give it one";
+        return Err(SchemaError::declaration(place.at("name"), message));
     }
     let reducer = reducers.pop().unwrap_or_else(|| Arc::new(LastWriteWins));
     if let Some(other) = reducers.pop() {
@@ -301,7 +287,7 @@ pub(crate) fn check_default(
     default: &Value,
     place: Place,
 ) -> Result<(), SchemaError> {
-    if default.is_null() || of.fits(default) {
+    if of.fits(default) {
         return Ok(());
     }
     let message = format!(
@@ -309,11 +295,7 @@ pub(crate) fn check_default(
         kind(default),
         of.described()
     );
-    Err(SchemaError::new(
-        SchemaErrorKind::Declaration,
-        place,
-        message,
-    ))
+    Err(SchemaError::declaration(place, message))
 }
 
 impl fmt::Debug for StateField {

@@ -7,10 +7,10 @@ use offcut::format::{Format, OpenAiChat, Piece, Role};
 use offcut::rounds::pair_results;
 use serde_json::Value;
 
+use crate::json_messages::without_removals;
 use crate::list::{ListEdit, drop_front};
-use crate::messages::{messages, removal};
-use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, kind};
+use crate::reducer::{Cause, Change, Reducer};
+use crate::value;
 
 /// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is
 /// removed is gone.
@@ -212,26 +212,6 @@ fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message
     gone
 }
 
-/// Messages that a message reducer over JSON takes: maps, and no removals.
-fn plain(update: Value) -> Result<Vec<Value>, Cause> {
-    let messages = messages(update)?;
-    for (index, message) in messages.iter().enumerate() {
-        if !message.is_object() {
-            let (side, found) = (Side::Update, kind(message));
-            return Err(Cause::WrongItem {
-                side,
-                index,
-                found,
-                wanted: "messages, which are maps",
-            });
-        }
-        if removal(message).is_some() {
-            return Err(Cause::RemovalNotTaken { index });
-        }
-    }
-    Ok(messages)
-}
-
 /// Both reducers, over typed messages and over JSON.
 macro_rules! reduce_messages {
     ($reducer:ident, $name:literal) => {
@@ -262,9 +242,8 @@ macro_rules! reduce_messages {
             }
 
             fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-                Ok(value::as_change(
-                    self.edit(value::list(existing)?, plain(update)?),
-                ))
+                let edit = self.edit(value::list(existing)?, without_removals(update)?);
+                Ok(edit.into_json_change())
             }
         }
     };

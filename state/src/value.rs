@@ -1,9 +1,8 @@
-//! Declared state is JSON: the same reducers, behind checks of types.
+//! Types of JSON values, for checks and their errors.
 
 use serde_json::Value;
 
-use crate::list::ListEdit;
-use crate::reducer::{Cause, Change, Side};
+use crate::reducer::{Cause, Side};
 
 /// What a value is, with its article, for errors. Never what it holds.
 pub(crate) fn kind(value: &Value) -> &'static str {
@@ -18,19 +17,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A list's reducer at work on JSON: both sides must be lists.
-pub(crate) fn on_lists(
-    existing: &Value,
-    update: Value,
-    plan: impl FnOnce(&[Value], Vec<Value>) -> Result<ListEdit<Value>, Cause>,
-) -> Result<Change<Value>, Cause> {
-    let existing = list(existing)?;
-    match update {
-        Value::Array(update) => Ok(as_change(plan(existing, update)?)),
-        other => Err(wrong_type(Side::Update, &other, "a list")),
-    }
-}
-
+/// The items of a value, which must be a list.
 pub(crate) fn list(existing: &Value) -> Result<&[Value], Cause> {
     match existing {
         Value::Array(items) => Ok(items),
@@ -44,15 +31,4 @@ pub(crate) fn wrong_type(side: Side, found: &Value, wanted: &'static str) -> Cau
         found: kind(found),
         wanted,
     }
-}
-
-pub(crate) fn as_change(edit: ListEdit<Value>) -> Change<Value> {
-    if edit.is_none() {
-        return Change::keep();
-    }
-    Change::edit(move |value| {
-        if let Value::Array(items) = value {
-            edit.apply(items);
-        }
-    })
 }

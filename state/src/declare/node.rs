@@ -6,8 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::declaration;
-use crate::error::{Place, SchemaError};
+use crate::schema_error::{Place, SchemaError};
 use crate::value::kind;
 
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl Node {
     pub(super) fn string(self, place: &Place) -> Result<String, SchemaError> {
         match self.shape {
             Shape::Scalar(Value::String(text)) => Ok(text),
-            _ => Err(declaration(
+            _ => Err(SchemaError::declaration(
                 place.clone().on_line(self.line),
                 format!("this is {}: write a string", self.described()),
             )),
@@ -82,7 +81,7 @@ impl Node {
                     .iter()
                     .map(|(known, _)| format!("`{known}`"))
                     .collect();
-                declaration(
+                SchemaError::declaration(
                     place,
                     format!("there is no `{word}` here; there are {}", known.join(", ")),
                 )
@@ -96,7 +95,7 @@ impl Node {
         keys: [&str; N],
     ) -> Result<[Option<Self>; N], SchemaError> {
         let Shape::Map(entries) = self.shape else {
-            return Err(declaration(
+            return Err(SchemaError::declaration(
                 place.clone(),
                 format!("this is {}: write a map", self.described()),
             ));
@@ -106,13 +105,16 @@ impl Node {
             let here = place.at(&key).on_line(node.line);
             let Some(at) = keys.iter().position(|known| *known == key) else {
                 let known = keys.map(|known| format!("`{known}`")).join(", ");
-                return Err(declaration(
+                return Err(SchemaError::declaration(
                     here,
                     format!("there is no `{key}` here; there are {known}"),
                 ));
             };
             if found[at].is_some() {
-                return Err(declaration(here, format!("`{key}` is there twice")));
+                return Err(SchemaError::declaration(
+                    here,
+                    format!("`{key}` is there twice"),
+                ));
             }
             found[at] = Some(node);
         }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use offcut::format::OpenAiChat;
 use serde_json::Value;
 
+use super::dialect::Dialect;
 use super::node::{Node, Shape};
-use super::{Dialect, configuration, declaration};
-use crate::error::{Place, SchemaError, SchemaErrorKind};
 use crate::key::{Field, Scalar};
 use crate::keyed::NoKey;
 use crate::keyed_list::KeyedList;
@@ -17,6 +16,7 @@ use crate::list::{Append, BoundedAppend, ConcatFlatten};
 use crate::messages::AddMessages;
 use crate::reducer::Reducer;
 use crate::schema::AnyReducer;
+use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
 
@@ -116,7 +116,7 @@ pub(super) fn read(
         Shape::Scalar(Value::String(word)) => (word, None),
         Shape::Map(mut entries) if entries.len() == 1 => match entries.pop() {
             Some((word, parameters)) => (word, Some(parameters)),
-            None => return Err(declaration(place.clone(), "name a reducer")),
+            None => return Err(SchemaError::declaration(place.clone(), "name a reducer")),
         },
         Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
         Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
@@ -124,7 +124,7 @@ pub(super) fn read(
             let message = format!(
                 "this is {described}: write a reducer's name, or a map from it to its parameters"
             );
-            return Err(declaration(place.clone(), message));
+            return Err(SchemaError::declaration(place.clone(), message));
         }
     };
     if let Some(reducer) = registered.get(&word) {
@@ -132,7 +132,7 @@ pub(super) fn read(
             let message = format!(
                 "`{word}` is registered and takes no parameters here: write its name alone"
             );
-            return Err(configuration(place.clone(), message));
+            return Err(SchemaError::configuration(place.clone(), message));
         }
         return Ok(Asked {
             reducer: reducer.clone(),
@@ -151,10 +151,10 @@ pub(super) fn read(
             "there is no reducer `{word}` in this dialect; there are {}",
             known.join(", ")
         );
-        return Err(declaration(place.clone(), message));
+        return Err(SchemaError::declaration(place.clone(), message));
     }
     match parameters {
-        Some(_) if !takes_parameters => Err(configuration(
+        Some(_) if !takes_parameters => Err(SchemaError::configuration(
             place.clone(),
             format!("`{word}` takes no parameters: write its name alone"),
         )),
@@ -209,7 +209,7 @@ fn build(
             (None, _) => {
                 let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that items are \
                                known by";
-                return Err(configuration(place.clone(), message));
+                return Err(SchemaError::configuration(place.clone(), message));
             }
         },
         "add_messages" => {
@@ -248,7 +248,7 @@ fn max_len(
         .on_line(max.as_ref().and_then(|node| node.line));
     let Some(max) = max else {
         let message = format!("`{word}` needs a bound: write `{word}: {{max_len: 50}}`");
-        return Err(configuration(place.clone(), message));
+        return Err(SchemaError::configuration(place.clone(), message));
     };
     let (described, value) = (max.described(), max.into_value());
     value
@@ -261,7 +261,7 @@ fn max_len(
             } else {
                 described.to_owned()
             };
-            configuration(
+            SchemaError::configuration(
                 here,
                 format!("`max_len` is {found}: write an integer of at least 1"),
             )
@@ -290,7 +290,7 @@ fn name(key: Node, place: &Place) -> Result<String, SchemaError> {
     let described = key.described();
     match key.shape {
         Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
-        _ => Err(configuration(
+        _ => Err(SchemaError::configuration(
             here,
             format!("the key is {described}: name the field that items are known by"),
         )),

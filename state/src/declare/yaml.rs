@@ -3,9 +3,8 @@
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Number, Value};
 
-use super::declaration;
 use super::node::{Node, Shape};
-use crate::error::{Place, SchemaError};
+use crate::schema_error::{Place, SchemaError};
 
 /// How deep lists and maps may be in one another.
 const MAX_DEPTH: usize = 100;
@@ -29,11 +28,11 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                 line: Some(error.marker().line()),
                 path: String::new(),
             };
-            declaration(place, "this is no YAML that can be read").with_source(error)
+            SchemaError::declaration(place, "this is no YAML that can be read").with_source(error)
         })?;
         let line = line_of(&span);
         let refuse = |what: &str| {
-            declaration(
+            SchemaError::declaration(
                 Place {
                     line: Some(line),
                     path: String::new(),

@@ -9,7 +9,22 @@ use offcut::agent::ChatModel;
 use offcut::template::{Template, TemplateError};
 use serde_json::{Map, Value};
 
-use super::{Originals, ReduceNode, ReduceNodeBuildError};
+use super::error::ReduceNodeBuildError;
+use super::node::{Originals, ReduceNode};
+
+impl ReduceNode {
+    /// A node that asks `model` what `prompt_template` says.
+    ///
+    /// `{key}` in the template is the value under this key of the state: a string as it is,
+    /// anything else as compact JSON. What it holds is not looked into again. `{{` and `}}` are
+    /// braces.
+    pub fn builder(
+        model: impl ChatModel + 'static,
+        prompt_template: impl Into<String>,
+    ) -> ReduceNodeBuilder {
+        ReduceNodeBuilder::new(Arc::new(model), prompt_template.into())
+    }
+}
 
 /// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
 #[must_use = "nothing happens until `build`"]
@@ -19,7 +34,7 @@ pub struct ReduceNodeBuilder {
 }
 
 impl ReduceNodeBuilder {
-    pub(super) fn new(model: Arc<dyn ChatModel>, prompt_template: String) -> Self {
+    fn new(model: Arc<dyn ChatModel>, prompt_template: String) -> Self {
         let node = ReduceNode {
             model,
             template: Template::default(),
@@ -65,7 +80,7 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// The node to run next: returned in [`Reduced::next_node`](super::Reduced::next_node), never
+    /// The node to run next: returned in [`Reduced::next_node`](crate::Reduced::next_node), never
     /// run.
     pub fn next_node(mut self, name: impl Into<String>) -> Self {
         self.node.next_node = Some(name.into());

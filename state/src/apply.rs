@@ -1,0 +1,150 @@
+//! Updates of a state: they apply to all of their fields or to none.
+
+use serde_json::Value;
+
+use crate::apply_error::{ApplyError, Problem};
+use crate::current::State;
+use crate::reducer::{Cause, Change, Side};
+use crate::schema::{Declared, Schema};
+use crate::value::{kind, wrong_type};
+
+impl State {
+    /// Merges an update, a map from fields to what their reducers take.
+    ///
+    /// # Errors
+    ///
+    /// The update is no map, names a field that is not declared, or a reducer could not take its
+    /// part. Nothing has changed.
+    pub fn apply(&mut self, update: Value) -> Result<(), ApplyError> {
+        self.apply_parallel([update])
+    }
+
+    /// Merges updates that arrived in parallel, such as those of nodes that ran at the same time:
+    /// folded in the order given. All of them apply, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply); and where several of them have the same field and its reducer
+    /// replaces, since which is the last would be chance.
+    pub fn apply_parallel(
+        &mut self,
+        updates: impl IntoIterator<Item = Value>,
+    ) -> Result<(), ApplyError> {
+        let planned = self.plan(updates)?;
+        self.commit(planned);
+        Ok(())
+    }
+
+    /// The state with `values` set, whatever the reducers say: what was serialised before.
+    ///
+    /// # Errors
+    ///
+    /// `values` is no map, names a field that is not declared, or holds a value of another type
+    /// than is declared.
+    pub fn restore(schema: &Schema, values: Value) -> Result<Self, ApplyError> {
+        let mut state = schema.state();
+        let mut planned = Vec::new();
+        for (at, mut found) in state.by_field([values])? {
+            if let Some(value) = found.pop() {
+                let field = &schema.fields()[at];
+                check_type(field, &value).map_err(|cause| state.failed(field, cause))?;
+                planned.push((at, Change::replace(value)));
+            }
+        }
+        state.commit(planned);
+        Ok(state)
+    }
+
+    /// What `updates` would change, in the order of the declaration.
+    pub(crate) fn plan(
+        &self,
+        updates: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<(usize, Change<Value>)>, ApplyError> {
+        let by_field = self.by_field(updates)?.into_iter();
+        by_field
+            .map(|(at, updates)| Ok((at, self.plan_field(at, updates)?)))
+            .collect()
+    }
+
+    fn plan_field(&self, at: usize, mut updates: Vec<Value>) -> Result<Change<Value>, ApplyError> {
+        let field = &self.schema().fields()[at];
+        let plan = |existing: &Value, update| {
+            let change = field.reducer.plan(existing, update)?;
+            change
+                .replacement()
+                .map_or(Ok(()), |value| check_type(field, value))?;
+            Ok(change)
+        };
+        if updates.len() > 1 && !field.reducer.folds() {
+            let problem = Problem::Parallel {
+                field: field.name.clone(),
+                reducer: field.reducer.name().to_owned(),
+                updates: updates.len(),
+            };
+            return Err(ApplyError::new(problem, self));
+        }
+        let Some(last) = updates.pop() else {
+            return Ok(Change::keep());
+        };
+        if updates.is_empty() {
+            return plan(self.value(at), last).map_err(|cause| self.failed(field, cause));
+        }
+        // Each decides over what the one before it left: a copy, so that the last can still fail.
+        let mut folded = self.value(at).clone();
+        for update in updates.into_iter().chain([last]) {
+            plan(&folded, update)
+                .map_err(|cause| self.failed(field, cause))?
+                .apply(&mut folded);
+        }
+        Ok(Change::replace(folded))
+    }
+
+    /// The parts of the updates, by field, in the order of the declaration.
+    fn by_field(
+        &self,
+        updates: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<(usize, Vec<Value>)>, ApplyError> {
+        let mut parts: Vec<Vec<Value>> = vec![Vec::new(); self.schema().fields().len()];
+        let mut undeclared: Option<String> = None;
+        for update in updates {
+            let Value::Object(fields) = update else {
+                let found = kind(&update);
+                return Err(ApplyError::new(Problem::NotAMap { found }, self));
+            };
+            for (name, part) in fields {
+                match self.schema().find(&name) {
+                    Some(at) => parts[at].push(part),
+                    // The first by name, so that the error does not depend on the order of keys.
+                    None => {
+                        undeclared = Some(undeclared.map_or(name.clone(), |first| first.min(name)));
+                    }
+                }
+            }
+        }
+        match undeclared {
+            Some(field) => Err(ApplyError::new(Problem::UndeclaredField { field }, self)),
+            None => Ok(parts
+                .into_iter()
+                .enumerate()
+                .filter(|(_, parts)| !parts.is_empty())
+                .collect()),
+        }
+    }
+
+    fn failed(&self, field: &Declared, cause: Cause) -> ApplyError {
+        let problem = Problem::Reducer {
+            field: field.name.clone(),
+            reducer: field.reducer.name().to_owned(),
+            cause,
+        };
+        ApplyError::new(problem, self)
+    }
+}
+
+fn check_type(field: &Declared, value: &Value) -> Result<(), Cause> {
+    if field.of.fits(value) {
+        Ok(())
+    } else {
+        Err(wrong_type(Side::Update, value, field.of.described()))
+    }
+}

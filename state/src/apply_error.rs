@@ -1,0 +1,131 @@
+//! The errors of updates.
+
+use std::fmt;
+
+use crate::current::State;
+use crate::reducer::Cause;
+
+/// An update that had no effect. It carries the state as it was, and no other content.
+pub struct ApplyError(Box<Inner>);
+
+struct Inner {
+    problem: Problem,
+    state: State,
+}
+
+/// Why an update had no effect.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// An update is a map of fields.
+    #[error("an update is {found}: it has to be a map from fields to their updates")]
+    NotAMap {
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// The state has no such field.
+    #[error("there is no field `{field}`: declare it, or leave it out of the update")]
+    UndeclaredField {
+        /// Its name.
+        field: String,
+    },
+    /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph
+    /// refuses this too.
+    #[error(
+        "{updates} updates arrived in parallel for the field `{field}`, and its reducer `{reducer}` keeps one: declare a \
+         reducer that folds them, such as `append`"
+    )]
+    Parallel {
+        /// The field.
+        field: String,
+        /// Its reducer.
+        reducer: String,
+        /// How many.
+        updates: usize,
+    },
+    /// The reducer could not take the update: OpenArmature's `reducer_error`.
+    #[error("the reducer `{reducer}` of the field `{field}` could not take the update")]
+    Reducer {
+        /// The field.
+        field: String,
+        /// Its reducer.
+        reducer: String,
+        /// Why.
+        #[source]
+        cause: Cause,
+    },
+}
+
+impl ApplyError {
+    pub(crate) fn new(problem: Problem, state: &State) -> Self {
+        Self(Box::new(Inner {
+            problem,
+            state: state.clone(),
+        }))
+    }
+
+    /// The field, if it is about one.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        match &self.0.problem {
+            Problem::NotAMap { .. } => None,
+            Problem::UndeclaredField { field }
+            | Problem::Parallel { field, .. }
+            | Problem::Reducer { field, .. } => Some(field),
+        }
+    }
+
+    /// The reducer's name, if one is to blame.
+    #[must_use]
+    pub fn reducer(&self) -> Option<&str> {
+        match &self.0.problem {
+            Problem::Reducer { reducer, .. } | Problem::Parallel { reducer, .. } => Some(reducer),
+            Problem::NotAMap { .. } | Problem::UndeclaredField { .. } => None,
+        }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    /// The state as it was and is.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.0.state
+    }
+
+    /// The category: `reducer_error` as in OpenArmature, `parallel_update`, `undeclared_field` or
+    /// `update_invalid`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match &self.0.problem {
+            Problem::NotAMap { .. } => "update_invalid",
+            Problem::UndeclaredField { .. } => "undeclared_field",
+            Problem::Parallel { .. } => "parallel_update",
+            Problem::Reducer { .. } => "reducer_error",
+        }
+    }
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; the state is as it was", self.0.problem)
+    }
+}
+
+/// Without the state: it may hold what tools returned.
+impl fmt::Debug for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApplyError")
+            .field("problem", &self.0.problem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for ApplyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.problem.source()
+    }
+}

@@ -1,0 +1,332 @@
+//! The node itself: asks, stores, condenses.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use offcut::agent::{ChatModel, ModelReply, ModelRequest};
+use offcut::backend::Location;
+use offcut::format::Message;
+use offcut::template::Template;
+use offcut::{Part, ToolReduction};
+use serde_json::{Map, Value};
+
+use super::error::ReduceNodeError;
+use super::notepad::Notepad;
+use crate::reducer::BoxError;
+
+/// No wait for a rate limit is longer.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// Whether the output says where its inputs are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Originals {
+    /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a
+    /// reduction there is none.
+    #[default]
+    Named,
+    /// The output is the model's answer alone; [`Reduced::stored`] says where they are. For outputs
+    /// that a program reads.
+    Unnamed,
+}
+
+/// Asks a model to condense values of a state into one, and deletes them: Lár's `ReduceNode`.
+///
+/// # Default
+///
+/// - `input_keys`: none
+/// - `output_key`: `reduced_output`
+/// - `system_instruction`: none
+/// - `generation_config`: empty
+/// - `next_node`: none
+/// - `reduction`: none, so the inputs are gone once they are condensed
+/// - `originals`: [`Originals::Named`]
+/// - `max_model_calls`: 5, more than one only while the model says that its rate is limited
+/// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at
+///   most
+///
+/// ```
+/// use offcut::ToolReduction;
+/// use offcut::backend::Memory;
+/// use offcut_state::{Originals, ReduceNode};
+/// use serde_json::{Map, Value, json};
+/// # use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
+/// # struct Model;
+/// # #[async_trait::async_trait] impl ChatModel for Model {
+/// #     async fn complete(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+/// #         Ok(ModelReply { message: offcut::format::Message::assistant("Both like it."), input_tokens: None })
+/// #     }
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = ReduceNode::builder(Model, "Weigh up.\n\nA: {perspective_a}\n\nB: {perspective_b}")
+///     .input_keys(["perspective_a", "perspective_b"])
+///     .output_key("synthesis")
+///     .reduction(ToolReduction::recommended(Memory::new()).build()?)
+///     .originals(Originals::Unnamed)
+///     .next_node("evaluate")
+///     .build()?;
+///
+/// let mut state = Map::from_iter([("perspective_a".into(), json!("…")), ("perspective_b".into(), json!("…"))]);
+/// let reduced = node.run(&mut state).await?;
+/// assert_eq!(state, Map::from_iter([("synthesis".into(), json!("Both like it."))]));
+/// assert_eq!(reduced.next_node.as_deref(), Some("evaluate"));
+/// assert_eq!(reduced.stored.len(), 2);
+/// # Ok(()) }
+/// ```
+///
+/// # Guarantees
+///
+/// - All or nothing: after an error at any point, and after a dropped future, the state is as it
+///   was.
+/// - With a reduction, what is deleted is stored first, byte for byte: strings as they are, other
+///   values as compact JSON, where [`ToolReduction::store_original`] stores it. The reduction's
+///   reader reads it back. Storing the same again stores nothing. A truncated result or a page of
+///   the reader is not stored again: its own location is named. One that the reduction did not
+///   write stays ([`Reduced::kept`]).
+/// - Without one, what is deleted is gone.
+pub struct ReduceNode {
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) template: Template,
+    pub(super) input_keys: Vec<String>,
+    pub(super) output_key: String,
+    pub(super) system_instruction: String,
+    pub(super) generation_config: Map<String, Value>,
+    pub(super) next_node: Option<String>,
+    pub(super) reduction: Option<ToolReduction>,
+    pub(super) originals: Originals,
+    pub(super) max_model_calls: usize,
+    pub(super) first_wait: Duration,
+}
+
+/// What a node has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reduced {
+    /// What is under the output key now.
+    pub output: String,
+    /// Which keys were deleted.
+    pub deleted: Vec<String>,
+    /// Where they are stored, key by key; more than once for a key that pointed at several places.
+    pub stored: Vec<(String, Location)>,
+    /// Which input keys stay: with a reduction, a text that looks like one of its hints and shows
+    /// something else. It is neither stored as if it were an original nor lost.
+    pub kept: Vec<String>,
+    /// Which node is to run next. It is not run.
+    pub next_node: Option<String>,
+    /// How often the model was called.
+    pub model_calls: usize,
+    /// The input tokens that the provider counted.
+    pub input_tokens: Option<u64>,
+}
+
+/// What becomes of the inputs.
+#[derive(Default)]
+struct Inputs {
+    deleted: Vec<String>,
+    stored: Vec<(String, Location)>,
+    kept: Vec<String>,
+}
+
+impl ReduceNode {
+    /// Renders the template, stores what is to be deleted, asks the model, puts its answer under
+    /// the output key and deletes the input keys but for the output key.
+    ///
+    /// Rate limits are waited out on tokio's clock: the runtime needs it enabled, as
+    /// `#[tokio::main]` has it. A `<think>…</think>` before the answer is not part of it.
+    ///
+    /// # Errors
+    ///
+    /// The template names a key that the state lacks, an input could not be stored, the model
+    /// failed or gave no answer, or the state does not take it. The state is as it was.
+    pub async fn run<S: Notepad + ?Sized>(
+        &self,
+        state: &mut S,
+    ) -> Result<Reduced, ReduceNodeError> {
+        let prompt = self
+            .template
+            .render(|key| state.value(key).map(text_of))
+            .map_err(|key| ReduceNodeError::MissingKey {
+                key: key.to_owned(),
+            })?;
+        let inputs = self.inputs(state).map(str::to_owned).collect();
+        let Inputs {
+            deleted,
+            stored,
+            kept,
+        } = self.store(state, inputs).await?;
+        state
+            .accepts(&self.output_key, &deleted)
+            .map_err(|source| self.refused(source))?;
+        let (reply, model_calls) = self.ask(prompt).await?;
+        let mut output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
+        if let (Originals::Named, false) = (self.originals, stored.is_empty()) {
+            let places: Vec<_> = stored
+                .iter()
+                .map(|(key, location)| format!("{key} at {location}"))
+                .collect();
+            output.push_str(&format!("\n\n[originals: {}]", places.join(", ")));
+        }
+        state
+            .condense(&self.output_key, output.clone(), &deleted)
+            .map_err(|source| self.refused(source))?;
+
+        let (inputs, bytes) = (deleted.len(), output.len());
+        tracing::info!(
+            inputs,
+            stored = stored.len(),
+            kept = kept.len(),
+            bytes,
+            model_calls,
+            "values condensed into one"
+        );
+        let (next_node, input_tokens) = (self.next_node.clone(), reply.input_tokens);
+        Ok(Reduced {
+            output,
+            deleted,
+            stored,
+            kept,
+            next_node,
+            model_calls,
+            input_tokens,
+        })
+    }
+
+    fn refused(&self, source: BoxError) -> ReduceNodeError {
+        ReduceNodeError::Output {
+            key: self.output_key.clone(),
+            source,
+        }
+    }
+
+    /// The input keys that are there, each once, without the output key.
+    fn inputs<'s>(&'s self, state: &'s (impl Notepad + ?Sized)) -> impl Iterator<Item = &'s str> {
+        let keys = self.input_keys.iter().enumerate();
+        keys.filter(|(at, key)| {
+            **key != self.output_key
+                && !self.input_keys[..*at].contains(key)
+                && state.value(key).is_some()
+        })
+        .map(|(_, key)| key.as_str())
+    }
+
+    async fn store(
+        &self,
+        state: &(impl Notepad + ?Sized),
+        keys: Vec<String>,
+    ) -> Result<Inputs, ReduceNodeError> {
+        let mut inputs = Inputs::default();
+        let Some(reduction) = &self.reduction else {
+            return Ok(Inputs {
+                deleted: keys,
+                ..inputs
+            });
+        };
+        for key in keys {
+            let Some(value) = state.value(&key) else {
+                continue;
+            };
+            match reduction.store_original(&key, &text_of(value)).await {
+                Ok(Some(locations)) => {
+                    let at = |location| (key.clone(), location);
+                    inputs.stored.extend(locations.into_iter().map(at));
+                    inputs.deleted.push(key);
+                }
+                Ok(None) => inputs.kept.push(key),
+                Err(source) => return Err(ReduceNodeError::Store { key, source }),
+            }
+        }
+        Ok(inputs)
+    }
+
+    async fn ask(&self, prompt: String) -> Result<(ModelReply, usize), ReduceNodeError> {
+        let mut messages = Vec::new();
+        if !self.system_instruction.is_empty() {
+            messages.push(Message::system(self.system_instruction.as_str()));
+        }
+        messages.push(Message::user(prompt));
+        let generation_config = Some(&self.generation_config);
+        let request = ModelRequest {
+            messages: &messages,
+            tools: &[],
+            generation_config,
+        };
+        let mut wait = self.first_wait;
+        let mut model_calls = 0;
+        loop {
+            model_calls += 1;
+            match self.model.complete(request).await {
+                Ok(reply) => return Ok((reply, model_calls)),
+                Err(error) if error.is_retryable() && model_calls < self.max_model_calls => {
+                    tracing::debug!(
+                        model_calls,
+                        wait_ms = wait.as_millis(),
+                        "the model's rate is limited"
+                    );
+                    tokio::time::sleep(wait.min(MAX_WAIT)).await;
+                    wait = wait.saturating_mul(2).min(MAX_WAIT);
+                }
+                Err(source) => {
+                    return Err(ReduceNodeError::Model {
+                        model_calls,
+                        source,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// What the model says, without what it thought before; `None` if that is nothing.
+fn answer(message: &Message) -> Option<String> {
+    let Message::Assistant { content, .. } = message else {
+        return None;
+    };
+    let texts: Vec<_> = content
+        .iter()
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(&**text)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let said = texts.join("\n");
+    let mut text = said.trim();
+    while let Some(thought) = text.strip_prefix("<think>") {
+        // A thought that does not end is all there is.
+        text = thought
+            .split_once("</think>")
+            .map_or("", |(_, behind)| behind.trim_start());
+    }
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+impl fmt::Debug for ReduceNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReduceNode")
+            .field("template_keys", &self.template.keys().collect::<Vec<_>>())
+            .field("input_keys", &self.input_keys)
+            .field("output_key", &self.output_key)
+            .field("system_instruction", &self.system_instruction)
+            .field("generation_config", &self.generation_config)
+            .field("next_node", &self.next_node)
+            .field("reduction", &self.reduction)
+            .field("originals", &self.originals)
+            .field("max_model_calls", &self.max_model_calls)
+            .field("first_wait", &self.first_wait)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A string as it is, anything else as compact JSON.
+fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
+    }
+}

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Message, Messages, Plain};
-use crate::handler::guard_future;
+use crate::guard::guard_future;
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
 
 pub use crate::tool::{Tool, ToolDefinition};

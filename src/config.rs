@@ -5,6 +5,7 @@ mod distinct;
 mod error;
 mod file;
 mod policy;
+mod tool_policy;
 mod values;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,9 @@ use crate::preview::Preview;
 pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
-pub use policy::ToolPolicy;
-pub(crate) use policy::{Hooks, Policy};
+pub(crate) use policy::Policy;
+pub(crate) use tool_policy::Hooks;
+pub use tool_policy::ToolPolicy;
 pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the

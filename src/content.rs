@@ -8,8 +8,6 @@ use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::preview::Preview;
-
 /// One piece of what a tool returned or a person said.
 ///
 /// ```
@@ -296,9 +294,9 @@ impl ToolError {
         self
     }
 
-    /// The same, in at most so many bytes: head and tail where it is longer.
-    pub(crate) fn within(mut self, bytes: usize) -> Self {
-        self.message = Preview::HeadTail.show(&self.message, bytes);
+    /// The same cause with another text.
+    pub(crate) fn with_message(mut self, message: impl FnOnce(&str) -> String) -> Self {
+        self.message = message(&self.message);
         self
     }
 }

@@ -6,21 +6,19 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::backend::Location;
 use crate::content::{Part, ToolCall};
 use crate::format::Conversation;
+use crate::guard::guard;
 use crate::report::Report;
 
-/// A failure of a handler or a callback.
-pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
+pub use crate::guard::HandlerError;
 
 /// A call and what it returned.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,26 +250,3 @@ pub(crate) type PostProcess = Arc<
 
 /// Names the id of what is stored for a call.
 pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;
-
-/// What `call` returns; its panic is an error like any other. `what` names it.
-pub(crate) fn guard<T>(
-    what: &str,
-    call: impl FnOnce() -> Result<T, HandlerError>,
-) -> Result<T, HandlerError> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(format!("{what} failed: {error}").into()),
-        Err(_) => Err(format!("{what} panicked").into()),
-    }
-}
-
-/// The same for a future.
-pub(crate) async fn guard_future<T>(
-    what: &str,
-    call: impl Future<Output = Result<T, HandlerError>>,
-) -> Result<T, HandlerError> {
-    let outcome = AssertUnwindSafe(call).catch_unwind().await;
-    guard(what, || {
-        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}

@@ -50,6 +50,7 @@ mod content;
 mod error;
 mod fingerprint;
 pub mod format;
+mod guard;
 pub mod handler;
 pub mod hint;
 mod middleware;

@@ -8,13 +8,10 @@ mod starts;
 mod stretch;
 mod tool;
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-
 use crate::backend::{BackendError, Location};
 use crate::hint::{Facts, Hint, Kind, Position, Prose, count_lines};
 use crate::preview::holds_only;
-use crate::session::Session;
+use crate::session::{PageEnd, Place, Session};
 use crate::store::{BLOCK, Stored};
 
 pub(crate) use other_reader::OtherReader;
@@ -24,8 +21,6 @@ pub use tool::ReadFileTool;
 pub(crate) const MIN_PAGE: usize = 200;
 /// The lines of longer content are not counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;
-/// How many ends of pages are known at most.
-const MAX_ENDS: usize = 256;
 
 /// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and
 /// nothing is lost by it. Anybody can write a text that looks like a hint.
@@ -94,56 +89,6 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
         manifest.get("offcut_parts")?.as_array()?.len(),
         &content[feed + 1..],
     ))
-}
-
-/// A place in stored content: by lines, and its byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) position: Position,
-    pub(crate) at: u64,
-}
-
-impl Place {
-    pub(crate) const START: Self = Self {
-        position: Position::START,
-        at: 0,
-    };
-}
-
-/// Where pages of long content ended: from there, reading on needs nothing of what is before it.
-#[derive(Debug, Default)]
-pub(crate) struct PageEnds(Mutex<VecDeque<PageEnd>>);
-
-#[derive(Debug, PartialEq)]
-struct PageEnd {
-    location: Location,
-    place: Place,
-    /// The content's length. Once it has been swept, other content may get its name.
-    total: u64,
-}
-
-impl PageEnds {
-    /// The last place that is known in the content before `from`, or at it, and how long the
-    /// content was.
-    fn before(&self, location: &Location, from: Position) -> Option<(Place, u64)> {
-        let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = ends
-            .iter()
-            .filter(|end| end.location == *location && end.place.position <= from);
-        ends.map(|end| (end.place, end.total))
-            .max_by_key(|(place, _)| place.at)
-    }
-
-    fn note(&self, end: PageEnd) {
-        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if ends.contains(&end) {
-            return;
-        }
-        if ends.len() >= MAX_ENDS {
-            ends.pop_front();
-        }
-        ends.push_back(end);
-    }
 }
 
 /// A page of `stored` from `from` on, as one text of at most `room` bytes.

@@ -11,13 +11,13 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendError, Location};
+use crate::backend::{BackendError, Location};
 use crate::clear::{Ledger, Plan, Request, pass};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::format::{Conversation, Format, Messages};
-use crate::handler::guard_future;
+use crate::guard::guard_future;
 use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
@@ -51,23 +51,11 @@ pub struct ToolReduction {
 }
 
 impl ToolReduction {
-    fn over(session: Session) -> Self {
+    pub(super) fn over(session: Session) -> Self {
         Self {
             session,
             ledger: Arc::default(),
         }
-    }
-
-    /// A builder with the documented defaults, see [`Settings`].
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A builder with what the measurements say, see [`Settings::recommended`].
-    pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default()
-            .settings(Settings::recommended(), crate::backend::open)
-            .backend(backend)
     }
 
     /// The same reduction for one conversation: what it stores has a prefix of its own,

@@ -1,5 +1,7 @@
 //! What every part works with: the resolved configuration, and the prefix of one conversation.
 
+mod page_ends;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +9,14 @@ use std::sync::Arc;
 use crate::backend::Backend;
 use crate::config::{Names, Policy, Settings};
 use crate::content::ToolCall;
-use crate::handler::{GenId, PostProcess, guard};
+use crate::guard::guard;
+use crate::handler::{GenId, PostProcess};
 use crate::hint::{Language, Prose};
-use crate::read_back::PageEnds;
 use crate::report::Report;
 use crate::store::{Id, Phase, Roots, Stored, longest_key};
 use crate::tokens::Meter;
+
+pub(crate) use page_ends::{PageEnd, PageEnds, Place};
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 

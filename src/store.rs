@@ -2,6 +2,7 @@
 //! stored.
 
 mod names;
+mod phase;
 mod swept;
 
 use std::ops::Range;
@@ -14,35 +15,13 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put,
 pub(crate) use names::{
     DIGEST_EXAMPLE, Id, Name, former_session_segment, longest_session, media_type, session_segment,
 };
+pub(crate) use phase::{FOLDERS, Phase};
 pub(crate) use swept::{
-    By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept,
+    BLOCK, By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept,
 };
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
-/// How many bytes are asked of a backend at once.
-pub(crate) const BLOCK: u64 = 1 << 20;
-
-/// Why content is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It was too long: `<root>/trunc/<id>`.
-    Truncate,
-    /// It was too old: `<root>/clear/<id>`.
-    Clear,
-}
-
-impl Phase {
-    const fn folder(self) -> &'static str {
-        match self {
-            Self::Truncate => "trunc",
-            Self::Clear => "clear",
-        }
-    }
-}
-
-/// The folders of stored content, one for each phase.
-pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
 /// The prefix under which one session stores, in whichever backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

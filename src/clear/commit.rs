@@ -8,12 +8,12 @@ use futures_util::{StreamExt, stream};
 
 use super::choice::{self, Choice};
 use super::compare::compare_lines;
+use super::gain::{replacement, size};
 use super::ledger::{Origin, Put};
 use super::lines::join;
 use super::outages::{NotDone, Outages};
-use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToStore, cleared_arguments};
+use super::{Action, Committed, Edit, Given, Line, Place, Plan, Ready, ToStore};
 use crate::backend::Location;
-use crate::content::Part;
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Sum};
@@ -445,35 +445,6 @@ async fn store_lines(
         ..change
     });
     Ok(replacement)
-}
-
-pub(super) fn replacement(place: Place, text: String) -> Put {
-    match place {
-        Place::Result { .. } => Put::Parts(vec![Part::Text(text)]),
-        Place::Arguments { .. } => Put::Arguments(cleared_arguments(&text)),
-    }
-}
-
-/// The bytes and tokens of what is put there; it has to be fewer bytes and no more tokens than what
-/// stands there.
-pub(super) fn size(
-    session: &Session,
-    replacement: &Put,
-    decision: &Decision,
-) -> Result<(u64, u64), Reason> {
-    let text = match replacement {
-        Put::Parts(parts) => match &parts[..] {
-            [Part::Text(text)] => text,
-            _ => return Err(Reason::NoGain),
-        },
-        Put::Arguments(text) => text,
-    };
-    let (bytes, tokens) = (text.len() as u64, session.meter().text(text));
-    if bytes >= decision.bytes.before || tokens > decision.tokens.map_or(0, |change| change.before)
-    {
-        return Err(Reason::NoGain);
-    }
-    Ok((bytes, tokens))
 }
 
 async fn save(

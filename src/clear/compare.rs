@@ -1,7 +1,7 @@
 //! Whether what looks like a hint of ours is one: what is stored is read and compared, before
 //! anything is stored.
 
-use super::commit::{replacement, size};
+use super::gain::{replacement, size};
 use super::lines::join;
 use super::outages::{NoAnswer, Outages};
 use super::{Line, Place, Shown, ToShorten};

@@ -9,7 +9,7 @@
 use super::decisions::{call_of, result_decision};
 use super::known::All;
 use super::lines::{Liner, Source};
-use super::plan::Planner;
+use super::planner::Planner;
 use super::{Line, Place, Request};
 use crate::config::CostAware;
 use crate::fingerprint::Fingerprint;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::decisions::{call_decision, result_decision};
 use super::known::{All, Known, part_bytes};
 use super::ledger::Put;
-use super::plan::Planner;
+use super::planner::Planner;
 use super::{Action, Edit, Place};
 use crate::format::PartRef;
 use crate::report::{Change, Decision, Outcome};

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, is_cache_mark};
 use super::json::{Edit, New, Step, View};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
+use super::wire_json::WireJson;
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The format of the messages of Anthropic's Messages API, as [`serde_json::Value`].

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::json::{Edit, Kind, New, Step, View};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
+use super::wire_json::WireJson;
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake

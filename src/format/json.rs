@@ -5,7 +5,6 @@
 //! size, keys that stand twice and strings that are not valid Unicode are kept as they came.
 
 mod edit;
-mod odd;
 mod scan;
 mod splice;
 mod text;
@@ -17,10 +16,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub(super) use edit::{Edit, New, Step, put_into_text, put_into_value};
-pub(super) use odd::Fixed;
 pub use scan::InvalidJson;
 pub use text::JsonText;
-pub(super) use text::Node;
+pub(super) use text::{Node, Watch};
 pub(super) use view::{Kind, View};
 
 /// A JSON document as a message holds it.

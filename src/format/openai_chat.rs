@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, read_url};
 use super::json::{Edit, New, Step, View};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role, WireJson};
+use super::wire_json::WireJson;
+use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The format of OpenAI chat-completions messages, and of every provider that speaks it, as

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, read_url};
 use super::json::{Edit, New, View};
-use super::{Arguments, Call, PartRef, Piece, ResultHead, Role, WireJson};
+use super::wire_json::WireJson;
+use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The format of the items that OpenAI's Responses API takes as `input`, as [`serde_json::Value`].

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use super::{Conversation, Format, Piece};
+use super::conversation::{Conversation, Rewrite, replace_arguments, replace_result, visit};
+use super::{Format, Piece};
 use crate::content::Part;
-use crate::handler::{HandlerError, guard};
+use crate::guard::{HandlerError, guard};
 
 /// A list of messages whose old rounds are handed to a rewriter before what is left of them is
 /// cleared.
@@ -70,26 +71,6 @@ impl<F: Format, R> fmt::Debug for Rewriting<'_, F, R> {
             .field("messages", &self.messages.len())
             .finish_non_exhaustive()
     }
-}
-
-/// A copy of a conversation in which rounds are rewritten.
-pub trait Rewrite: Send + Sync {
-    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for
-    /// nothing.
-    ///
-    /// # Errors
-    ///
-    /// The rewriter failed or panicked: the round is as it was.
-    fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError>;
-
-    /// Leaves the round as it was after all whose first message this is.
-    fn leave(&mut self, first: usize);
-
-    /// The conversation with the rounds so far rewritten. Nothing is rewritten any more afterwards.
-    fn copy(&mut self) -> &mut dyn Conversation;
-
-    /// Puts the copy in the place of the conversation.
-    fn finish(self: Box<Self>);
 }
 
 struct Copy<'c, F: Format, R> {
@@ -230,40 +211,5 @@ impl<F: Format> Conversation for Owned<'_, F> {
 
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
         replace_arguments(self.format, &mut self.messages, message, call, arguments);
-    }
-}
-
-pub(super) fn visit<'m, F: Format>(
-    format: &F,
-    messages: &'m [F::Message],
-    at: usize,
-    see: &mut dyn FnMut(Piece<'m>),
-) {
-    if let Some(message) = messages.get(at) {
-        format.visit(message, see);
-    }
-}
-
-pub(super) fn replace_result<F: Format>(
-    format: &F,
-    messages: &mut [F::Message],
-    at: usize,
-    slot: usize,
-    parts: Vec<Part>,
-) {
-    if let Some(message) = messages.get_mut(at) {
-        format.replace_result(message, slot, parts);
-    }
-}
-
-pub(super) fn replace_arguments<F: Format>(
-    format: &F,
-    messages: &mut [F::Message],
-    at: usize,
-    call: usize,
-    arguments: String,
-) {
-    if let Some(message) = messages.get_mut(at) {
-        format.replace_arguments(message, call, arguments);
     }
 }

@@ -1,7 +1,9 @@
 //! Wire formats over the text of messages.
 
-use super::json::{Fixed, JsonText, put_into_text};
-use super::{Format, Piece, WireJson};
+use super::fixed::Fixed;
+use super::json::{JsonText, put_into_text};
+use super::wire_json::WireJson;
+use super::{Format, Piece};
 use crate::content::Part;
 
 /// A wire format over messages as they are spelled: [`OpenAiChat`](super::OpenAiChat),

@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::json::{Kind, View};
+use super::json::{Edit, Kind, View};
+use super::wire_json::WireJson;
+use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
+use crate::content::Part;
 
 /// One of the formats of wire JSON. It is a [`Format`](super::Format) itself.
 ///
@@ -205,6 +208,45 @@ fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
             | "image" | "document" => Some(WireFormat::Anthropic),
             _ => None,
         })
+}
+
+impl WireJson for WireFormat {
+    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+        match self {
+            Self::OpenAiChat => OpenAiChat.see(message, see),
+            Self::Responses => Responses.see(message, see),
+            Self::Anthropic => Anthropic.see(message, see),
+            Self::Gemini => Gemini.see(message, see),
+        }
+    }
+
+    fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Option<Vec<Edit<'m>>> {
+        match self {
+            Self::OpenAiChat => OpenAiChat.result(message, slot, parts),
+            Self::Responses => Responses.result(message, slot, parts),
+            Self::Anthropic => Anthropic.result(message, slot, parts),
+            Self::Gemini => Gemini.result(message, slot, parts),
+        }
+    }
+
+    fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        arguments: String,
+    ) -> Option<Vec<Edit<'m>>> {
+        match self {
+            Self::OpenAiChat => OpenAiChat.arguments(message, call, arguments),
+            Self::Responses => Responses.arguments(message, call, arguments),
+            Self::Anthropic => Anthropic.arguments(message, call, arguments),
+            Self::Gemini => Gemini.arguments(message, call, arguments),
+        }
+    }
 }
 
 #[cfg(test)]

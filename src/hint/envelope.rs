@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::position::number;
 use super::{Hint, Kind, Notes, Placement, Position};
 use crate::backend::Location;
 
@@ -248,16 +249,6 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         preview,
         rest,
     })
-}
-
-/// A number in its one spelling: digits, no sign, no leading zero.
-pub(super) fn number(digits: &str) -> Option<u64> {
-    let is_canonical = digits == "0" || !digits.starts_with('0');
-    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
-        digits.parse().ok()
-    } else {
-        None
-    }
 }
 
 fn take(text: &str, length: usize) -> Option<(String, &str)> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Preview;
-use crate::handler::guard;
+use crate::guard::guard;
 
 /// A text to be previewed, and all that a preview may depend on.
 #[derive(Clone, Copy, Debug)]

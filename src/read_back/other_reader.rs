@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::starts::{WINDOW, starts};
 use super::stretch::{Found, MAX_BESIDE, Stretch};
-use super::{Place, overhead, page_hint};
+use super::{overhead, page_hint};
 use crate::backend::{BackendError, Location};
 use crate::content::{Part, ToolCall};
 use crate::hint::Placement;
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::store::Stored;
 
 /// The least room, in bytes, that the content of a page has beside what was shown already.

@@ -1,9 +1,9 @@
 //! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a
 //! page.
 
-use super::Place;
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose, count_lines};
+use crate::session::Place;
 
 /// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the
 /// content's length.

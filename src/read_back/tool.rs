@@ -10,6 +10,7 @@ use super::{MIN_PAGE, matches, overhead, page};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::{Language, Position};
+use crate::preview::Preview;
 use crate::session::Session;
 use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
@@ -81,7 +82,7 @@ impl Tool for ReadFileTool {
             Err(error) => Err(error),
         };
         // What is wrong with a pattern is said with the pattern.
-        answer.map_err(|error| error.within(room))
+        answer.map_err(|error| error.with_message(|message| Preview::HeadTail.show(message, room)))
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
 use super::opener::{NotOpened, Opener};
-use crate::backend::Backend;
+use crate::backend::{Backend, open};
 use crate::config::{
     BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings,
     TokenCounter, ToolPolicy,
@@ -19,9 +19,8 @@ use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence, WrongTemplate};
 use crate::preview::{Custom, Preview, PreviewOf};
-use crate::read_back::PageEnds;
 use crate::report::Report;
-use crate::session::{OnReport, Session, Shared};
+use crate::session::{OnReport, PageEnds, Session, Shared};
 use crate::store::Phase;
 use crate::tokens::{CountTokens, Estimate, Meter};
 
@@ -50,6 +49,20 @@ impl fmt::Debug for Builder {
             .field("has_post_process", &self.post_process.is_some())
             .field("has_on_report", &self.on_report.is_some())
             .finish()
+    }
+}
+
+impl ToolReduction {
+    /// A builder with the documented defaults, see [`Settings`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A builder with what the measurements say, see [`Settings::recommended`].
+    pub fn recommended(backend: impl Backend) -> Builder {
+        Builder::default()
+            .settings(Settings::recommended(), open)
+            .backend(backend)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{is_reserved, is_swept_segment};
+use super::swept::{is_reserved, is_swept_segment};
 use crate::backend::{Key, digest, is_safe_segment};
 
 /// The longest call id, in bytes, that is used as a name.

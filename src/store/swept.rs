@@ -12,8 +12,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{BLOCK, FOLDERS};
+use super::phase::FOLDERS;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
+
+/// How many bytes are asked of a backend at once.
+pub(crate) const BLOCK: u64 = 1 << 20;
 
 /// The segment before the phase of a key that was swept.
 const SWEPT: &str = "swept";

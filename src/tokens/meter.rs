@@ -13,7 +13,7 @@ use super::seen::Seen;
 use super::{CountTokens, Effort, image};
 use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
-use crate::handler::guard;
+use crate::guard::guard;
 
 /// What each message costs beside its content.
 pub(crate) const PER_MESSAGE: u64 = 4;

@@ -1,15 +1,20 @@
 //! A result that a user's handler decides about, as a whole.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::splitter::{part_size, text_bytes};
-use super::{Truncated, nothing_done, treat};
+use super::treat::treat;
+use super::truncated::{Truncated, nothing_done};
+use super::written::not_there;
 use crate::backend::{BackendError, Location};
 use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Body, Chunk, Part, Parts, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
-use crate::handler::{Detail, Handled, HandlerError, Replacement, TruncHandler, guard_future};
+use crate::guard::guard_future;
+use crate::handler::{Detail, Handled, Replacement, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
@@ -25,6 +30,16 @@ struct Whole {
     is_stream: bool,
     is_error: bool,
     interrupted: Option<ToolError>,
+}
+
+/// Who decides about the tool's results, if a user does.
+pub(super) fn handler(session: &Session, call: &ToolCall) -> Option<Arc<dyn TruncHandler>> {
+    let policy = session.policy(&call.name);
+    policy
+        .hooks
+        .trunc_handler
+        .clone()
+        .filter(|_| policy.truncates)
 }
 
 pub(super) async fn truncate(
@@ -153,7 +168,7 @@ impl<'h> Handling<'h> {
         problem.into_iter().for_each(|problem| self.note(problem));
         // Truncation does not build without a backend.
         let Some(backend) = self.policy.backend() else {
-            return Err(super::spill::not_there());
+            return Err(not_there());
         };
         let target = Target::new(
             self.session.roots(),
@@ -267,12 +282,4 @@ fn is_own_page(session: &Session, policy: &Policy, parts: &[Part]) -> bool {
     };
     let hints = session.own_hints(policy, text).unwrap_or_default();
     matches!(&hints[..], [own] if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
-}
-
-/// What the default treatment of a result says of a handler that failed.
-pub(super) fn noted(mut truncated: Truncated, problem: Option<HandlerError>) -> Truncated {
-    if let (Some(problem), Some(decision)) = (problem, truncated.report.decisions.first_mut()) {
-        decision.error.get_or_insert(problem.to_string());
-    }
-    truncated
 }

@@ -1,25 +1,24 @@
 //! One result on its way: what the splitter and the plan decide, done.
 
-mod pages;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::cut::{self, Cut, Joined};
-use super::nothing_done;
+use super::pages::Pages;
 use super::passing::{grows_by, passing};
 use super::save::{Place, Saved};
-use super::spill::{Source, Spill, not_there};
+use super::spill::{Source, Spill};
 use super::splitter::{self, Slot, Splitter, part_size, text_bytes};
 use super::text::{Content, Text};
+use super::truncated::nothing_done;
+use super::written::not_there;
 use crate::backend::{Backend, BackendError};
 use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Chunk, Part, ToolCall};
 use crate::error::Error;
 use crate::hint::Placement;
-use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
 use crate::session::Session;
 use crate::store::{Id, MAX_WHOLE, Phase};
@@ -36,9 +35,7 @@ pub(super) struct Run {
     policy: Policy,
     backend: Arc<dyn Backend>,
     splitter: Splitter,
-    /// What it may be of what is stored already, once it is over the limit; `None` if it is a
-    /// result like any other.
-    reader: Option<OtherReader>,
+    pages: Pages,
     spill: Spill,
     /// Everything passes: the store failed, and all that came is at hand.
     passes: bool,
@@ -87,7 +84,7 @@ impl Run {
             spill: Spill::new(Arc::clone(&backend)),
             backend,
             splitter,
-            reader: None,
+            pages: Pages::default(),
             passes: false,
             decision,
         })
@@ -100,9 +97,14 @@ impl Run {
             return Ok(vec![chunk]);
         }
         // The pieces shown before do not wait for this.
-        self.compare().await;
+        self.pages.compare().await;
         let step = self.splitter.push(chunk);
-        self.read_on(step.spill.as_ref());
+        self.pages.read_on(
+            &self.session,
+            &self.call,
+            &self.splitter,
+            step.spill.as_ref(),
+        );
         if let Some(bytes) = step.spill
             && let Err(error) = self.spill.write(bytes.clone()).await
         {
@@ -221,7 +223,12 @@ impl Run {
         }
         self.splitter.end();
         self.see_all();
-        if let Some((location, parts)) = self.page().await {
+        let (session, call, limit) = (&self.session, &self.call, self.policy.limit);
+        let stored = self
+            .pages
+            .finish(session, call, &self.splitter, limit)
+            .await;
+        if let Some((location, parts)) = stored {
             self.decision.outcome = Outcome::Paged;
             self.decision.locations = vec![location];
             self.splitter.slots = parts.into_iter().map(Slot::Part).collect();

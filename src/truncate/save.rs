@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::spill::digest_of;
+use super::written::digest_of;
 use crate::backend::{Backend, BackendError, Location, Put, Writer};
 use crate::session::Session;
 use crate::store::{self, By, Id, Name, Phase, Target, key};

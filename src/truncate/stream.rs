@@ -9,8 +9,9 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream, Stream};
 
+use super::handled::{self, handler};
 use super::run::Run;
-use super::{handled, handler, nothing_done};
+use super::truncated::nothing_done;
 use crate::content::{Body, Chunk, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
 use crate::hint::Placement;

@@ -1,5 +1,7 @@
 //! The directory of a store, out of which no name leads.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +46,8 @@ impl Root {
     }
 
     /// A directory of a name that nobody can guess.
-    pub(super) fn temporary(name: &str) -> Result<Self, BackendError> {
+    pub(super) fn temporary() -> Result<Self, BackendError> {
+        let name = format!("offcut-{:016x}", random());
         let mut root = Self::at(&std::env::temp_dir().join(name))?;
         root.temporary = Some(Mutex::new(false));
         Ok(root)
@@ -357,6 +360,11 @@ fn portable(path: &str) -> String {
         None => path.strip_prefix(r"\\?\").unwrap_or(path).to_owned(),
     };
     path.replace('\\', "/")
+}
+
+/// A number that no other process has, nor guesses.
+pub(super) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

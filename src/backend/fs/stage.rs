@@ -1,7 +1,5 @@
 //! How content gets its name: whole, once, and never over something else.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::time::SystemTime;
@@ -10,7 +8,7 @@ use cap_std::fs::{File, OpenOptions};
 
 use super::Fs;
 use super::error::link_refused;
-use super::root::{Found, Made};
+use super::root::{Found, Made, random};
 use crate::backend::{Key, Put};
 
 /// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be
@@ -308,20 +306,11 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
     tried
 }
 
-/// A name for a directory that no other process has, nor guesses.
-pub(super) fn unused_name() -> String {
-    format!("offcut-{:016x}", random())
-}
-
 /// A path in the staging directory. Random, because processes in containers share numbers and may
 /// share a directory; the dot keeps it from being a key even where the staging directory is a link
 /// to another one.
 fn unused_path() -> String {
     format!("{STAGING}/.{:016x}", random())
-}
-
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A store's URL without what may be secret.
 
-use super::split_scheme;
+use super::pieces::split_scheme;
 
 /// Stands for what is not shown.
 const HIDDEN: &str = "…";

@@ -1,11 +1,12 @@
 //! A JSON value as it is spelled.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use super::JsonRef;
-use super::odd::Watch;
 use super::scan::{InvalidJson, Span, SpanKind, Spans, scan};
 use super::unescape::unescape;
 use super::view::{Kind, View};
@@ -30,8 +31,8 @@ pub struct JsonText {
     pub(super) spans: Vec<Span>,
     /// What the strings with escapes mean, once somebody has asked.
     pub(super) meanings: Vec<OnceLock<Option<Box<str>>>>,
-    pub(super) has_surrogates: bool,
-    pub(super) is_plain: OnceLock<bool>,
+    has_surrogates: bool,
+    is_plain: OnceLock<bool>,
 }
 
 impl JsonText {
@@ -79,6 +80,14 @@ impl JsonText {
             json: self,
             at: 0,
             watch: None,
+        }
+    }
+
+    /// The same, and `watch` is told what is odd about what a format looks at.
+    pub(crate) fn watched_by<'m>(&'m self, watch: &'m Watch) -> Node<'m> {
+        Node {
+            watch: Some(watch),
+            ..self.root()
         }
     }
 
@@ -141,6 +150,41 @@ impl JsonText {
             },
         )
     }
+
+    /// Whether no key of any object stands twice, and all strings are valid Unicode. Looks once.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self.is_plain.get_or_init(|| {
+            let is_object = |at: &usize| self.spans[*at].kind == SpanKind::Object;
+            let mut objects = (0..self.spans.len()).filter(is_object);
+            self.is_unicode(0) && objects.all(|at| !self.has_twice(Node { at, ..self.root() }))
+        })
+    }
+
+    /// Whether the strings of a value, keys included, are valid Unicode.
+    fn is_unicode(&self, at: usize) -> bool {
+        !self.has_surrogates
+            || (at..self.next(at))
+                .all(|at| self.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
+    }
+
+    fn has_twice(&self, object: Node<'_>) -> bool {
+        /// So many keys are compared with each other faster than they are put into a set.
+        const FEW: usize = 12;
+        let mut few = [""; FEW];
+        let mut many = HashSet::new();
+        for (nth, key) in object.keys().enumerate() {
+            let key = self.meaning(key).unwrap_or("\u{fffd}");
+            if nth < FEW {
+                if few[..nth].contains(&key) {
+                    return true;
+                }
+                few[nth] = key;
+            } else if few.contains(&key) || !many.insert(key) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl FromStr for JsonText {
@@ -166,6 +210,15 @@ impl PartialEq for JsonText {
 }
 
 impl Eq for JsonText {}
+
+/// Is told what a format looks at.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// A key that was looked for stands twice.
+    pub(crate) has_twice: Cell<bool>,
+    /// A string that was read or shown is not valid Unicode.
+    pub(crate) is_garbled: Cell<bool>,
+}
 
 /// A value in a text.
 #[derive(Clone, Copy)]

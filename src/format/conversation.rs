@@ -1,0 +1,126 @@
+//! Messages whose type nobody needs to know.
+
+use super::{Format, Piece};
+use crate::content::Part;
+use crate::guard::HandlerError;
+
+/// A list of messages, whatever their type: what plans are made of and applied to.
+pub trait Conversation: Send + Sync {
+    /// How many messages there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shows `see` what a message holds. `message` is below [`len`](Self::len).
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>));
+
+    /// Replaces the content of a result slot. What is not there is left alone.
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>);
+
+    /// Replaces the arguments of a call. What is not there is left alone.
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+
+    /// A copy whose rounds are rewritten, if somebody wants them to be: see
+    /// [`Rewriting`](super::Rewriting).
+    fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
+        None
+    }
+}
+
+const _: Option<&dyn Conversation> = None; // stays object-safe
+
+/// A copy of a conversation in which rounds are rewritten.
+pub trait Rewrite: Send + Sync {
+    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// The rewriter failed or panicked: the round is as it was.
+    fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError>;
+
+    /// Leaves the round as it was after all whose first message this is.
+    fn leave(&mut self, first: usize);
+
+    /// The conversation with the rounds so far rewritten. Nothing is rewritten any more afterwards.
+    fn copy(&mut self) -> &mut dyn Conversation;
+
+    /// Puts the copy in the place of the conversation.
+    fn finish(self: Box<Self>);
+}
+
+/// A list of messages of one format, as a [`Conversation`].
+///
+/// ```
+/// use offcut::format::{Conversation, Message, Messages, Plain};
+/// let mut messages = vec![Message::user("hello")];
+/// assert_eq!(Messages::new(&Plain, &mut messages).len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Messages<'a, F: Format> {
+    format: &'a F,
+    messages: &'a mut [F::Message],
+}
+
+impl<'a, F: Format> Messages<'a, F> {
+    /// `messages`, seen through `format`.
+    pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
+        Self { format, messages }
+    }
+}
+
+impl<F: Format> Conversation for Messages<'_, F> {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
+        visit(self.format, self.messages, message, see);
+    }
+
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+        replace_result(self.format, self.messages, message, slot, parts);
+    }
+
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+        replace_arguments(self.format, self.messages, message, call, arguments);
+    }
+}
+
+pub(super) fn visit<'m, F: Format>(
+    format: &F,
+    messages: &'m [F::Message],
+    at: usize,
+    see: &mut dyn FnMut(Piece<'m>),
+) {
+    if let Some(message) = messages.get(at) {
+        format.visit(message, see);
+    }
+}
+
+pub(super) fn replace_result<F: Format>(
+    format: &F,
+    messages: &mut [F::Message],
+    at: usize,
+    slot: usize,
+    parts: Vec<Part>,
+) {
+    if let Some(message) = messages.get_mut(at) {
+        format.replace_result(message, slot, parts);
+    }
+}
+
+pub(super) fn replace_arguments<F: Format>(
+    format: &F,
+    messages: &mut [F::Message],
+    at: usize,
+    call: usize,
+    arguments: String,
+) {
+    if let Some(message) = messages.get_mut(at) {
+        format.replace_arguments(message, call, arguments);
+    }
+}

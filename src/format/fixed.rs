@@ -1,0 +1,71 @@
+//! What of a message must stay as it is, since it has more than one meaning, or none: a key that
+//! counts and stands twice, a string that is not valid Unicode.
+
+use std::collections::HashSet;
+
+use super::json::{JsonText, Watch};
+use super::piece::Piece;
+use super::wire_json::WireJson;
+
+/// Which results and calls of a message must stay as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Fixed {
+    is_all: bool,
+    results: HashSet<usize>,
+    calls: HashSet<usize>,
+}
+
+impl Fixed {
+    /// What `format` has to leave alone in `message`. Costs nothing where no key stands twice and
+    /// all is valid Unicode.
+    pub(crate) fn of(format: &impl WireJson, message: &JsonText) -> Self {
+        let mut fixed = Self::default();
+        if message.is_plain() {
+            return fixed;
+        }
+        let watch = Watch::default();
+        let (mut results, mut calls, mut open) = (0, 0, None);
+        format.see(message.watched_by(&watch), &mut |piece| {
+            // What was read for this piece, and for the result that it ends.
+            let is_garbled = watch.is_garbled.take();
+            match piece {
+                Piece::Role(_) | Piece::Result(_) | Piece::Content(_) if is_garbled => {
+                    fixed.results.extend(open);
+                }
+                Piece::Call(_) if is_garbled => {
+                    fixed.calls.insert(calls);
+                }
+                _ => {}
+            }
+            match piece {
+                Piece::Role(_) => open = None,
+                Piece::Result(_) => {
+                    open = Some(results);
+                    results += 1;
+                    if is_garbled {
+                        fixed.results.extend(open);
+                    }
+                }
+                Piece::Call(_) => calls += 1,
+                Piece::Content(_) => {}
+            }
+        });
+        if watch.is_garbled.take() {
+            fixed.results.extend(open);
+        }
+        fixed.is_all = watch.has_twice.take();
+        fixed
+    }
+
+    pub(crate) fn has_result(&self, nth: usize) -> bool {
+        self.is_all || self.results.contains(&nth)
+    }
+
+    pub(crate) fn has_call(&self, nth: usize) -> bool {
+        self.is_all || self.calls.contains(&nth)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.is_all && self.results.is_empty() && self.calls.is_empty()
+    }
+}

@@ -1,0 +1,30 @@
+//! Wire formats over messages that are values.
+
+use serde_json::Value;
+
+use super::json::put_into_value;
+use super::wire_json::WireJson;
+use super::{Anthropic, Format, Gemini, OpenAiChat, Piece, Responses, WireFormat};
+use crate::content::Part;
+
+macro_rules! over_values {
+    ($($format:ty)*) => {$(
+        impl Format for $format {
+            type Message = Value;
+
+            fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+                self.see(message, see);
+            }
+
+            fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
+                put_into_value(message, |message| self.result(message, slot, parts));
+            }
+
+            fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+                put_into_value(message, |message| self.arguments(message, call, arguments));
+            }
+        }
+    )*};
+}
+
+over_values! { OpenAiChat Responses Anthropic Gemini WireFormat }

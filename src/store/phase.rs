@@ -1,0 +1,22 @@
+//! Why content is stored, and the folder that says so.
+
+/// Why content is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It was too long: `<root>/trunc/<id>`.
+    Truncate,
+    /// It was too old: `<root>/clear/<id>`.
+    Clear,
+}
+
+impl Phase {
+    pub(super) const fn folder(self) -> &'static str {
+        match self {
+            Self::Truncate => "trunc",
+            Self::Clear => "clear",
+        }
+    }
+}
+
+/// The folders of stored content, one for each phase.
+pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];

@@ -10,18 +10,15 @@ use object_store::ObjectStore;
 use offcut::backend::{Fs, Key, StoreUrl};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::objects::{Inner, LONGEST_PAUSE, Objects, Retry};
-use crate::open::OpenError;
+use crate::objects::{Inner, Objects};
+use crate::open_error::OpenError;
+use crate::retry::{Defaults, Retry, check_times};
 use crate::spool;
 use crate::upload::PARTS;
 
 /// The longest prefix, in bytes. Behind it comes a key of up to 900, and most stores take names of
 /// up to 1024.
 const MAX_PREFIX: usize = 120;
-/// The longest time-out.
-const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
-const MAX_RETRIES: u32 = 20;
-
 /// Sets [`Objects`] up over a store of `object_store`.
 ///
 /// ```
@@ -54,6 +51,17 @@ pub struct Builder {
     /// What tells the store from others that are shown alike, in every process. `None` for a store
     /// that only this process has.
     pub(crate) origin: Option<String>,
+}
+
+impl Objects {
+    /// Sets up a store over any store of `object_store`.
+    ///
+    /// `shown` is what locations begin with, and names the store's root: `s3://bucket`. Two stores
+    /// that hold different content should not be shown alike; one configuration refuses to have
+    /// both.
+    pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
+        Builder::new(store, shown.into())
+    }
 }
 
 impl Builder {
@@ -185,51 +193,6 @@ impl Builder {
             proven,
         }))
     }
-}
-
-/// What the settings are where nothing is said.
-pub(crate) struct Defaults {
-    pub(crate) timeout: Duration,
-    /// Those of the store itself.
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
-}
-
-impl Default for Defaults {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(120),
-            retries: 5,
-            backoff: Duration::from_millis(100),
-        }
-    }
-}
-
-/// `object_store` panics at some of these, so they never reach it.
-pub(crate) fn check_times(
-    timeout: Duration,
-    retries: u32,
-    backoff: Duration,
-) -> Result<(), OpenError> {
-    if timeout.is_zero() || timeout > MAX_TIMEOUT {
-        return Err(OpenError::Value {
-            name: "timeout",
-            must: "be more than 0 and at most an hour: `120s`",
-        });
-    }
-    if retries > MAX_RETRIES {
-        return Err(OpenError::Value {
-            name: "retries",
-            must: "be at most 20",
-        });
-    }
-    if backoff.is_zero() || backoff > LONGEST_PAUSE {
-        return Err(OpenError::Value {
-            name: "backoff",
-            must: "be more than 0 and at most 15 seconds: `100ms`",
-        });
-    }
-    Ok(())
 }
 
 /// As many bits as a `usize` has everywhere.

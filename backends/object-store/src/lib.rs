@@ -26,21 +26,25 @@
 //! | `local` | | `file:///directory` | a directory; [`offcut::backend::Fs`] is the better store there |
 //! | | always | `memory:/prefix` | this process's memory, for tests |
 
+mod backend;
 mod builder;
+mod content;
 mod error;
 mod limited;
 mod names;
 mod objects;
 mod open;
+mod open_error;
 mod put;
 mod read;
+mod retry;
 mod spool;
 mod upload;
 mod writer;
 
 pub use builder::Builder;
 pub use objects::Objects;
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use upload::PARTS;
 
 /// The examples of the page on object stores compile.

@@ -1,36 +1,21 @@
-//! The store: what it is made of, and the contract over it.
+//! The store: what it is made of, and what every call about it needs.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::ObjectStore;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer,
-};
-use sha2::{Digest, Sha256};
+use offcut::backend::{BackendError, Fs, Key, Location};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::builder::Builder;
 use crate::error::{Kind, Trouble};
-use crate::limited::{blocking, limited};
+use crate::limited::limited;
 use crate::names;
-use crate::open::{OpenError, open_with};
-use crate::put::missing_bucket;
-use crate::upload::Content;
-use crate::writer::ObjectWriter;
+use crate::retry::{Pauses, Retry};
 
 /// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never
 /// listed, never read.
-const PROBE: &str = ".offcut-create-only";
-
-/// Content up to so many bytes is one object from one request; what is longer is uploaded in parts.
-pub(crate) const WHOLE: u64 = 8 << 20;
+pub(crate) const PROBE: &str = ".offcut-create-only";
 
 /// Keeps each content as one object in an object store: S3, Google Cloud Storage, Azure, and all
 /// else that `object_store` knows.
@@ -68,13 +53,13 @@ pub(crate) const WHOLE: u64 = 8 << 20;
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
 ///   aborted; where even that can't be done, its parts are invisible, and a lifecycle rule removes
 ///   them.
-/// - **Bounded.** Each call ends within the [time-out](Builder::timeout), an upload within that for
-///   each of its parts. Uploads hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all of the
-///   clones of a store together, and other calls what they are given or asked for. A result may
-///   have 48 GiB.
+/// - **Bounded.** Each call ends within the [time-out](crate::Builder::timeout), an upload within
+///   that for each of its parts. Uploads hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all
+///   of the clones of a store together, and other calls what they are given or asked for. A result
+///   may have 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
-///   [spool](Builder::spool) and upload from it. If that fails for good, the file gets a name
-///   ([`Writer::keep`]).
+///   [spool](crate::Builder::spool) and upload from it. If that fails for good, the file gets a
+///   name ([`Writer::keep`](offcut::backend::Writer::keep)).
 ///
 /// It needs a tokio runtime with time and, for all but memory and files, I/O.
 #[derive(Clone)]
@@ -97,87 +82,10 @@ pub(crate) struct Inner {
     pub(crate) proven: OnceCell<()>,
 }
 
-/// How often and how long something is tried.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Retry {
-    /// How long a call may take in all.
-    pub(crate) timeout: Duration,
-    /// How often it is tried again.
-    pub(crate) retries: u32,
-    /// The pause before the first time. Each later one is twice as long.
-    pub(crate) backoff: Duration,
-}
-
-/// The longest pause between two attempts.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-
 impl Objects {
-    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`,
-    /// `file:///directory` or `memory:/prefix`.
-    ///
-    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under
-    /// the names that the store's own tools use; the URL wins. Where one of the credentials is in
-    /// the URL, all are taken from there. An endpoint without TLS must be on this machine, or
-    /// `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
-    ///
-    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's
-    /// directory, and where it reads the system's certificates.
-    ///
-    /// # Default
-    ///
-    /// - `timeout=120s`, `backoff=100ms` and `spool`: as [`Builder`] has them.
-    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` where that is set.
-    /// - `region=us-east-1` for S3.
-    ///
-    /// # Errors
-    ///
-    /// An [`OpenError`] that names what is wrong in the URL or the environment, and never a value
-    /// that may be secret.
-    pub fn open(url: &str) -> Result<Self, OpenError> {
-        open_with(url, &|name| std::env::var(name).ok())
-    }
-
-    /// Sets up a store over any store of `object_store`.
-    ///
-    /// `shown` is what locations begin with, and names the store's root: `s3://bucket`. Two stores
-    /// that hold different content should not be shown alike; one configuration refuses to have
-    /// both.
-    pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
-        Builder::new(store, shown.into())
-    }
-
     pub(crate) fn over(inner: Inner) -> Self {
         Self {
             inner: Arc::new(inner),
-        }
-    }
-
-    /// Finds out whether the store works: reaches it, stores the object that shows that it
-    /// overwrites nothing, reads it back, and asks for one that is not there. Then tries out the
-    /// spool.
-    ///
-    /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are
-    /// found then. Without it, the first call that stores finds them.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region,
-    /// an endpoint that can't be reached, a store that overwrites; or a spool that can't be written
-    /// to.
-    pub async fn check(&self) -> Result<(), BackendError> {
-        let checked = self.within(self.check_now()).await;
-        checked
-            .map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
-        self.inner.spool.check().await
-    }
-
-    async fn check_now(&self) -> Result<(), Trouble> {
-        self.prove_create_only().await?;
-        self.page(&self.probe(), 0..u64::MAX).await?;
-        // Without the right to list, S3 calls what is not there forbidden.
-        match self.page(&self.below(".offcut-nothing"), 0..1).await {
-            Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
-            _ => Ok(()),
         }
     }
 
@@ -189,6 +97,10 @@ impl Objects {
         &self.inner.shown
     }
 
+    pub(crate) fn location(&self, key: &Key) -> Location {
+        Location::new(format!("{}{key}", self.shown()))
+    }
+
     /// Where [`PROBE`] is.
     pub(crate) fn probe(&self) -> Path {
         self.below(PROBE)
@@ -198,31 +110,9 @@ impl Objects {
         self.below(&names::of(key))
     }
 
-    fn below(&self, name: &str) -> Path {
+    pub(crate) fn below(&self, name: &str) -> Path {
         // Nothing in it needs to be escaped: the prefix is made of safe segments, as keys are.
         Path::from(format!("{}{name}", self.inner.prefix))
-    }
-
-    /// The entry for an object, if it was stored under a key.
-    fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
-        let name = meta.location.as_ref().strip_prefix(&self.inner.prefix)?;
-        if let Some(prefix) = name
-            .strip_suffix(PROBE)
-            .filter(|prefix| prefix.ends_with('/'))
-        {
-            // What is in there has other names where its own agents opened it.
-            let why = format!("there is a store of its own in it, `{prefix}`: open that one");
-            return Some(Err(BackendError::new(
-                ErrorKind::Other,
-                format!("listing {} failed: {why}", self.shown()),
-            )));
-        }
-        let stored_at = SystemTime::from(meta.last_modified);
-        Some(Ok(Entry {
-            key: names::key(name)?,
-            bytes: meta.size,
-            stored_at,
-        }))
     }
 
     pub(crate) fn storing(&self, key: &Key, trouble: Trouble) -> BackendError {
@@ -231,10 +121,10 @@ impl Objects {
 
     /// The error of a call about `key`. Where there is no bucket, the store is what it is about,
     /// whatever was asked of it.
-    fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
+    pub(crate) fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
         match trouble.kind {
             Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown())),
-            _ => trouble.while_doing(format_args!("{doing} {}", self.locate(key))),
+            _ => trouble.while_doing(format_args!("{doing} {}", self.location(key))),
         }
     }
 
@@ -255,40 +145,7 @@ impl Objects {
     }
 
     pub(crate) fn pauses(&self) -> Pauses {
-        let Retry {
-            retries, backoff, ..
-        } = self.inner.retry;
-        Pauses {
-            left: retries,
-            next: backoff,
-        }
-    }
-}
-
-impl Retry {
-    /// How long one attempt may take.
-    pub(crate) fn attempt(&self) -> Duration {
-        self.timeout / 4
-    }
-}
-
-/// The pauses between attempts.
-#[derive(Debug)]
-pub(crate) struct Pauses {
-    left: u32,
-    next: Duration,
-}
-
-impl Pauses {
-    /// Waits for the next attempt; false if there is none.
-    pub(crate) async fn wait(&mut self) -> bool {
-        if self.left == 0 {
-            return false;
-        }
-        self.left -= 1;
-        tokio::time::sleep(self.next).await;
-        self.next = self.next.saturating_mul(2).min(LONGEST_PAUSE);
-        true
+        self.inner.retry.pauses()
     }
 }
 
@@ -314,104 +171,10 @@ impl fmt::Debug for Objects {
     }
 }
 
-#[async_trait]
-impl Backend for Objects {
-    fn locate(&self, key: &Key) -> Location {
-        Location::new(format!("{}{key}", self.shown()))
+/// Where something is stored, it can't be the object that is not found.
+pub(crate) fn missing_bucket(mut trouble: Trouble) -> Trouble {
+    if trouble.kind == Kind::NotFound {
+        trouble.kind = Kind::NoBucket;
     }
-
-    fn resolve(&self, location: &str) -> Option<Key> {
-        Key::new(location.strip_prefix(self.shown())?).ok()
-    }
-
-    /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them
-    /// may be shown alike.
-    fn identity(&self) -> Option<usize> {
-        Some(self.inner.identity)
-    }
-
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        Some(Arc::new(self.inner.spool.clone()))
-    }
-
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
-        let failed = |trouble: Trouble| self.storing(key, trouble);
-        if content.len() as u64 <= WHOLE {
-            return self
-                .within(self.put_whole(key, &content))
-                .await
-                .map_err(failed);
-        }
-        // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait
-        // for.
-        let hashed = content.clone();
-        let sha256 = blocking(move || Sha256::digest(&hashed).into())
-            .await
-            .map_err(failed)?;
-        if !key.names_content(&sha256) {
-            return Ok(Put::Taken);
-        }
-        self.upload(key, &mut Content::Whole(content)).await
-    }
-
-    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(ObjectWriter::new(
-            self.clone(),
-            self.inner.spool.writer().await?,
-        )))
-    }
-
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
-        let page = self.page(&self.path(key), range).await;
-        page.map_err(|trouble| self.failed("reading", key, trouble))
-    }
-
-    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let prefix = self.inner.prefix.strip_suffix('/').map(Path::from);
-        let objects = self.inner.store.list(prefix.as_ref());
-        // The time-out is for each wait, of which a long list has many. After an error there is
-        // nothing more.
-        stream::unfold(Some(objects), async |objects| {
-            let mut objects = objects?;
-            // A list that is not found means that the bucket is missing.
-            let next = async {
-                objects
-                    .next()
-                    .await
-                    .transpose()
-                    .map_err(|error| missing_bucket(error.into()))
-            };
-            match self.within(next).await {
-                Ok(meta) => Some((self.entry(&meta?), Some(objects))),
-                Err(trouble) => Some((
-                    Some(Err(
-                        trouble.while_doing(format_args!("listing {}", self.shown()))
-                    )),
-                    None,
-                )),
-            }
-        })
-        .filter_map(std::future::ready)
-        .boxed()
-    }
-
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        let removed = self.within(self.remove_with_retries(key)).await;
-        removed.map_err(|trouble| self.failed("removing", key, trouble))
-    }
-}
-
-impl Objects {
-    async fn remove_with_retries(&self, key: &Key) -> Result<(), Trouble> {
-        let path = self.path(key);
-        let mut pauses = self.pauses();
-        loop {
-            match self.attempt(self.inner.store.delete(&path)).await {
-                // Some stores say so, S3 does not.
-                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),
-                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
-                done => return done,
-            }
-        }
-    }
+    trouble
 }

@@ -5,7 +5,7 @@
 mod azure;
 #[cfg(feature = "http")]
 mod client;
-mod error;
+mod common;
 #[cfg(feature = "gcs")]
 mod gcs;
 #[cfg(feature = "local")]
@@ -15,33 +15,46 @@ mod options;
 mod s3;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use object_store::memory::InMemory;
 use offcut::backend::StoreUrl;
 use url::Url;
 
-pub use self::error::OpenError;
-use self::options::Options;
-use crate::builder::{Builder, Defaults, check_times};
+use self::common::Common;
+use self::options::{Env, Options};
+use crate::builder::Builder;
 use crate::objects::Objects;
+use crate::open_error::OpenError;
+use crate::retry::{Defaults, check_times};
 
-/// The environment, by the names of its variables.
-pub(crate) type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
-
-/// What every kind of store is told.
-#[cfg_attr(
-    not(feature = "http"),
-    expect(dead_code, reason = "only stores behind a network take some of it")
-)]
-pub(crate) struct Common {
-    pub(crate) timeout: Duration,
-    /// How often the store itself tries a request again.
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
+impl Objects {
+    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`,
+    /// `file:///directory` or `memory:/prefix`.
+    ///
+    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under
+    /// the names that the store's own tools use; the URL wins. Where one of the credentials is in
+    /// the URL, all are taken from there. An endpoint without TLS must be on this machine, or
+    /// `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
+    ///
+    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's
+    /// directory, and where it reads the system's certificates.
+    ///
+    /// # Default
+    ///
+    /// - `timeout=120s`, `backoff=100ms` and `spool`: as [`Builder`] has them.
+    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` where that is set.
+    /// - `region=us-east-1` for S3.
+    ///
+    /// # Errors
+    ///
+    /// An [`OpenError`] that names what is wrong in the URL or the environment, and never a value
+    /// that may be secret.
+    pub fn open(url: &str) -> Result<Self, OpenError> {
+        open_with(url, &|name| std::env::var(name).ok())
+    }
 }
 
-pub(crate) fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
+fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     // Before the URL is parsed: the parser makes `/x` of `/../x`.
     if !StoreUrl::from(url).has_plain_path() {
         return Err(OpenError::Url {
@@ -161,20 +174,6 @@ fn open_scheme(
         other => Err(OpenError::Scheme {
             scheme: other.to_owned(),
         }),
-    }
-}
-
-/// The name of a bucket, or of what other stores have for one.
-#[cfg(feature = "http")]
-fn bucket(url: &Url) -> Result<&str, OpenError> {
-    let bucket = url.host_str().unwrap_or_default();
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let is_bucket =
-        (3..=255).contains(&bucket.len()) && bucket.bytes().all(is_name) && !bucket.contains("..");
-    if is_bucket {
-        Ok(bucket)
-    } else {
-        Err(OpenError::Bucket)
     }
 }
 

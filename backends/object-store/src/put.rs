@@ -4,9 +4,9 @@ use bytes::Bytes;
 use object_store::PutMode;
 use offcut::backend::{Key, Put};
 
+use crate::content::Content;
 use crate::error::{Kind, Trouble};
-use crate::objects::Objects;
-use crate::upload::Content;
+use crate::objects::{Objects, missing_bucket};
 
 /// What is in the object that shows that a store overwrites nothing.
 const PROBE: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
@@ -84,12 +84,4 @@ impl Objects {
             }
         }
     }
-}
-
-/// Where something is stored, it can't be the object that is not found.
-pub(crate) fn missing_bucket(mut trouble: Trouble) -> Trouble {
-    if trouble.kind == Kind::NotFound {
-        trouble.kind = Kind::NoBucket;
-    }
-    trouble
 }

@@ -8,9 +8,9 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 use offcut::backend::{Page, Put};
 
+use crate::content::{Content, WHOLE};
 use crate::error::{Kind, Trouble};
-use crate::objects::{Objects, WHOLE};
-use crate::upload::Content;
+use crate::objects::Objects;
 
 impl Objects {
     /// The bytes of `range`, as far as there are any.

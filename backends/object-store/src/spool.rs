@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use crate::open::{Env, OpenError};
+use crate::open_error::OpenError;
 
 /// `offcut/spool` in the user's own directory for state. Not the system's directory for temporary
 /// files: it is shared by all users, and emptied while hints still point there.
-pub(crate) fn default_directory(env: Env<'_>) -> Result<PathBuf, OpenError> {
+pub(crate) fn default_directory(
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<PathBuf, OpenError> {
     let absolute = |name: &str| {
         env(name)
             .map(PathBuf::from)

@@ -1,21 +1,19 @@
 //! Content of many requests: uploaded in parts, a few at a time.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutMultipartOptions};
-use offcut::backend::{BackendError, Key, Put, Writer};
+use offcut::backend::{BackendError, Key, Put};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::content::Content;
 use crate::error::{Kind, Trouble};
 use crate::limited::limited;
-use crate::objects::Objects;
-use crate::put::missing_bucket;
+use crate::objects::{Objects, missing_bucket};
 
 /// How many parts may be in memory at the same moment, all uploads of the clones of a store
 /// together.
@@ -24,44 +22,6 @@ pub const PARTS: usize = 4;
 const PART: u64 = 5 << 20;
 /// As many parts as S3 takes.
 const MOST_PARTS: u64 = 10_000;
-
-/// What is to be stored, from wherever it is.
-pub(crate) enum Content<'w> {
-    Whole(Bytes),
-    Written {
-        writer: &'w mut dyn Writer,
-        length: u64,
-    },
-}
-
-impl Content<'_> {
-    pub(crate) fn length(&self) -> u64 {
-        match self {
-            Self::Whole(bytes) => bytes.len() as u64,
-            Self::Written { length, .. } => *length,
-        }
-    }
-
-    /// The bytes of `range`, which is within the content.
-    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
-        let length = range.end - range.start;
-        let bytes = match self {
-            // What is in memory has a length of `usize`.
-            Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
-            Self::Written { writer, .. } => writer
-                .read(range)
-                .await
-                .map_err(|error| Trouble::of_spool(&error))?,
-        };
-        if bytes.len() as u64 != length {
-            return Err(Trouble::new(
-                Kind::Spool,
-                "it is shorter than what was written to it",
-            ));
-        }
-        Ok(bytes)
-    }
-}
 
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use offcut::backend::{BackendError, ErrorKind, Key, Put, Writer};
 use sha2::{Digest, Sha256};
 
-use crate::objects::{Objects, WHOLE};
-use crate::upload::Content;
+use crate::content::{Content, WHOLE};
+use crate::objects::Objects;
 
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
 /// store takes nothing that has no name yet, and how to store it depends on how long it turns out

@@ -7,10 +7,11 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use url::Url;
 
 use super::client::{Connector, retries};
+use super::common::{Common, bucket};
 use super::options::{Form, Known, Options, may_be_plain};
-use super::{Common, OpenError, bucket};
 use crate::builder::Builder;
 use crate::objects::Objects;
+use crate::open_error::OpenError;
 
 /// What can be set. Without credentials, `object_store` asks the machine.
 const KNOWN: &[Known] = &[

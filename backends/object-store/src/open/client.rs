@@ -9,8 +9,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::Common;
-use crate::objects::{LONGEST_PAUSE, Retry};
+use super::common::Common;
+use crate::retry::{LONGEST_PAUSE, Retry};
 
 /// How long it may take to connect. Less than a request, so that an address that does not answer is
 /// told from a slow answer.

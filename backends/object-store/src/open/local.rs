@@ -15,9 +15,9 @@ use object_store::{
 use offcut::backend::Fs;
 use url::Url;
 
-use super::OpenError;
 use crate::builder::Builder;
 use crate::objects::Objects;
+use crate::open_error::OpenError;
 
 /// `object_store`'s own layout in a directory, which the first object makes if it is missing, with
 /// mode 0700 (Unix). It follows symbolic links out of it, and its files can be read by all who can

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::{Env, OpenError};
+use crate::open_error::OpenError;
+
+/// The environment, by the names of its variables.
+pub(crate) type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
 
 /// What all kinds of stores have.
 const COMMON: [&str; 4] = ["timeout", "retries", "backoff", "spool"];

@@ -6,10 +6,11 @@ use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use url::Url;
 
 use super::client::{Connector, retries};
+use super::common::{Common, bucket};
 use super::options::{Form, Known, Options, may_be_plain};
-use super::{Common, OpenError, bucket};
 use crate::builder::Builder;
 use crate::objects::Objects;
+use crate::open_error::OpenError;
 
 /// What can be set. What `object_store` has beside these can't be wanted here, or would break the
 /// contract.

@@ -1,0 +1,175 @@
+//! The contract of a backend, over the store.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt};
+use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use sha2::{Digest, Sha256};
+
+use crate::content::{Content, WHOLE};
+use crate::error::{Kind, Trouble};
+use crate::limited::blocking;
+use crate::names;
+use crate::objects::{Objects, PROBE, missing_bucket};
+use crate::writer::ObjectWriter;
+
+impl Objects {
+    /// Finds out whether the store works: reaches it, stores the object that shows that it
+    /// overwrites nothing, reads it back, and asks for one that is not there. Then tries out the
+    /// spool.
+    ///
+    /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are
+    /// found then. Without it, the first call that stores finds them.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region,
+    /// an endpoint that can't be reached, a store that overwrites; or a spool that can't be written
+    /// to.
+    pub async fn check(&self) -> Result<(), BackendError> {
+        let checked = self.within(self.check_now()).await;
+        checked
+            .map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
+        self.inner().spool.check().await
+    }
+
+    async fn check_now(&self) -> Result<(), Trouble> {
+        self.prove_create_only().await?;
+        self.page(&self.probe(), 0..u64::MAX).await?;
+        // Without the right to list, S3 calls what is not there forbidden.
+        match self.page(&self.below(".offcut-nothing"), 0..1).await {
+            Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Objects {
+    fn locate(&self, key: &Key) -> Location {
+        self.location(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        Key::new(location.strip_prefix(self.shown())?).ok()
+    }
+
+    /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them
+    /// may be shown alike.
+    fn identity(&self) -> Option<usize> {
+        Some(self.inner().identity)
+    }
+
+    fn spool(&self) -> Option<Arc<dyn Backend>> {
+        Some(Arc::new(self.inner().spool.clone()))
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+        let failed = |trouble: Trouble| self.storing(key, trouble);
+        if content.len() as u64 <= WHOLE {
+            return self
+                .within(self.put_whole(key, &content))
+                .await
+                .map_err(failed);
+        }
+        // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait
+        // for.
+        let hashed = content.clone();
+        let sha256 = blocking(move || Sha256::digest(&hashed).into())
+            .await
+            .map_err(failed)?;
+        if !key.names_content(&sha256) {
+            return Ok(Put::Taken);
+        }
+        self.upload(key, &mut Content::Whole(content)).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        Ok(Box::new(ObjectWriter::new(
+            self.clone(),
+            self.inner().spool.writer().await?,
+        )))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+        let page = self.page(&self.path(key), range).await;
+        page.map_err(|trouble| self.failed("reading", key, trouble))
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        let prefix = self.inner().prefix.strip_suffix('/').map(Path::from);
+        let objects = self.inner().store.list(prefix.as_ref());
+        // The time-out is for each wait, of which a long list has many. After an error there is
+        // nothing more.
+        stream::unfold(Some(objects), async |objects| {
+            let mut objects = objects?;
+            // A list that is not found means that the bucket is missing.
+            let next = async {
+                objects
+                    .next()
+                    .await
+                    .transpose()
+                    .map_err(|error| missing_bucket(error.into()))
+            };
+            match self.within(next).await {
+                Ok(meta) => Some((self.entry(&meta?), Some(objects))),
+                Err(trouble) => Some((
+                    Some(Err(
+                        trouble.while_doing(format_args!("listing {}", self.shown()))
+                    )),
+                    None,
+                )),
+            }
+        })
+        .filter_map(std::future::ready)
+        .boxed()
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let removed = self.within(self.remove_with_retries(key)).await;
+        removed.map_err(|trouble| self.failed("removing", key, trouble))
+    }
+}
+
+impl Objects {
+    /// The entry for an object, if it was stored under a key.
+    fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
+        let name = meta.location.as_ref().strip_prefix(&self.inner().prefix)?;
+        if let Some(prefix) = name
+            .strip_suffix(PROBE)
+            .filter(|prefix| prefix.ends_with('/'))
+        {
+            // What is in there has other names where its own agents opened it.
+            let why = format!("there is a store of its own in it, `{prefix}`: open that one");
+            return Some(Err(BackendError::new(
+                ErrorKind::Other,
+                format!("listing {} failed: {why}", self.shown()),
+            )));
+        }
+        let stored_at = SystemTime::from(meta.last_modified);
+        Some(Ok(Entry {
+            key: names::key(name)?,
+            bytes: meta.size,
+            stored_at,
+        }))
+    }
+
+    async fn remove_with_retries(&self, key: &Key) -> Result<(), Trouble> {
+        let path = self.path(key);
+        let mut pauses = self.pauses();
+        loop {
+            match self.attempt(self.inner().store.delete(&path)).await {
+                // Some stores say so, S3 does not.
+                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),
+                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
+                done => return done,
+            }
+        }
+    }
+}

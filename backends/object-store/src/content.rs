@@ -1,0 +1,49 @@
+//! What is to be stored.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use offcut::backend::Writer;
+
+use crate::error::{Kind, Trouble};
+
+/// Content up to so many bytes is one object from one request; what is longer is uploaded in parts.
+pub(crate) const WHOLE: u64 = 8 << 20;
+
+/// What is to be stored, from wherever it is.
+pub(crate) enum Content<'w> {
+    Whole(Bytes),
+    Written {
+        writer: &'w mut dyn Writer,
+        length: u64,
+    },
+}
+
+impl Content<'_> {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Whole(bytes) => bytes.len() as u64,
+            Self::Written { length, .. } => *length,
+        }
+    }
+
+    /// The bytes of `range`, which is within the content.
+    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
+        let length = range.end - range.start;
+        let bytes = match self {
+            // What is in memory has a length of `usize`.
+            Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
+            Self::Written { writer, .. } => writer
+                .read(range)
+                .await
+                .map_err(|error| Trouble::of_spool(&error))?,
+        };
+        if bytes.len() as u64 != length {
+            return Err(Trouble::new(
+                Kind::Spool,
+                "it is shorter than what was written to it",
+            ));
+        }
+        Ok(bytes)
+    }
+}

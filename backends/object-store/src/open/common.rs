@@ -1,0 +1,35 @@
+//! What all kinds of stores share.
+
+use std::time::Duration;
+
+#[cfg(feature = "http")]
+use url::Url;
+
+#[cfg(feature = "http")]
+use crate::open_error::OpenError;
+
+/// What every kind of store is told.
+#[cfg_attr(
+    not(feature = "http"),
+    expect(dead_code, reason = "only stores behind a network take some of it")
+)]
+pub(crate) struct Common {
+    pub(crate) timeout: Duration,
+    /// How often the store itself tries a request again.
+    pub(crate) retries: u32,
+    pub(crate) backoff: Duration,
+}
+
+/// The name of a bucket, or of what other stores have for one.
+#[cfg(feature = "http")]
+pub(super) fn bucket(url: &Url) -> Result<&str, OpenError> {
+    let bucket = url.host_str().unwrap_or_default();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_bucket =
+        (3..=255).contains(&bucket.len()) && bucket.bytes().all(is_name) && !bucket.contains("..");
+    if is_bucket {
+        Ok(bucket)
+    } else {
+        Err(OpenError::Bucket)
+    }
+}

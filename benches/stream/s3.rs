@@ -1,14 +1,15 @@
 //! An S3 server in a process of its own.
 
+use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
-
-use super::Result;
 
 #[allow(dead_code, reason = "the tests of the store use the rest")]
 #[allow(clippy::unwrap_used, reason = "as in those tests")]
 #[path = "../../backends/object-store/tests/server/mod.rs"]
 mod server;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Serves until its standard input ends. The first line that it writes is a URL without a spool.
 pub(super) fn serve() -> Result<()> {

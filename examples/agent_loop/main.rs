@@ -18,11 +18,13 @@
 )]
 
 mod args;
+mod messages;
 mod model;
 mod show;
 mod tally;
 mod tools;
 mod verify;
+mod watched;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use offcut::format::Message;
 use args::{Failure, Options, open_backend, open_model};
 use tally::Tally;
 use tools::{Directory, Grep, ListFiles, Read, Run};
+use watched::watched;
 
 /// Runs the agent, shows what happens, and reads everything back. Returns how many originals were
 /// lost.
@@ -50,8 +53,9 @@ async fn explore(options: &Options) -> Result<usize, Failure> {
         .language(options.language)
         .on_report(tally.observer())
         .build()?;
-    let agent = Agent::builder(tally.watch(
+    let agent = Agent::builder(watched(
         open_model(options.model.as_deref(), &reduction)?,
+        &tally,
         &reduction,
     ))
     .tool(ListFiles(directory.clone()))

@@ -16,10 +16,7 @@ use offcut::hint::{Hint, Kind};
 use offcut::{Part, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
-use crate::tally::{count_tokens, text_of};
-
-/// The name of the reader of stored content, as hints give it by default.
-pub(crate) const READER: &str = "read_file";
+use crate::messages::{READER, count_tokens, text_of};
 
 /// Lines that define something, in many languages.
 const DEFINITIONS: &str = r"^\s*(pub(\(\w+\))? |async |export |static )*(fn|struct|enum|trait|class|def|function|interface|func) \w+";

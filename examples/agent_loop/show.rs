@@ -9,8 +9,8 @@ use offcut::report::{Decision, Outcome, Reason};
 use serde_json::{Value, json};
 
 use crate::args::Options;
-use crate::model::READER;
-use crate::tally::{Original, Tally, text_of};
+use crate::messages::{READER, text_of};
+use crate::tally::{Original, Tally};
 use crate::tools::Directory;
 use crate::verify::Verdict;
 

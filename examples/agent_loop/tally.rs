@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
+use offcut::agent::ModelRequest;
 use offcut::backend::{Backend, Key};
-use offcut::format::{Message, Messages, Plain};
+use offcut::format::Message;
 use offcut::report::{Decision, Outcome};
 use offcut::{
     Body, Middleware, Next, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction,
 };
 use serde_json::Value;
 
-use crate::model::READER;
-use crate::show;
+use crate::messages::{READER, count_tokens};
 
 /// Collects what the others tell it. Clones share it.
 #[derive(Clone, Default)]
@@ -85,19 +84,6 @@ impl Tally {
         Recorder(self.clone())
     }
 
-    /// Sees what `model` is sent.
-    pub(crate) fn watch(
-        &self,
-        model: Arc<dyn ChatModel>,
-        reduction: &ToolReduction,
-    ) -> impl ChatModel + 'static {
-        Watched {
-            model,
-            tally: self.clone(),
-            reduction: reduction.clone(),
-        }
-    }
-
     /// Notes what the tool really returned.
     pub(crate) fn record(&self, call: &ToolCall, parts: &[Part], is_error: bool) {
         let original = Original {
@@ -152,7 +138,7 @@ impl Tally {
 
     /// The decisions since it was last asked: those about results that just came in, then those of
     /// a clear pass.
-    fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
+    pub(crate) fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
         let mut log = self.log();
         let news = log.decisions[log.shown..].to_vec();
         log.shown = log.decisions.len();
@@ -186,7 +172,7 @@ impl Tally {
 
     /// What the next call costs, and what it would have cost: `None` if it would not have been
     /// needed, because the model only read back before it.
-    fn count_call(
+    pub(crate) fn count_call(
         &self,
         reduction: &ToolReduction,
         request: ModelRequest<'_>,
@@ -214,23 +200,6 @@ impl Tally {
     }
 }
 
-/// The tokens of a conversation, by the counter that the reduction uses.
-pub(crate) fn count_tokens(
-    reduction: &ToolReduction,
-    messages: &[Message],
-    tools: &[Value],
-) -> u64 {
-    reduction.count_tokens(&Messages::new(&Plain, &mut messages.to_vec()), tools)
-}
-
-/// The text of a result that is one text.
-pub(crate) fn text_of(parts: &[Part]) -> Option<&str> {
-    match parts {
-        [Part::Text(text)] => Some(text),
-        _ => None,
-    }
-}
-
 struct Recorder(Tally);
 
 #[async_trait]
@@ -252,29 +221,5 @@ impl Middleware for Recorder {
             self.0.record(call, parts, shown.is_error);
         }
         Ok(shown)
-    }
-}
-
-struct Watched {
-    model: Arc<dyn ChatModel>,
-    tally: Tally,
-    reduction: ToolReduction,
-}
-
-#[async_trait]
-impl ChatModel for Watched {
-    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let (returned, cleared) = self.tally.news();
-        show::results(&self.tally, returned, request.messages);
-        let (without, with) = self.tally.count_call(&self.reduction, request);
-        let reply = self.model.complete(request).await?;
-        show::model_call(
-            self.tally.totals().model_calls,
-            without,
-            with,
-            &reply.message,
-        );
-        show::cleared(&self.tally, &cleared, request.messages);
-        Ok(reply)
     }
 }

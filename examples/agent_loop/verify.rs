@@ -10,7 +10,8 @@ use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::{Body, ToolReduction};
 
-use crate::tally::{Original, Tally, text_of};
+use crate::messages::text_of;
+use crate::tally::{Original, Tally};
 
 /// What reading everything back has shown.
 #[derive(Debug, Default)]

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-use crate::conversation::{Conversation, Script, reduction, verify_all};
+use crate::conversation::{Conversation, PATIENCE, Script, reduction, verify_all};
 use crate::originals::Originals;
+use crate::result::Result;
+use crate::store;
 use crate::tally::Tally;
-use crate::{PATIENCE, Result, store};
 
 /// What `main` takes for a child that stores among others.
 pub(crate) const CONTEND: &str = "contend";

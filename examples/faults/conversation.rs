@@ -15,14 +15,16 @@ use offcut::{
 };
 use serde_json::{Value, json};
 
-use crate::Result;
 use crate::originals::{Comes, Originals};
+use crate::result::Result;
 use crate::tally::Tally;
 
 /// The longest result that is never truncated.
 const LIMIT: usize = 8_000;
 /// How much of a streamed result comes at once.
 const CHUNK: usize = 16 << 10;
+/// How long a loop waits for a call that nothing is wrong with.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// How often something is tried that the store has failed.
 const ATTEMPTS: u32 = 200;
 

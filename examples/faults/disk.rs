@@ -10,11 +10,12 @@ use lexopt::ValueExt;
 use offcut::OnOffloadError;
 use offcut::backend::Fs;
 
-use crate::conversation::{Conversation, Script, reduction, verify_all};
+use crate::conversation::{Conversation, PATIENCE, Script, reduction, verify_all};
+use crate::log;
 use crate::mount::{AT, again_in_a_mount};
 use crate::originals::Originals;
+use crate::result::Result;
 use crate::tally::Tally;
-use crate::{PATIENCE, Result, log};
 
 /// What `main` takes for a child with a disk of its own.
 pub(crate) const DISK: &str = "disk";

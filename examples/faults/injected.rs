@@ -9,9 +9,10 @@ use offcut::{OnOffloadError, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
 use crate::conversation::{Call, Conversation, Script, reduction, verify_all};
+use crate::log;
 use crate::originals::{Numbers, Originals};
+use crate::result::Result;
 use crate::tally::Tally;
-use crate::{Result, log};
 
 /// How many results a conversation has.
 const STEPS: u64 = 50;

@@ -13,10 +13,11 @@ use offcut::backend::Backend;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
-use crate::conversation::{Conversation, Script, reduction, verify_all};
+use crate::conversation::{Conversation, PATIENCE, Script, reduction, verify_all};
 use crate::originals::{Numbers, Originals};
+use crate::result::Result;
+use crate::store;
 use crate::tally::Tally;
-use crate::{PATIENCE, Result, store};
 
 /// What `main` takes for a child that lives one conversation.
 pub(crate) const LIVE: &str = "live";

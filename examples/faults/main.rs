@@ -27,24 +27,20 @@ mod log;
 #[path = "../../tests/common/mount.rs"]
 mod mount;
 mod originals;
+mod result;
 mod store;
 mod tally;
 #[cfg(feature = "s3-server")]
 mod wire;
 
-use std::error::Error;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lexopt::{Arg, ValueExt};
 use offcut::backend::Fs;
 
+use result::Result;
 use tally::Tally;
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// How long a loop waits for a call that nothing is wrong with.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How many of the calls of a store fail.
 const RATES: [f64; 2] = [0.01, 0.2];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use offcut::backend::{Backend, Fs};
 
-use crate::Result;
+use crate::result::Result;
 
 /// Opens the store that a URL names, or the one in a directory.
 pub(crate) fn open_lightly(name: &str) -> Result<Arc<dyn Backend>> {

@@ -10,8 +10,9 @@ use offcut::OnOffloadError;
 use self::server::{Fault, Server};
 use crate::conversation::{Conversation, Script, reduction, verify_all};
 use crate::originals::{Numbers, Originals};
+use crate::result::Result;
 use crate::tally::Tally;
-use crate::{Result, log, store};
+use crate::{log, store};
 
 #[allow(dead_code, reason = "the tests of the store use the rest")]
 #[allow(clippy::unwrap_used, reason = "as in those tests")]

@@ -4,20 +4,16 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(all(feature = "fs", feature = "toml"))]
 
-use std::error::Error;
-use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, OnceLock};
+#[path = "common/leak.rs"]
+mod leak;
+
+use std::sync::OnceLock;
 
 use offcut::backend::{self, Memory, StoreUrl};
 use offcut::{BuildError, Settings, SettingsError, ToolCall, ToolPolicy, ToolReduction};
 use serde_json::{Value, json};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// Whatever holds this is a leak.
-const SECRET: &str = "pLanTeD";
+use self::leak::{Log, holds_no_secret, said};
 
 /// URLs as they are written, with the secret where one may be, also where a URL is written wrongly.
 const URLS: [&str; 16] = [
@@ -39,56 +35,9 @@ const URLS: [&str; 16] = [
     "memory:grep?token=pLanTeD",
 ];
 
-/// Everything that is emitted, of every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl Visit for Log {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        writeln!(self.0.lock().unwrap(), "{}={value:?}", field.name()).unwrap();
-    }
-}
-
-impl<S: Subscriber> Layer<S> for Log {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        event.record(&mut self.clone());
-    }
-
-    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
-        attributes.record(&mut self.clone());
-    }
-
-    fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        values.record(&mut self.clone());
-    }
-}
-
 fn log() -> Log {
     static LOG: OnceLock<Log> = OnceLock::new();
-    let install = || {
-        let log = Log::default();
-        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()))
-            .unwrap();
-        log
-    };
-    LOG.get_or_init(install).clone()
-}
-
-/// All that an error says, in every way that it is said.
-fn said(error: &dyn Error) -> String {
-    let mut text = format!("{error}\n{error:?}\n{error:#?}\n");
-    let mut next = error.source();
-    while let Some(error) = next {
-        writeln!(text, "{error}\n{error:?}").unwrap();
-        next = error.source();
-    }
-    text
-}
-
-#[track_caller]
-fn holds_no_secret(what: &str, text: &str) {
-    assert!(!text.contains(SECRET), "{what}: {text}");
-    assert!(!text.is_empty(), "{what} says nothing");
+    LOG.get_or_init(Log::install).clone()
 }
 
 /// A map as TOML. JSON's strings are TOML's.

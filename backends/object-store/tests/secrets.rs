@@ -3,48 +3,22 @@
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
-use std::error::Error;
-use std::fmt::{Debug, Write};
+#[path = "../../../tests/common/leak.rs"]
+mod leak;
+
+use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::TryStreamExt;
 use offcut::backend::{Backend, BackendError, Key};
 use offcut_object_store::Objects;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// Whatever holds this is a leak.
-const SECRET: &str = "pLanTeD";
+use self::leak::{Log, holds_no_secret, said};
 
-/// Everything that is emitted, of every level, by tracing and by log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl Visit for Log {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        writeln!(self.0.lock().unwrap(), "{}={value:?}", field.name()).unwrap();
-    }
-}
-
-impl<S: Subscriber> Layer<S> for Log {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        event.record(&mut self.clone());
-    }
-
-    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
-        attributes.record(&mut self.clone());
-    }
-
-    fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        values.record(&mut self.clone());
-    }
-}
-
+/// What is logged without tracing.
 impl log::Log for Log {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
@@ -60,30 +34,12 @@ impl log::Log for Log {
 fn log() -> Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     let install = || {
-        let log = Log::default();
-        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()))
-            .unwrap();
+        let log = Log::install();
         log::set_boxed_logger(Box::new(log.clone())).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
         log
     };
     LOG.get_or_init(install).clone()
-}
-
-fn said(error: &dyn Error) -> String {
-    let mut text = format!("{error}\n{error:?}\n{error:#?}\n");
-    let mut next = error.source();
-    while let Some(error) = next {
-        writeln!(text, "{error}\n{error:?}").unwrap();
-        next = error.source();
-    }
-    text
-}
-
-#[track_caller]
-fn holds_no_secret(what: &str, text: &str) {
-    assert!(!text.contains(SECRET), "{what}: {text}");
-    assert!(!text.is_empty(), "{what} says nothing");
 }
 
 /// A server's answer to every request.

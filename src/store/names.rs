@@ -10,8 +10,8 @@ use crate::backend::{Key, digest, is_safe_segment};
 const MAX_ID: usize = 64;
 /// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
-/// As long as any digest in a name.
-pub(crate) const DIGEST_EXAMPLE: &str = "0123456789abcdef";
+/// As long as any digest in a name, and as many tokens: each digit between letters is one of its own.
+pub(crate) const DIGEST_EXAMPLE: &str = "0a1b2c3d4e5f6a7b";
 
 /// The longest id, in bytes, that a callback or a handler gives.
 const MAX_GIVEN: usize = 200;

@@ -226,14 +226,14 @@ impl Planner<'_> {
             .iter()
             .take_while(|candidate| candidate.text.length() > above as u64);
         let count = long.count().min(MAX_CUTS);
-        // What is a hint already says no more than it should.
+        // A result with hints in it was shown before: the texts beside them stayed whole, and stay.
         let is_ours = |candidate: &Candidate<'_>| {
             candidate
                 .text
                 .shown()
                 .is_some_and(|text| self.session.own_hints(self.policy, &text).is_some())
         };
-        if longest[..count].iter().any(is_ours) {
+        if count == 0 || longest.iter().any(is_ours) {
             0
         } else {
             count

@@ -12,8 +12,8 @@ use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page,
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    BeforeModel, Builder, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolPolicy,
-    ToolReduction,
+    BeforeModel, Builder, Length, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput,
+    ToolPolicy, ToolReduction,
 };
 use offcut_testkit::Faulty;
 use serde_json::{Value, json};
@@ -470,5 +470,103 @@ fn l4_names_do_not_depend_on_which_write_is_faster() {
             sent.push(messages);
         }
         assert_eq!(sent[0], sent[1]);
+    });
+}
+
+#[test]
+fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
+    block_on(async {
+        let reduction = builder(Memory::new())
+            .max_length_for_trunc(1_300)
+            .preview_length(Length::curve(3.0, 0.7, 450))
+            .preview_above(400)
+            .build()
+            .unwrap();
+        let first = reduction
+            .truncate(&call("first", "grep"), lines(1_400))
+            .await
+            .unwrap();
+        let [Part::Text(hint)] = &first.parts[..] else {
+            panic!("{:?}", first.parts)
+        };
+        // Over the limit together. The two longest are cut again, to less than `preview_above`.
+        let parts = [lines(450), format!("{hint}{}", lines(65)), hint.clone()];
+        let output = ToolOutput::parts(parts.into_iter().map(Part::Text).collect());
+        let shown = reduction
+            .truncate(&call("second", "shell"), output)
+            .await
+            .unwrap();
+        assert_eq!(shown.parts[0], Part::Text(lines(450)));
+        assert_ne!(shown.parts[2], Part::Text(hint.clone()));
+        let again = reduction
+            .truncate(
+                &call("second", "shell"),
+                ToolOutput::parts(shown.parts.clone()),
+            )
+            .await
+            .unwrap();
+        assert_eq!(again.parts, shown.parts);
+    });
+}
+
+#[test]
+fn l1_several_short_hints_that_a_tool_repeats_stand_as_they_were() {
+    block_on(async {
+        let reduction = builder(Memory::new()).build().unwrap();
+        let texts = vec![lines(400).into(), lines(500).into()];
+        let mut messages = conversation(vec![(call("a", "grep"), texts, false)]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        let Message::Tool { content, .. } = &messages[1] else {
+            panic!("{messages:?}")
+        };
+        let [Part::Text(cleared)] = &content[..] else {
+            panic!("{messages:?}")
+        };
+        let copied = cleared.clone();
+        assert_eq!(Hint::parse_all(&copied).unwrap().len(), 2);
+        let parts = vec![lines(600).into(), copied.clone().into()];
+        let mut messages = conversation(vec![(call("b", "grep"), parts, false)]);
+        reduction.clear(&Plain, &mut messages).await.unwrap();
+        let Message::Tool { content, .. } = &messages[1] else {
+            panic!("{messages:?}")
+        };
+        let [Part::Text(cleared)] = &content[..] else {
+            panic!("{messages:?}")
+        };
+        assert!(cleared.ends_with(&format!("\n{copied}")), "{cleared}");
+    });
+}
+
+#[test]
+fn l3_a_digest_takes_no_more_tokens_than_were_reckoned_with() {
+    block_on(async {
+        let reduction = builder(Memory::new())
+            .token_counter(TokenCounter::O200kBase)
+            .preview_length(0)
+            .build()
+            .unwrap();
+        let count = |text: &str| {
+            let message = Message::user(text);
+            reduction.count_tokens(&Messages::new(&Plain, &mut [message]), &[])
+        };
+        reduction
+            .truncate(&call("a", "f"), lines(2_000))
+            .await
+            .unwrap();
+        // Each has a digest of its own, for the name is taken. Spaces cost about what the hint does.
+        let mut cut = 0;
+        for length in (2_000..9_000).step_by(20) {
+            let output = " ".repeat(length);
+            let shown = reduction
+                .truncate(&call("a", "f"), output.clone())
+                .await
+                .unwrap();
+            let [Part::Text(text)] = &shown.parts[..] else {
+                panic!("{:?}", shown.parts)
+            };
+            assert!(count(text) <= count(&output), "{length}: {text}");
+            cut += usize::from(*text != output);
+        }
+        assert!(0 < cut && cut < 350, "{cut}");
     });
 }

@@ -404,6 +404,9 @@ impl Fit<'_> {
             hint.notes.joined && joined.is_none() && (original.is_text() || original.is_json());
         let now_joined = if may_join { self.joined_by(hint) } else { None };
         self.stands_for(hint, original) && self.hints(more, rest, at + 1, joined)
+            || self
+                .stand_for(hints, original)
+                .is_some_and(|more| self.hints(more, rest, at + 1, joined))
             || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
     }
 
@@ -452,17 +455,32 @@ impl Fit<'_> {
         is_itself() || is_link() || is_lost() || is_there() || self.is_one_hop(hint, original)
     }
 
+    /// The hints after those that stand, one for one, for an original of several.
+    fn stand_for<'h>(&self, hints: &'h [Hint], original: &Bit) -> Option<&'h [Hint]> {
+        let Bit::Text(text) = original else {
+            return None;
+        };
+        let shown = Hint::parse_all(text).filter(|shown| shown.len() > 1)?;
+        let (now, more) = hints.split_at_checked(shown.len())?;
+        let stands = |(hint, shown): (&Hint, &Hint)| hint == shown || self.leads_there(hint, shown);
+        now.iter().zip(&shown).all(stands).then_some(more)
+    }
+
     /// Whether the original is itself a hint at that content, and says nothing that is not there.
     fn is_one_hop(&self, hint: &Hint, original: &Bit) -> bool {
         let Bit::Text(text) = original else {
             return false;
         };
-        let (Some(shown), Some(content)) = (Hint::parse(text), self.content(hint)) else {
+        Hint::parse(text).is_some_and(|shown| self.leads_there(hint, &shown))
+    }
+
+    fn leads_there(&self, hint: &Hint, shown: &Hint) -> bool {
+        let Some(content) = self.content(hint) else {
             return false;
         };
         shown.location == hint.location
             && hint.bytes == content.len() as u64
-            && is_harmless(&shown, content)
+            && is_harmless(shown, content)
     }
 
     /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
 use crate::schema_error::{Place, SchemaError};
-use node::{Node, Shape};
+use node::{Node, Shape, listed};
 use words::{Asked, Takes};
 
 pub use dialect::Dialect;
@@ -112,10 +112,7 @@ impl Schema {
     /// not be read.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         let node = serde_json::from_str(text).map_err(|error| {
-            let place = Place {
-                line: Some(error.line()),
-                path: String::new(),
-            };
+            let place = Place::line(error.line());
             SchemaError::declaration(place, "this is no JSON that can be read").with_source(error)
         })?;
         read(node, reducers)
@@ -128,39 +125,22 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
             format!("the registered reducer `{name}` has the name of one that is there: rename it");
         return Err(SchemaError::configuration(Place::default(), message));
     }
-    let top = Place::default().on_line(node.line);
-    let [dialect, fields] = node.entries(&top, ["dialect", "fields"])?;
+    let place = node.place.clone();
+    let [dialect, fields] = node.entries(["dialect", "fields"])?;
     let Some(dialect) = dialect else {
-        let known = Dialect::WORDS
-            .map(|(word, _)| format!("`{word}`"))
-            .join(", ");
-        return Err(SchemaError::declaration(
-            top,
-            format!("`dialect` is missing: say whose words these are, one of {known}"),
-        ));
+        let known = listed(Dialect::WORDS.map(|(word, _)| word));
+        let message = format!("`dialect` is missing: say whose words these are, one of {known}");
+        return Err(SchemaError::declaration(place, message));
     };
-    let dialect = dialect.one_of(&top.at("dialect"), &Dialect::WORDS)?;
+    let dialect = dialect.one_of(&Dialect::WORDS)?;
     let Some(fields) = fields else {
-        return Err(SchemaError::declaration(
-            top,
-            "`fields` is missing: list the fields of the state",
-        ));
-    };
-    let place = top.at("fields").on_line(fields.line);
-    let Shape::List(items) = fields.shape else {
-        return Err(SchemaError::declaration(
-            place,
-            format!(
-                "this is {}: list the fields of the state",
-                fields.described()
-            ),
-        ));
+        let message = "`fields` is missing: list the fields of the state";
+        return Err(SchemaError::declaration(place, message));
     };
     let mut warnings = Vec::new();
-    let fields = items
-        .into_iter()
-        .enumerate()
-        .map(|(at, node)| field(node, &place.item(at), dialect, reducers, &mut warnings))
+    let fields = fields.items("list the fields of the state")?.into_iter();
+    let fields = fields
+        .map(|node| field(node, dialect, reducers, &mut warnings))
         .collect::<Result<Vec<_>, _>>()?;
     Schema::with_warnings(fields, warnings)
 }
@@ -169,52 +149,44 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
 /// is an error elsewhere.
 fn field_type(
     word: Node,
-    place: &Place,
     dialect: Dialect,
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<FieldType, SchemaError> {
-    let place = place.clone().on_line(word.line);
     let unknown = match &word.shape {
         Shape::Scalar(Value::String(word)) if dialect == Dialect::Sherma => {
-            (!FieldType::WORDS.iter().any(|(known, _)| known == word)).then(|| word.clone())
+            (!FieldType::WORDS.iter().any(|(known, _)| known == word)).then_some(word)
         }
         _ => None,
     };
     let Some(unknown) = unknown else {
-        return word.one_of(&place, &FieldType::WORDS);
+        return word.one_of(&FieldType::WORDS);
     };
-    let known = FieldType::WORDS
-        .map(|(known, _)| format!("`{known}`"))
-        .join(", ");
+    let known = listed(FieldType::WORDS.map(|(known, _)| known));
     let message = format!(
         "`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}"
     );
+    let place = word.place;
     warnings.push(SchemaWarning { place, message });
     Ok(FieldType::Str)
 }
 
 fn field(
     node: Node,
-    place: &Place,
     dialect: Dialect,
     reducers: &Reducers,
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<StateField, SchemaError> {
-    let place = place.clone().on_line(node.line);
-    let [name, of, default, reducer] =
-        node.entries(&place, ["name", "type", "default", "reducer"])?;
+    let place = node.place.clone();
+    let [name, of, default, reducer] = node.entries(["name", "type", "default", "reducer"])?;
     let Some(name) = name else {
         return Err(SchemaError::declaration(place, "the field has no `name`"));
     };
-    let name = name.string(&place.at("name"))?;
-    let of = of
-        .map(|of| field_type(of, &place.at("type"), dialect, warnings))
-        .transpose()?;
-    let at = place
-        .at("reducer")
-        .on_line(reducer.as_ref().and_then(|node| node.line));
-    let asked = match reducer.filter(|node| !node.is_null()) {
-        Some(node) => Some(words::read(node, &at, dialect, &reducers.by_name)?),
+    let name = name.string()?;
+    let of = of.map(|of| field_type(of, dialect, warnings)).transpose()?;
+    let reducer = reducer.filter(|node| !node.is_null());
+    let at = reducer.as_ref().map_or(&place, |node| &node.place).clone();
+    let asked = match reducer {
+        Some(node) => Some(words::read(node, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma && name == "messages" && of == Some(FieldType::List) => {
             Some(Asked::langgraph_messages())
         }
@@ -246,7 +218,7 @@ fn field(
         }
     }
     if let Some(default) = default {
-        let at = place.at("default").on_line(default.line);
+        let at = default.place.clone();
         field.default = default.into_value();
         check_default(&field.name, field.of, &field.default, at)?;
     }

@@ -21,6 +21,13 @@ impl Place {
         }
     }
 
+    pub(crate) fn line(line: usize) -> Self {
+        Self {
+            line: Some(line),
+            path: String::new(),
+        }
+    }
+
     /// The place `name` in this one, on the same line.
     pub(crate) fn at(&self, name: &str) -> Self {
         let path = if self.path.is_empty() {

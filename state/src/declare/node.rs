@@ -11,8 +11,8 @@ use crate::value::kind;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// From 1; `None` in JSON.
-    pub(super) line: Option<usize>,
+    /// Its line, which JSON does not tell, and its path, which its parent sets when it is taken out.
+    pub(super) place: Place,
     pub(super) shape: Shape,
 }
 
@@ -24,8 +24,18 @@ pub(super) enum Shape {
 }
 
 impl Node {
-    fn unplaced(shape: Shape) -> Self {
-        Self { line: None, shape }
+    /// A null, for parameters that were not written.
+    pub(super) fn null(place: Place) -> Self {
+        let shape = Shape::Scalar(Value::Null);
+        Self { place, shape }
+    }
+
+    /// Sets its place, and keeps its own line.
+    pub(super) fn at(self, place: Place) -> Self {
+        Self {
+            place: place.on_line(self.place.line),
+            ..self
+        }
     }
 
     pub(super) fn is_null(&self) -> bool {
@@ -39,6 +49,12 @@ impl Node {
             Shape::List(_) => "a list",
             Shape::Map(_) => "a map",
         }
+    }
+
+    /// An error: it is of the wrong type.
+    pub(super) fn wrong(&self, instead: &str) -> SchemaError {
+        let message = format!("this is {}: {instead}", self.described());
+        SchemaError::declaration(self.place.clone(), message)
     }
 
     pub(super) fn into_value(self) -> Value {
@@ -55,66 +71,54 @@ impl Node {
     }
 
     /// The text that it is.
-    pub(super) fn string(self, place: &Place) -> Result<String, SchemaError> {
+    pub(super) fn string(self) -> Result<String, SchemaError> {
         match self.shape {
             Shape::Scalar(Value::String(text)) => Ok(text),
-            _ => Err(SchemaError::declaration(
-                place.clone().on_line(self.line),
-                format!("this is {}: write a string", self.described()),
-            )),
+            _ => Err(self.wrong("write a string")),
         }
     }
 
     /// What its word stands for.
-    pub(super) fn one_of<T: Copy>(
-        self,
-        place: &Place,
-        words: &[(&str, T)],
-    ) -> Result<T, SchemaError> {
-        let place = place.clone().on_line(self.line);
-        let word = self.string(&place)?;
-        words
-            .iter()
-            .find_map(|(known, is)| (*known == word).then_some(*is))
-            .ok_or_else(|| {
-                let known: Vec<_> = words
-                    .iter()
-                    .map(|(known, _)| format!("`{known}`"))
-                    .collect();
-                SchemaError::declaration(
-                    place,
-                    format!("there is no `{word}` here; there are {}", known.join(", ")),
-                )
-            })
+    pub(super) fn one_of<T: Copy>(self, words: &[(&str, T)]) -> Result<T, SchemaError> {
+        let place = self.place.clone();
+        let word = self.string()?;
+        let found = words.iter().find(|(known, _)| *known == word);
+        found.map(|(_, is)| *is).ok_or_else(|| {
+            let known = listed(words.iter().map(|(known, _)| *known));
+            let message = format!("there is no `{word}` here; there are {known}");
+            SchemaError::declaration(place, message)
+        })
+    }
+
+    /// The items of a list.
+    pub(super) fn items(self, instead: &str) -> Result<Vec<Self>, SchemaError> {
+        let Shape::List(items) = self.shape else {
+            return Err(self.wrong(instead));
+        };
+        let items = items.into_iter().enumerate();
+        Ok(items
+            .map(|(at, item)| item.at(self.place.item(at)))
+            .collect())
     }
 
     /// The entries of a map that has these keys and no others, each at most once.
     pub(super) fn entries<const N: usize>(
         self,
-        place: &Place,
         keys: [&str; N],
     ) -> Result<[Option<Self>; N], SchemaError> {
         let Shape::Map(entries) = self.shape else {
-            return Err(SchemaError::declaration(
-                place.clone(),
-                format!("this is {}: write a map", self.described()),
-            ));
+            return Err(self.wrong("write a map"));
         };
         let mut found = [const { None }; N];
         for (key, node) in entries {
-            let here = place.at(&key).on_line(node.line);
+            let node = node.at(self.place.at(&key));
             let Some(at) = keys.iter().position(|known| *known == key) else {
-                let known = keys.map(|known| format!("`{known}`")).join(", ");
-                return Err(SchemaError::declaration(
-                    here,
-                    format!("there is no `{key}` here; there are {known}"),
-                ));
+                let message = format!("there is no `{key}` here; there are {}", listed(keys));
+                return Err(SchemaError::declaration(node.place, message));
             };
             if found[at].is_some() {
-                return Err(SchemaError::declaration(
-                    here,
-                    format!("`{key}` is there twice"),
-                ));
+                let message = format!("`{key}` is there twice");
+                return Err(SchemaError::declaration(node.place, message));
             }
             found[at] = Some(node);
         }
@@ -122,10 +126,21 @@ impl Node {
     }
 }
 
+/// The words in backticks, for a message.
+pub(super) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let words: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(Reader)
     }
+}
+
+fn unplaced(shape: Shape) -> Node {
+    let place = Place::default();
+    Node { place, shape }
 }
 
 struct Reader;
@@ -138,27 +153,27 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(value.into())))
+        Ok(unplaced(Shape::Scalar(value.into())))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(value.into())))
+        Ok(unplaced(Shape::Scalar(value.into())))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(value.into())))
+        Ok(unplaced(Shape::Scalar(value.into())))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(value.into())))
+        Ok(unplaced(Shape::Scalar(value.into())))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(value.into())))
+        Ok(unplaced(Shape::Scalar(value.into())))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::unplaced(Shape::Scalar(Value::Null)))
+        Ok(unplaced(Shape::Scalar(Value::Null)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
@@ -166,7 +181,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(item) = from.next_element()? {
             items.push(item);
         }
-        Ok(Node::unplaced(Shape::List(items)))
+        Ok(unplaced(Shape::List(items)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
@@ -174,6 +189,6 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(entry) = from.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::unplaced(Shape::Map(entries)))
+        Ok(unplaced(Shape::Map(entries)))
     }
 }

@@ -107,32 +107,27 @@ fn has(dialect: Dialect, word: &str) -> bool {
 /// parameters.
 pub(super) fn read(
     node: Node,
-    place: &Place,
     dialect: Dialect,
     registered: &BTreeMap<String, AnyReducer>,
 ) -> Result<Asked, SchemaError> {
-    let described = node.described();
-    let (word, parameters) = match node.shape {
+    let wrong = node.wrong("write a reducer's name, or a map from it to its parameters");
+    let Node { place, shape } = node;
+    let (word, parameters) = match shape {
         Shape::Scalar(Value::String(word)) => (word, None),
-        Shape::Map(mut entries) if entries.len() == 1 => match entries.pop() {
-            Some((word, parameters)) => (word, Some(parameters)),
-            None => return Err(SchemaError::declaration(place.clone(), "name a reducer")),
-        },
-        Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
         Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
-        _ => {
-            let message = format!(
-                "this is {described}: write a reducer's name, or a map from it to its parameters"
-            );
-            return Err(SchemaError::declaration(place.clone(), message));
-        }
+        Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
+        Shape::Map(mut entries) => match entries.pop() {
+            Some((word, parameters)) => (word, Some(parameters)),
+            None => return Err(wrong),
+        },
+        Shape::Scalar(_) | Shape::List(_) => return Err(wrong),
     };
     if let Some(reducer) = registered.get(&word) {
         if parameters.is_some() {
             let message = format!(
                 "`{word}` is registered and takes no parameters here: write its name alone"
             );
-            return Err(SchemaError::configuration(place.clone(), message));
+            return Err(SchemaError::configuration(place, message));
         }
         return Ok(Asked {
             reducer: reducer.clone(),
@@ -151,31 +146,26 @@ pub(super) fn read(
             "there is no reducer `{word}` in this dialect; there are {}",
             known.join(", ")
         );
-        return Err(SchemaError::declaration(place.clone(), message));
+        return Err(SchemaError::declaration(place, message));
     }
-    match parameters {
-        Some(_) if !takes_parameters => Err(SchemaError::configuration(
-            place.clone(),
-            format!("`{word}` takes no parameters: write its name alone"),
-        )),
-        parameters => build(&word, parameters, &place.at(&word), dialect),
+    if parameters.is_some() && !takes_parameters {
+        let message = format!("`{word}` takes no parameters: write its name alone");
+        return Err(SchemaError::configuration(place, message));
     }
+    let at = place.at(&word);
+    let parameters = match parameters {
+        Some(node) => node.at(at),
+        None => Node::null(at),
+    };
+    build(&word, parameters, dialect)
 }
 
-fn conflict(place: &Place, count: usize) -> SchemaError {
+fn conflict(place: Place, count: usize) -> SchemaError {
     let message = format!("these are {count} reducers on one field: keep one");
-    SchemaError::new(SchemaErrorKind::ConflictingReducers, place.clone(), message)
+    SchemaError::new(SchemaErrorKind::ConflictingReducers, place, message)
 }
 
-fn build(
-    word: &str,
-    parameters: Option<Node>,
-    place: &Place,
-    dialect: Dialect,
-) -> Result<Asked, SchemaError> {
-    let place = &place
-        .clone()
-        .on_line(parameters.as_ref().and_then(|node| node.line));
+fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, SchemaError> {
     Ok(match word {
         "merge" => Asked::map(Merge),
         "merge_all" => Asked::map(MergeAll),
@@ -183,12 +173,11 @@ fn build(
         "remove_tool_messages" => Asked::list(RemoveToolMessages::new(OpenAiChat)),
         "append" if dialect == Dialect::Sherma => Asked::langgraph_messages(),
         "append" => Asked::list(Append),
-        "bounded_append" => Asked::list(BoundedAppend::new(max_len(word, parameters, place)?)),
-        "bounded_messages" => Asked::list(BoundedMessages::new(
-            OpenAiChat,
-            max_len(word, parameters, place)?,
-        )),
-        "dedupe_append" => match key(parameters, place)? {
+        "bounded_append" => Asked::list(BoundedAppend::new(max_len(word, parameters)?)),
+        "bounded_messages" => {
+            Asked::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters)?))
+        }
+        "dedupe_append" => match key(parameters)? {
             (Some(key), no_key) => {
                 Asked::list(KeyedList::dedupe_append(Field::new(key)).no_key(no_key))
             }
@@ -196,25 +185,24 @@ fn build(
         },
         // Agentflow: "avoiding duplicates by item.id".
         "append_items" => {
-            let (key, no_key) = key(parameters, place)?;
+            let (key, no_key) = key(parameters)?;
             Asked::list(
                 KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
                     .no_key(no_key),
             )
         }
-        "merge_by_key" => match key(parameters, place)? {
-            (Some(key), no_key) => {
-                Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
-            }
-            (None, _) => {
+        "merge_by_key" => {
+            let place = parameters.place.clone();
+            let (Some(key), no_key) = key(parameters)? else {
                 let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that items are \
                                known by";
-                return Err(SchemaError::configuration(place.clone(), message));
-            }
-        },
+                return Err(SchemaError::configuration(place, message));
+            };
+            Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
+        }
         "add_messages" => {
-            let [key] = entries(parameters, place, ["key"])?;
-            let key = key.map(|key| name(key, place)).transpose()?;
+            let [key] = given(parameters, ["key"])?;
+            let key = key.map(name).transpose()?;
             Asked::list(match (dialect, key) {
                 (Dialect::Agentflow, Some(key)) => AddMessages::agentflow_json_by(&key),
                 (Dialect::Agentflow, None) => AddMessages::agentflow_json(),
@@ -226,31 +214,26 @@ fn build(
     })
 }
 
-fn entries<const N: usize>(
-    parameters: Option<Node>,
-    place: &Place,
+/// The parameters that are given: all, some, or none.
+fn given<const N: usize>(
+    parameters: Node,
     keys: [&str; N],
 ) -> Result<[Option<Node>; N], SchemaError> {
-    match parameters.filter(|node| !node.is_null()) {
-        Some(node) => node.entries(place, keys),
-        None => Ok([const { None }; N]),
+    if parameters.is_null() {
+        Ok([const { None }; N])
+    } else {
+        parameters.entries(keys)
     }
 }
 
-fn max_len(
-    word: &str,
-    parameters: Option<Node>,
-    place: &Place,
-) -> Result<NonZeroUsize, SchemaError> {
-    let [max] = entries(parameters, place, ["max_len"])?;
-    let here = place
-        .at("max_len")
-        .on_line(max.as_ref().and_then(|node| node.line));
+fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
+    let place = parameters.place.clone();
+    let [max] = given(parameters, ["max_len"])?;
     let Some(max) = max else {
         let message = format!("`{word}` needs a bound: write `{word}: {{max_len: 50}}`");
-        return Err(SchemaError::configuration(place.clone(), message));
+        return Err(SchemaError::configuration(place, message));
     };
-    let (described, value) = (max.described(), max.into_value());
+    let (place, described, value) = (max.place.clone(), max.described(), max.into_value());
     value
         .as_u64()
         .and_then(|max| usize::try_from(max).ok())
@@ -261,38 +244,29 @@ fn max_len(
             } else {
                 described.to_owned()
             };
-            SchemaError::configuration(
-                here,
-                format!("`max_len` is {found}: write an integer of at least 1"),
-            )
+            let message = format!("`max_len` is {found}: write an integer of at least 1");
+            SchemaError::configuration(place, message)
         })
 }
 
 /// The key that items are known by, and what becomes of those without.
-fn key(parameters: Option<Node>, place: &Place) -> Result<(Option<String>, NoKey), SchemaError> {
-    let [key, no_key] = entries(parameters, place, ["key", "no_key"])?;
-    let key = key
-        .filter(|key| !key.is_null())
-        .map(|key| name(key, place))
-        .transpose()?;
+fn key(parameters: Node) -> Result<(Option<String>, NoKey), SchemaError> {
+    let [key, no_key] = given(parameters, ["key", "no_key"])?;
+    let key = key.filter(|key| !key.is_null()).map(name).transpose()?;
     let no_key = match no_key {
-        Some(node) => node.one_of(
-            &place.at("no_key"),
-            &[("fail", NoKey::Fail), ("new", NoKey::New)],
-        )?,
+        Some(node) => node.one_of(&[("fail", NoKey::Fail), ("new", NoKey::New)])?,
         None => NoKey::Fail,
     };
     Ok((key, no_key))
 }
 
-fn name(key: Node, place: &Place) -> Result<String, SchemaError> {
-    let here = place.at("key").on_line(key.line);
+fn name(key: Node) -> Result<String, SchemaError> {
     let described = key.described();
     match key.shape {
         Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
-        _ => Err(SchemaError::configuration(
-            here,
-            format!("the key is {described}: name the field that items are known by"),
-        )),
+        _ => {
+            let message = format!("the key is {described}: name the field that items are known by");
+            Err(SchemaError::configuration(key.place, message))
+        }
     }
 }

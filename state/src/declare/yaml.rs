@@ -1,6 +1,6 @@
 //! YAML to nodes, with their lines.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Number, Value};
 
 use super::node::{Node, Shape};
@@ -11,9 +11,9 @@ const MAX_DEPTH: usize = 100;
 
 /// A list or map that is not closed yet.
 enum Open {
-    List(usize, Vec<Node>),
+    List(Place, Vec<Node>),
     /// With the key whose value comes next.
-    Map(usize, Vec<(String, Node)>, Option<String>),
+    Map(Place, Vec<(String, Node)>, Option<String>),
 }
 
 /// Reads one document. What could make a small file large or strange is refused: aliases, anchors,
@@ -24,22 +24,11 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     let mut root = None;
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let place = Place {
-                line: Some(error.marker().line()),
-                path: String::new(),
-            };
+            let place = Place::line(error.marker().line());
             SchemaError::declaration(place, "this is no YAML that can be read").with_source(error)
         })?;
-        let line = line_of(&span);
-        let refuse = |what: &str| {
-            SchemaError::declaration(
-                Place {
-                    line: Some(line),
-                    path: String::new(),
-                },
-                what,
-            )
-        };
+        let place = Place::line(span.start.line());
+        let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
         let node = match event {
             Event::Alias(_) => {
                 return Err(refuse("this is an alias: write out what it stands for"));
@@ -63,10 +52,8 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                     *key = Some(text.into_owned());
                     continue;
                 }
-                Node {
-                    line: Some(line),
-                    shape: Shape::Scalar(scalar(&text, style)),
-                }
+                let shape = Shape::Scalar(scalar(&text, style));
+                Node { place, shape }
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if matches!(open.last(), Some(Open::Map(_, _, None))) {
@@ -76,20 +63,20 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                     return Err(refuse("this is too deep"));
                 }
                 open.push(match event {
-                    Event::SequenceStart(..) => Open::List(line, Vec::new()),
-                    _ => Open::Map(line, Vec::new(), None),
+                    Event::SequenceStart(..) => Open::List(place, Vec::new()),
+                    _ => Open::Map(place, Vec::new(), None),
                 });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(line, items)) => Node {
-                    line: Some(line),
-                    shape: Shape::List(items),
-                },
-                Some(Open::Map(line, entries, _)) => Node {
-                    line: Some(line),
-                    shape: Shape::Map(entries),
-                },
+                Some(Open::List(place, items)) => {
+                    let shape = Shape::List(items);
+                    Node { place, shape }
+                }
+                Some(Open::Map(place, entries, _)) => {
+                    let shape = Shape::Map(entries);
+                    Node { place, shape }
+                }
                 None => return Err(refuse("this closes nothing")),
             },
             Event::DocumentStart(_) if root.is_some() => {
@@ -109,14 +96,7 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
             None => root = Some(node),
         }
     }
-    Ok(root.unwrap_or(Node {
-        line: Some(1),
-        shape: Shape::Scalar(Value::Null),
-    }))
-}
-
-fn line_of(span: &Span) -> usize {
-    span.start.line()
+    Ok(root.unwrap_or_else(|| Node::null(Place::line(1))))
 }
 
 /// A scalar as YAML 1.2's core schema has it.

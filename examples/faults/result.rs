@@ -1,4 +1,4 @@
-//! What every part of the program returns.
+//! The result of every part of the program.
 
 use std::error::Error;
 

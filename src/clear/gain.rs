@@ -1,4 +1,4 @@
-//! What is put in the place of a text, and whether that is a gain.
+//! The replacement of a text, and its sizes if it is a gain.
 
 use super::ledger::Put;
 use super::{Place, cleared_arguments};

@@ -1,4 +1,4 @@
-//! What a plan has decided so far.
+//! The decisions of a plan so far.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Messages whose type nobody needs to know.
+//! Lists of messages of any type.
 
 use super::{Format, Piece};
 use crate::content::Part;

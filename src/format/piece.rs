@@ -1,4 +1,4 @@
-//! What a message holds, piece by piece.
+//! The pieces of a message.
 
 use std::fmt;
 

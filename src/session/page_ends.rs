@@ -1,4 +1,4 @@
-//! Where pages of long content ended that were read.
+//! The ends of pages of long content that were read.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

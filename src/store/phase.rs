@@ -1,4 +1,4 @@
-//! Why content is stored, and the folder that says so.
+//! The reasons for which content is stored, each with its folder.
 
 /// Why content is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

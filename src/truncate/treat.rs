@@ -1,4 +1,4 @@
-//! What is done to a whole result where no handler decides.
+//! The default treatment of a whole result.
 
 use futures_util::StreamExt;
 

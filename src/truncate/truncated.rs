@@ -1,4 +1,4 @@
-//! What comes of a truncation.
+//! The outcome of a truncation.
 
 use crate::content::{Body, Chunk, Part, ToolError, ToolOutput};
 use crate::report::{self, Report};

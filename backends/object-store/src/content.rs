@@ -1,4 +1,4 @@
-//! What is to be stored.
+//! Content that is to be stored.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which modules name which, and the circles among them.
+//! Arrows between modules, and the circles among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};

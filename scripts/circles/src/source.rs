@@ -1,4 +1,4 @@
-//! What one file names and defines, read from its tokens.
+//! The names that a file uses and defines, read from its tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 

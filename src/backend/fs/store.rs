@@ -1,4 +1,4 @@
-//! Which directory a store is, and how it is used.
+//! The store itself: its directory, and how it is used.
 
 use std::fmt;
 use std::path::Path;

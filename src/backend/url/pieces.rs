@@ -1,4 +1,4 @@
-//! What a URL is made of.
+//! The pieces of a URL.
 
 /// The scheme and what comes after its colon. A single letter is a drive of Windows.
 pub(super) fn split_scheme(url: &str) -> Option<(&str, &str)> {

@@ -1,4 +1,4 @@
-//! What all kinds of stores share.
+//! The settings and the checks that all kinds of stores share.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::backend::{BackendError, Location};
-use crate::clear::{Ledger, Plan, Request, pass};
+use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
@@ -153,18 +153,7 @@ impl ToolReduction {
     ///
     /// As [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
-        let BeforeModel {
-            tools,
-            last_usage,
-            cache_is_cold,
-            ..
-        } = *turn;
-        let request = Request {
-            tools,
-            last_usage,
-            cache_is_cold,
-        };
-        let mut report = pass(&self.session, &self.ledger, turn.conversation, request).await?;
+        let mut report = clear::clear(&self.session, &self.ledger, turn).await?;
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };
             let problem = guard_future("clear_post_process", call).await.err();
@@ -179,13 +168,22 @@ impl ToolReduction {
     /// What is new is counted on this thread: a millisecond for each 20 kB or so.
     /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts where blocking
     /// is fine.
-    pub fn plan(&self, conversation: &dyn Conversation) -> Plan {
-        self.plan_for(conversation, Request::default())
-    }
-
-    /// [`plan`](Self::plan) with what the loop knows beside the messages.
-    pub fn plan_for(&self, conversation: &dyn Conversation, request: Request<'_>) -> Plan {
-        Plan::new(&self.session, &self.ledger, conversation, request)
+    ///
+    /// ```
+    /// # use offcut::{BeforeModel, ToolReduction, backend::Memory};
+    /// # use offcut::format::{Message, Messages, Plain};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// let mut messages = vec![Message::user("hello")];
+    /// let mut conversation = Messages::new(&Plain, &mut messages);
+    /// let plan = reduction.plan(&BeforeModel::new(&mut conversation));
+    /// assert!(!plan.report().is_change());
+    /// let report = plan.commit().await?.apply(&mut conversation);
+    /// assert!(!report.is_change());
+    /// # Ok(()) }
+    /// ```
+    pub fn plan(&self, turn: &BeforeModel<'_>) -> Plan {
+        clear::plan(&self.session, &self.ledger, turn)
     }
 
     /// The tokens of all messages and of the tools' schemas, as the clear pass counts them.

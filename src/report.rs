@@ -318,6 +318,37 @@ impl Sum {
 }
 
 impl Decision {
+    /// A decision about `bytes` of content that changes nothing yet.
+    pub(crate) fn new(subject: Subject, tool: &str, call_id: &str, bytes: u64) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            call_id: call_id.to_owned(),
+            message: None,
+            subject,
+            outcome: Outcome::Kept(Reason::NoGain),
+            bytes: Change::none(bytes),
+            tokens: None,
+            locations: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Leaves the content as it is.
+    pub(crate) fn keep(&mut self, reason: Reason) {
+        self.outcome = Outcome::Kept(reason);
+        self.bytes.after = self.bytes.before;
+        self.tokens = self.tokens.map(|change| Change::none(change.before));
+    }
+
+    /// Replaces the content by something of this size.
+    pub(crate) fn resize(&mut self, bytes: u64, tokens: u64) {
+        self.bytes.after = bytes;
+        self.tokens = self.tokens.map(|change| Change {
+            after: tokens,
+            ..change
+        });
+    }
+
     fn trace(&self) {
         // The level is part of an event's static data, so each level needs an invocation of its
         // own.

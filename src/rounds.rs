@@ -1,6 +1,6 @@
 //! Rounds of a conversation: the call that each result answers, and how old the result is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use crate::format::{Call, Conversation, Format, PartRef, Piece, ResultHead, Role};
 
@@ -57,7 +57,7 @@ where
         reader.begin(at);
         format.visit(message, &mut |piece| reader.see(piece));
     }
-    let Outline { slots, calls } = reader.finish();
+    let Outline { slots, calls, .. } = reader.finish();
     slots
         .into_iter()
         .map(|slot| ResultPlace {
@@ -76,6 +76,7 @@ where
 pub(crate) struct Outline<'c> {
     pub(crate) slots: Vec<Slot<'c>>,
     pub(crate) calls: Vec<CallSite<'c>>,
+    pub(crate) turns: Turns,
 }
 
 /// A result and its place.
@@ -88,7 +89,7 @@ pub(crate) struct Slot<'c> {
     /// The index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
     /// How many rounds had begun when it came, or, if its call is known, when the call was made.
-    round: usize,
+    pub(crate) round: usize,
     is_answered: bool,
 }
 
@@ -98,38 +99,62 @@ pub(crate) struct CallSite<'c> {
     pub(crate) message: usize,
     pub(crate) call: usize,
     pub(crate) is: Call<'c>,
-    turn: usize,
-    round: usize,
+    pub(crate) turn: usize,
+    pub(crate) round: usize,
 }
 
-/// Where the last assistant turn begins, and how many have begun. Allocates nothing.
-pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<(usize, usize)> {
-    let mut turns = Turns::default();
-    for message in 0..conversation.len() {
-        conversation.visit(message, &mut |piece| turns.see(message, piece));
+/// The message in which the last assistant turn begins. Looks from the end, and no further than it
+/// takes; allocates nothing.
+pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
+    // The first message of the last turn, as far as it is known.
+    let mut begin = None;
+    for message in (0..conversation.len()).rev() {
+        let mut turns = Turns::default();
+        let (mut is_ended, mut begins_here) = (false, false);
+        conversation.visit(message, &mut |piece| {
+            let begun = turns.begun;
+            turns.see(message, piece);
+            if turns.begun > begun {
+                // What an end precedes goes back no further.
+                begins_here = is_ended;
+            }
+            is_ended |= Turns::ends(piece);
+        });
+        match begin {
+            Some(_) if is_ended && !turns.is_open => return begin,
+            _ if turns.begun == 0 => {}
+            _ if begins_here => return Some(message),
+            _ => begin = Some(message),
+        }
     }
-    turns.last.map(|last| (last, turns.begun))
+    begin
 }
 
 /// Assistant turns as they come: maximal runs of assistant items, which a result or a user item
 /// ends.
-#[derive(Default)]
-struct Turns {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
     is_open: bool,
-    begun: usize,
-    last: Option<usize>,
+    /// How many have begun.
+    pub(crate) begun: usize,
+    /// The message in which the last one began.
+    pub(crate) last: Option<usize>,
 }
 
 impl Turns {
-    fn see(&mut self, message: usize, piece: Piece<'_>) {
+    fn ends(piece: Piece<'_>) -> bool {
+        matches!(piece, Piece::Role(Role::User) | Piece::Result(_))
+    }
+
+    pub(crate) fn see(&mut self, message: usize, piece: Piece<'_>) {
         match piece {
             Piece::Role(Role::Assistant) | Piece::Call(_) if !self.is_open => {
                 self.is_open = true;
                 self.begun += 1;
                 self.last = Some(message);
             }
-            Piece::Role(Role::User) | Piece::Result(_) => self.is_open = false,
-            Piece::Role(_) | Piece::Call(_) | Piece::Content(_) => {}
+            piece if Self::ends(piece) => self.is_open = false,
+            _ => {}
         }
     }
 }
@@ -160,10 +185,12 @@ impl<'c> Outline<'c> {
     /// How old a result is when the newest `keep` rounds are recent.
     pub(crate) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
         let rounds = self.calls.last().map_or(0, |call| call.round);
-        match () {
-            () if !slot.is_answered => Age::Unanswered,
-            () if rounds - slot.round < keep => Age::Recent,
-            () => Age::Old,
+        if !slot.is_answered {
+            Age::Unanswered
+        } else if rounds - slot.round < keep {
+            Age::Recent
+        } else {
+            Age::Old
         }
     }
 
@@ -174,71 +201,12 @@ impl<'c> Outline<'c> {
     }
 }
 
-/// The messages of each round that holds one of `slots`, given as message and slot: those of its
-/// turn, and those of the results of its calls. A round that shares a message with a person or with
-/// another round is not among them.
-pub(crate) fn rounds_of(
-    conversation: &dyn Conversation,
-    slots: &[(usize, usize)],
-) -> Vec<Vec<usize>> {
-    let outline = Outline::of(conversation);
-    let wanted: BTreeSet<usize> = outline
-        .slots
-        .iter()
-        .filter(|slot| slot.call.is_some() && slots.contains(&(slot.message, slot.slot)))
-        .map(|slot| slot.round)
-        .collect();
-    let rounds: HashMap<usize, usize> = outline
-        .calls
-        .iter()
-        .map(|call| (call.turn, call.round))
-        .collect();
-    // Which rounds a message is part of; `None` is somebody else.
-    let mut parts: Vec<BTreeSet<Option<usize>>> = vec![BTreeSet::new(); conversation.len()];
-    for slot in &outline.slots {
-        parts[slot.message].insert(slot.call.map(|_| slot.round));
-    }
-    let mut turns = Turns::default();
-    for (message, of) in parts.iter_mut().enumerate() {
-        let (mut role, mut is_result) = (Role::User, false);
-        conversation.visit(message, &mut |piece| {
-            turns.see(message, piece);
-            match piece {
-                Piece::Role(new) => {
-                    (role, is_result) = (new, false);
-                    // An item of the turn that shows nothing, such as encrypted reasoning, goes
-                    // with it all the same.
-                    if new == Role::Assistant {
-                        of.insert(rounds.get(&turns.begun).copied());
-                    }
-                }
-                Piece::Result(_) => is_result = true,
-                Piece::Call(_) | Piece::Content(_) if is_result => {}
-                Piece::Call(_) | Piece::Content(_) => {
-                    let is_turn = role == Role::Assistant || matches!(piece, Piece::Call(_));
-                    of.insert(rounds.get(&turns.begun).copied().filter(|_| is_turn));
-                }
-            }
-        });
-    }
-    let members = |round: &usize| {
-        let messages: Vec<usize> = (0..parts.len())
-            .filter(|message| parts[*message].contains(&Some(*round)))
-            .collect();
-        messages
-            .iter()
-            .all(|message| parts[*message].len() == 1)
-            .then_some(messages)
-    };
-    wanted.iter().filter_map(members).collect()
-}
-
+/// Reads one piece after the other into an [`Outline`].
 #[derive(Default)]
-struct Reader<'c> {
+pub(crate) struct Reader<'c> {
     outline: Outline<'c>,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
-    turns: Turns,
     rounds: usize,
     /// The turn that has the calls of the last round.
     round_turn: Option<usize>,
@@ -251,17 +219,17 @@ struct Reader<'c> {
 }
 
 impl<'c> Reader<'c> {
-    fn begin(&mut self, message: usize) {
+    pub(crate) fn begin(&mut self, message: usize) {
         self.message = message;
         self.slots_in_message = 0;
         self.calls_in_message = 0;
         self.result_is_open = false;
     }
 
-    fn see(&mut self, piece: Piece<'c>) {
-        let turns = self.turns.begun;
-        self.turns.see(self.message, piece);
-        if self.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
+    pub(crate) fn see(&mut self, piece: Piece<'c>) {
+        let turns = self.outline.turns.begun;
+        self.outline.turns.see(self.message, piece);
+        if self.outline.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
             self.answered = self.outline.slots.len();
         }
         match piece {
@@ -279,15 +247,15 @@ impl<'c> Reader<'c> {
     }
 
     fn call(&mut self, call: Call<'c>) {
-        if self.round_turn != Some(self.turns.begun) {
-            self.round_turn = Some(self.turns.begun);
+        if self.round_turn != Some(self.outline.turns.begun) {
+            self.round_turn = Some(self.outline.turns.begun);
             self.rounds += 1;
         }
         self.open
             .entry(call.id)
             .or_default()
             .push(self.outline.calls.len());
-        let (turn, round) = (self.turns.begun, self.rounds);
+        let (turn, round) = (self.outline.turns.begun, self.rounds);
         self.outline.calls.push(CallSite {
             message: self.message,
             call: self.calls_in_message,
@@ -337,7 +305,7 @@ impl<'c> Reader<'c> {
         Some(open.remove(at))
     }
 
-    fn finish(mut self) -> Outline<'c> {
+    pub(crate) fn finish(mut self) -> Outline<'c> {
         for slot in &mut self.outline.slots[..self.answered] {
             slot.is_answered = true;
         }
@@ -346,134 +314,4 @@ impl<'c> Reader<'c> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::content::ToolCall;
-    use crate::format::{Message, Messages, Plain};
-
-    fn call(id: &str, name: &str) -> ToolCall {
-        ToolCall::new(id, name, "{}")
-    }
-
-    /// For each result: the place of its call (message.call) and its age when `keep` rounds are
-    /// kept.
-    fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
-        let conversation = Messages::new(&Plain, &mut messages);
-        let outline = Outline::of(&conversation);
-        let place = |slot: &Slot<'_>| {
-            slot.call.map_or_else(String::new, |c| {
-                format!("{}.{}", outline.calls[c].message, outline.calls[c].call)
-            })
-        };
-        outline
-            .slots
-            .iter()
-            .map(|slot| (place(slot), outline.age(slot, keep)))
-            .collect()
-    }
-
-    fn result(id: &str, name: &str) -> Message {
-        Message::tool(&call(id, name), vec!["r".into()], false)
-    }
-
-    #[test]
-    fn c2_the_newest_rounds_stay_and_what_is_unanswered_whatever_the_limit() {
-        let messages = vec![
-            Message::user("go"),
-            Message::calls(vec![call("a", "f"), call("b", "f")]),
-            result("b", "f"),
-            result("a", "f"),
-            Message::calls(vec![call("c", "f")]),
-            result("c", "f"),
-        ];
-        let at = |place: &str, age| (place.to_owned(), age);
-        assert_eq!(
-            ages(messages.clone(), 0),
-            [
-                at("1.1", Age::Old),
-                at("1.0", Age::Old),
-                at("4.0", Age::Unanswered)
-            ]
-        );
-        assert_eq!(
-            ages(messages.clone(), 1),
-            [
-                at("1.1", Age::Old),
-                at("1.0", Age::Old),
-                at("4.0", Age::Unanswered)
-            ]
-        );
-        assert_eq!(
-            ages(messages, 2),
-            [
-                at("1.1", Age::Recent),
-                at("1.0", Age::Recent),
-                at("4.0", Age::Unanswered)
-            ]
-        );
-    }
-
-    #[test]
-    fn c2_repeated_ids_pair_by_occurrence() {
-        let messages = vec![
-            Message::calls(vec![call("call_0", "f")]),
-            result("call_0", "f"),
-            Message::calls(vec![call("call_0", "f")]),
-            Message::user("stop"),
-            Message::calls(vec![call("call_0", "f"), call("call_0", "g")]),
-            result("call_0", "f"),
-            result("call_0", "g"),
-            Message::assistant("done"),
-        ];
-        let places: Vec<_> = ages(messages, 1)
-            .into_iter()
-            .map(|(place, _)| place)
-            .collect();
-        assert_eq!(places, ["0.0", "4.0", "4.1"]);
-    }
-
-    #[test]
-    fn c2_without_ids_name_and_order_pair() {
-        let messages = vec![
-            Message::calls(vec![call("", "f"), call("", "g"), call("", "g")]),
-            result("", "g"),
-            result("", "f"),
-            result("", ""),
-            result("", "g"),
-        ];
-        let places: Vec<_> = ages(messages, 1)
-            .into_iter()
-            .map(|(place, _)| place)
-            .collect();
-        assert_eq!(places, ["0.1", "0.0", "0.2", ""]);
-    }
-
-    #[test]
-    fn c9_plain_messages_change_no_round() {
-        let plain = [
-            Message::user("hm"),
-            Message::assistant("so"),
-            Message::system("be brief"),
-        ];
-        let rounds = vec![
-            Message::calls(vec![call("a", "f")]),
-            result("a", "f"),
-            Message::calls(vec![call("b", "f")]),
-            result("b", "f"),
-            Message::assistant("done"),
-        ];
-        let expected = ages(rounds.clone(), 1);
-        for at in [0, 2, 4, 5] {
-            for message in &plain {
-                let mut with = rounds.clone();
-                with.insert(at, message.clone());
-                let ages: Vec<_> = ages(with, 1).into_iter().map(|(_, age)| age).collect();
-                assert_eq!(
-                    ages,
-                    expected.iter().map(|(_, age)| *age).collect::<Vec<_>>(),
-                    "{message:?} at {at}"
-                );
-            }
-        }
-    }
-}
+mod tests;

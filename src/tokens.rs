@@ -19,7 +19,8 @@
 //! The 4 are what chat formats put around a message: a role and two marks (OpenAI's cookbook, "How
 //! to count tokens with tiktoken", has 3 and the role). Providers render calls and schemas in forms
 //! of their own that they do not publish; where the loop knows what the provider counted last, that
-//! anchors the sum, see [`Request::last_usage`](crate::clear::Request).
+//! anchors the sum: see
+//! [`BeforeModel::last_usage`](crate::BeforeModel::last_usage).
 
 mod cache;
 mod image;

@@ -63,18 +63,7 @@ async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
         tools: &schemas,
         ..BeforeModel::new(&mut conversation)
     };
-    assert!(
-        reduction
-            .plan_for(
-                turn.conversation,
-                offcut::clear::Request {
-                    tools: &schemas,
-                    ..Default::default()
-                }
-            )
-            .report()
-            .is_change()
-    );
+    assert!(reduction.plan(&turn).report().is_change());
 
     // What the provider counted last stands for all before the last assistant turn.
     turn.last_usage = Some(10);
@@ -566,7 +555,7 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     let reduction = eager(&store).build().unwrap();
     let mut messages = three_rounds();
     let committed = reduction
-        .plan(&Messages::new(&Plain, &mut messages))
+        .plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
@@ -582,7 +571,10 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     );
     // A conversation that got shorter is no trouble either.
     let committed = reduction
-        .plan(&Messages::new(&Plain, &mut three_rounds()))
+        .plan(&BeforeModel::new(&mut Messages::new(
+            &Plain,
+            &mut three_rounds(),
+        )))
         .commit()
         .await
         .unwrap();

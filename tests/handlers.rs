@@ -694,7 +694,7 @@ async fn c14_what_was_changed_meanwhile_keeps_both() {
     let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
     let mut messages = history();
     let committed = reduction
-        .plan(&Messages::new(&Plain, &mut messages))
+        .plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
@@ -1084,8 +1084,8 @@ async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pas
 fn a_dry_run_shows_what_a_handler_wants() {
     let reduction = small(&memory()).clear_handler(shout).build().unwrap();
     let mut messages = old(lines(99));
-    let conversation = Messages::new(&Plain, &mut messages);
-    let plan = reduction.plan(&conversation);
+    let mut conversation = Messages::new(&Plain, &mut messages);
+    let plan = reduction.plan(&BeforeModel::new(&mut conversation));
     assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use offcut::backend::Memory;
 use offcut::format::{Format, Messages, PartRef, Piece, WireFormat};
 use offcut::hint::Hint;
-use offcut::{TokenCounter, ToolReduction};
+use offcut::{BeforeModel, TokenCounter, ToolReduction};
 use serde_json::Value;
 
 use convert::{Converter, Turn};
@@ -329,7 +329,7 @@ async fn changes_nothing_where_nothing_is_to_do(format: WireFormat, messages: &[
         .clear(&format, &mut parsed)
         .await
         .expect("a store that works");
-    let plan = reduction.plan(&Messages::new(&format, &mut parsed));
+    let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&format, &mut parsed)));
     assert!(
         !report.is_change() && !plan.report().is_change() && store.is_empty(),
         "{at}: nothing was to do"

@@ -1,19 +1,48 @@
 //! Changing the messages, once all is stored.
 
-use std::collections::HashSet;
+use std::fmt;
 
-use super::ledger::{Put, lock, print_of_call, print_of_result};
-use super::{Committed, Place, Ready};
+use super::edit::{Content, Edit};
+use super::ledger::{Anchor, Put};
+use super::pass::Pass;
+use super::print::{Place, prints_at};
 use crate::fingerprint::Fingerprint;
-use crate::format::{Conversation, Piece};
-use crate::report::{Certainty, Decision, Outcome, Reason, Report, Subject, saved};
-use crate::tokens::{Meter, Text};
+use crate::format::Conversation;
+use crate::report::{Certainty, Decision, Reason, Report, Subject, saved};
+
+/// What a pass has stored and is going to change.
+#[must_use = "what is stored does nothing until it is applied"]
+pub struct Committed {
+    pub(super) pass: Pass,
+    pub(super) edits: Vec<Edit>,
+    /// What was compared, and stays for good.
+    pub(super) settled: Vec<(Fingerprint, Reason)>,
+    pub(super) anchor: Option<Anchor>,
+    /// The report, but for its decisions.
+    pub(super) head: Report,
+}
+
+/// Content is not shown.
+impl fmt::Debug for Committed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ready = self.edits.iter().filter(|edit| edit.is_ready());
+        let decisions = self.edits.iter().flat_map(Edit::parts);
+        f.debug_struct("Committed")
+            .field("ready", &ready.count())
+            .field(
+                "decisions",
+                &decisions.map(|edit| &edit.decision).collect::<Vec<_>>(),
+            )
+            .finish_non_exhaustive()
+    }
+}
 
 impl Committed {
     /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored
     /// is left alone and reported as changed meanwhile.
-    pub fn apply(self, conversation: &mut dyn Conversation) -> Report {
-        let session = self.session.clone();
+    pub fn apply(mut self, conversation: &mut dyn Conversation) -> Report {
+        self.leave_changed(conversation);
+        let session = self.pass.session.clone();
         let report = self.put(conversation);
         session.observe(&report);
         report
@@ -21,118 +50,75 @@ impl Committed {
 
     /// What is decided beside what is repeated.
     pub(super) fn new_decisions(&self) -> impl Iterator<Item = &Decision> {
-        self.report
-            .decisions
-            .iter()
-            .filter(|decision| decision.outcome != Outcome::Repeated)
+        let parts = self.edits.iter().flat_map(Edit::parts);
+        parts
+            .filter(|edit| !edit.is_repeat())
+            .map(|edit| &edit.decision)
     }
 
-    /// The same, and nobody is shown the report.
+    /// Leaves what no longer holds what was stored.
+    fn leave_changed(&mut self, conversation: &dyn Conversation) {
+        let ready = self.edits.iter().filter(|edit| edit.is_ready());
+        let places = ready.flat_map(Edit::parts).map(|edit| edit.place);
+        let now = prints_at(self.pass.session.meter(), conversation, places);
+        for edit in self.edits.iter_mut().filter(|edit| edit.is_ready()) {
+            let is_there = |edit: &Edit| now.get(&edit.place) == Some(&edit.origin.print);
+            if !edit.parts().all(is_there) {
+                edit.keep(Reason::ChangedMeanwhile);
+            }
+        }
+    }
+
+    /// Changes the messages, which have not changed since they were planned, and keeps the books.
+    /// Nobody is shown the report yet.
     pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
         let Self {
-            session,
-            ledger,
-            ready,
+            pass,
+            edits,
             settled,
             anchor,
-            mut report,
+            head,
         } = self;
-        let mut ledger = lock(&ledger);
-        let has_changed = |ready: &&Ready| {
-            fingerprint_at(session.meter(), conversation, ready.place) != Some(ready.original.print)
-        };
-        let changed: HashSet<usize> = ready
-            .iter()
-            .filter(has_changed)
-            .map(|ready| ready.decision)
-            .collect();
-        for Ready {
-            decision,
-            place,
-            original,
-            replacement,
-            is_repeat,
-            with,
-        } in ready
-        {
-            if changed.contains(&decision) || with.is_some_and(|with| changed.contains(&with)) {
-                report.decisions[decision].keep(Reason::ChangedMeanwhile);
+        let edits: Vec<Edit> = edits.into_iter().flat_map(Edit::into_parts).collect();
+        for edit in &edits {
+            let Content::Ready(put) = &edit.content else {
                 continue;
-            }
-            match (place, &*replacement) {
+            };
+            match (edit.place, &**put) {
                 (Place::Result { message, slot }, Put::Parts(parts)) => {
                     conversation.replace_result(message, slot, parts.clone());
                 }
                 (Place::Arguments { message, call }, Put::Arguments(arguments)) => {
                     conversation.replace_arguments(message, call, arguments.clone());
                 }
-                _ => continue,
+                _ => {}
             }
-            if !is_repeat
-                && let Some(replaced) = fingerprint_at(session.meter(), conversation, place)
-            {
-                ledger.record(&original, replaced, replacement);
+        }
+        let is_new = |edit: &&Edit| edit.is_ready() && !edit.is_repeat();
+        let places = edits.iter().filter(is_new).map(|edit| edit.place);
+        let replaced = prints_at(pass.session.meter(), conversation, places);
+        let new = edits.iter().filter(|edit| !edit.is_repeat());
+        let saved = saved(new.filter_map(|edit| edit.decision.tokens));
+        let counted = head
+            .tokens
+            .filter(|tokens| tokens.certainty == Certainty::Counted);
+        let mut ledger = pass.ledger();
+        for edit in edits.iter().filter(is_new) {
+            if let (Content::Ready(put), Some(print)) = (&edit.content, replaced.get(&edit.place)) {
+                ledger.record(&edit.origin, *print, put.clone());
             }
         }
         ledger.settle(settled);
-        let new = report
-            .decisions
-            .iter()
-            .filter(|decision| decision.outcome != Outcome::Repeated);
-        let saved = saved(new.filter_map(|decision| decision.tokens));
         if let Some(anchor) = anchor {
             ledger.record_saved(anchor, saved);
         }
-        let counted = report
-            .tokens
-            .filter(|tokens| tokens.certainty == Certainty::Counted);
         ledger.record_sent(
             conversation.len(),
             counted.map(|tokens| tokens.counted.saturating_sub(saved)),
         );
         drop(ledger);
-        report
-            .decisions
-            .sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        report
-    }
-}
-
-/// What stands at a place now.
-fn fingerprint_at(
-    meter: &Meter,
-    conversation: &dyn Conversation,
-    place: Place,
-) -> Option<Fingerprint> {
-    let (Place::Result { message, .. } | Place::Arguments { message, .. }) = place;
-    if message >= conversation.len() {
-        return None;
-    }
-    let (mut slots, mut calls) = (0, 0);
-    let (mut head, mut parts, mut call_there, mut is_open) = (None, Vec::new(), None, false);
-    conversation.visit(message, &mut |piece| match piece {
-        Piece::Role(_) => is_open = false,
-        Piece::Result(result) => {
-            is_open = matches!(place, Place::Result { slot, .. } if slot == slots);
-            if is_open {
-                head = Some(result);
-            }
-            slots += 1;
-        }
-        Piece::Content(part) if is_open => parts.push(part),
-        Piece::Content(_) => {}
-        Piece::Call(call) => {
-            if matches!(place, Place::Arguments { call, .. } if call == calls) {
-                call_there = Some(call);
-            }
-            calls += 1;
-        }
-    });
-    match place {
-        Place::Result { .. } => head.map(|head| print_of_result(meter, head, &parts)),
-        Place::Arguments { .. } => call_there.map(|call| {
-            let arguments = meter.print(Text::of_arguments(call.arguments));
-            print_of_call(meter, call, arguments)
-        }),
+        let mut decisions: Vec<Decision> = edits.into_iter().map(|edit| edit.decision).collect();
+        decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
+        Report { decisions, ..head }
     }
 }

@@ -1,7 +1,7 @@
 //! How many of the oldest results go.
 
 use crate::config::Settings;
-use crate::report::{Change, Sum};
+use crate::report::Sum;
 
 /// Takes the oldest until the target is reached, and says whether that is worth a pass. What it
 /// compares is what is freed, to the token.
@@ -14,8 +14,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Of what `settings` say. `counted` is what there is; `freed` is what the pass has freed
-    /// already.
+    /// The choice that the settings ask for. `counted` is what there is; `freed` is what the pass
+    /// has freed already.
     pub(super) fn new(settings: &Settings, counted: u64, freed: u64) -> Self {
         Self {
             target: settings.clear_target_tokens,
@@ -62,9 +62,4 @@ impl Choice {
     pub(super) fn is_too_little(&self) -> bool {
         self.taken.saved() < u128::from(self.at_least)
     }
-}
-
-/// What a decision changes, in tokens.
-pub(super) fn tokens(change: Option<Change>) -> Sum {
-    Sum::from(change.unwrap_or_default())
 }

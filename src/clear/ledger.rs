@@ -1,79 +1,12 @@
 //! Decisions to repeat, for loops that hand in the original history every turn.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::content::Part;
-use crate::fingerprint::{AsItIs, Fingerprint, Record};
-use crate::format::{Call, Data, PartRef, ResultHead};
+use crate::fingerprint::{AsItIs, Fingerprint};
 use crate::report::Reason;
-use crate::tokens::{Meter, Text};
-
-/// A result's fingerprint, part by part. It covers all that matters: two slots of the same hold the
-/// same bytes under the same id.
-pub(super) struct ResultPrint<'m> {
-    meter: &'m Meter,
-    record: Record,
-}
-
-impl<'m> ResultPrint<'m> {
-    pub(super) fn of(meter: &'m Meter, head: ResultHead<'_>) -> Self {
-        let mut record = meter.record();
-        record.field(b'r', head.id.as_bytes());
-        Self { meter, record }
-    }
-
-    /// The next part. `text` is what its text is known by, if it has one.
-    pub(super) fn add(&mut self, part: PartRef<'_>, text: Option<Fingerprint>) {
-        let kind = match part {
-            PartRef::Text(_) => b't',
-            PartRef::Json(_) => b'j',
-            PartRef::Opaque(_) => b'o',
-            PartRef::Media { mime, data } => {
-                self.record.field(b'm', mime.as_bytes());
-                let (kind, bytes) = match data {
-                    Data::Base64(text) => (b'6', text.as_bytes()),
-                    Data::Bytes(bytes) => (b'b', &bytes[..]),
-                };
-                self.record.known(kind, self.meter.print_bytes(bytes));
-                return;
-            }
-            PartRef::Link { mime, .. } => {
-                self.record.field(b'm', mime.unwrap_or_default().as_bytes());
-                b'l'
-            }
-        };
-        if let Some(text) = text {
-            self.record.known(kind, text);
-        }
-    }
-
-    pub(super) fn finish(self) -> Fingerprint {
-        self.record.finish()
-    }
-}
-
-/// What a result is known by.
-pub(super) fn print_of_result(
-    meter: &Meter,
-    head: ResultHead<'_>,
-    parts: &[PartRef<'_>],
-) -> Fingerprint {
-    let mut print = ResultPrint::of(meter, head);
-    for part in parts {
-        print.add(*part, Text::of_part(*part).map(|text| meter.print(text)));
-    }
-    print.finish()
-}
-
-/// What a call is known by, `arguments` being what its arguments are known by.
-pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
-    let mut record = meter.record();
-    record.field(b'c', call.id.as_bytes());
-    record.field(b'n', call.name.as_bytes());
-    record.known(b'a', arguments);
-    record.finish()
-}
+use crate::tokens::Meter;
 
 /// What takes the place of a result or of a call's arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +31,8 @@ pub(crate) struct Ledger {
     saved: Option<(Anchor, u64)>,
     /// What the last pass left: so many messages, of so many tokens.
     sent: Option<(usize, u64)>,
+    /// Whether the last pass had to read the results one by one.
+    reads_items: bool,
 }
 
 /// A count of the provider's, and where the assistant turn begins that answered the request it is
@@ -106,11 +41,6 @@ pub(crate) struct Ledger {
 pub(super) struct Anchor {
     pub(super) usage: u64,
     pub(super) last_turn: usize,
-}
-
-/// Nothing that panics happens under the lock, so what is in it is whole.
-pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ledger {
@@ -164,6 +94,15 @@ impl Ledger {
     /// What a preview gains, 0 if there is none.
     pub(super) fn gain(&self, key: Fingerprint) -> Option<u64> {
         self.gains.get(&key).copied()
+    }
+
+    /// Whether the last pass read results and calls one by one, as then the next one likely does.
+    pub(super) fn items_were_read(&self) -> bool {
+        self.reads_items
+    }
+
+    pub(super) fn record_read(&mut self, reads_items: bool) {
+        self.reads_items = reads_items;
     }
 
     pub(super) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -248,8 +187,6 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
     use crate::tokens::Estimate;
 
@@ -280,13 +217,7 @@ mod tests {
         }
 
         fn print(&self, text: &str) -> Fingerprint {
-            let head = ResultHead {
-                id: "call_0",
-                name: None,
-                is_error: false,
-                is_fixed: false,
-            };
-            print_of_result(&self.meter, head, &[PartRef::Text(text)])
+            self.meter.print_bytes(text.as_bytes())
         }
 
         fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Put>>> {
@@ -383,45 +314,5 @@ mod tests {
         );
         ledger.record_sent(4, None);
         assert_eq!(ledger.drift(anchor), None);
-    }
-
-    #[test]
-    fn results_of_other_parts_are_others() {
-        let meter = Meter::new(Arc::new(Estimate));
-        let text = serde_json::json!("a");
-        let png = |mime| PartRef::Media {
-            mime,
-            data: Data::Base64("AA=="),
-        };
-        let link = |mime, url| PartRef::Link { mime, url };
-        let lists: [&[PartRef<'_>]; 12] = [
-            &[],
-            &[PartRef::Text("ab"), PartRef::Text("c")],
-            &[PartRef::Text("a"), PartRef::Text("bc")],
-            &[PartRef::Text("abc")],
-            &[PartRef::Text("\"a\"")],
-            &[PartRef::Json((&text).into())],
-            &[PartRef::Opaque((&text).into())],
-            &[png("image/png")],
-            &[png("image/gif")],
-            &[link(None, "u")],
-            &[link(Some("m"), "u")],
-            &[link(None, "v")],
-        ];
-        let mut seen = HashSet::new();
-        for id in ["", "a"] {
-            for list in lists {
-                let head = ResultHead {
-                    id,
-                    name: None,
-                    is_error: false,
-                    is_fixed: false,
-                };
-                assert!(
-                    seen.insert(print_of_result(&meter, head, list)),
-                    "{id:?} {list:?}"
-                );
-            }
-        }
     }
 }

@@ -6,8 +6,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::{Backend, BackendError, ErrorKind};
-use crate::config::OnOffloadError;
-use crate::report::{Decision, Outcome, Reason};
 
 /// A store that was unavailable so often in a row is not asked again in the same pass.
 const IN_A_ROW: usize = 8;
@@ -16,23 +14,15 @@ const IN_A_ROW: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Outages(Mutex<HashMap<usize, usize>>);
 
-/// Why a store said nothing.
+/// A missing answer of a store.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     Failed(BackendError),
     NotAsked,
 }
 
-/// Why an edit is not done.
-pub(super) enum NotDone {
-    /// The slot stays as it is.
-    Kept(Reason),
-    /// The store failed, and that is to fail.
-    Failed(BackendError),
-}
-
 impl Outages {
-    /// What the store says, if there is hope that it says anything.
+    /// The store's answer, if there is hope for one.
     pub(super) async fn ask<T>(
         &self,
         store: &Arc<dyn Backend>,
@@ -65,28 +55,6 @@ impl fmt::Display for NoAnswer {
                 f,
                 "not tried: in this pass the store was unavailable {IN_A_ROW} times in a row"
             ),
-        }
-    }
-}
-
-impl NoAnswer {
-    /// What comes of it for content that was to be stored. `Ok` if it is given up, as asked; what
-    /// was not tried never is.
-    pub(super) fn settle(
-        self,
-        then: OnOffloadError,
-        decision: &mut Decision,
-    ) -> Result<(), NotDone> {
-        decision.error = Some(self.to_string());
-        match (self, then) {
-            (Self::Failed(error), OnOffloadError::Fail) => Err(NotDone::Failed(error)),
-            (Self::Failed(_), OnOffloadError::PreviewOnly) => {
-                decision.outcome = Outcome::Lost;
-                Ok(())
-            }
-            (_, OnOffloadError::KeepOriginal) | (Self::NotAsked, _) => {
-                Err(NotDone::Kept(Reason::StoreFailed))
-            }
         }
     }
 }

@@ -1,351 +1,258 @@
 //! Which results go: a pure decision about a borrowed conversation.
 
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::rc::Rc;
 
-use super::decisions::{call_decision, call_of, result_decision};
-use super::known::{All, Known};
-use super::ledger::{Ledger, lock};
-use super::lines::Source;
-use super::pays::Previews;
+use super::choice::Choice;
+use super::edit::Edit;
+use super::handler::decide_given;
+use super::items::Items;
+use super::ledger::Anchor;
+use super::pass::Pass;
 use super::planner::Planner;
-use super::survey::{Found, Survey};
-use super::{Action, Choice, Edit, Line, Place, Plan, Request, cleared_arguments, is_cleared};
-use crate::config::Policy;
-use crate::fingerprint::Fingerprint;
-use crate::format::{Conversation, PartRef};
-use crate::ours::SEVERAL;
-use crate::report::{Certainty, Outcome, Reason, Report, TokenCount};
-use crate::rounds::{Age, Slot};
-use crate::session::Session;
-use crate::store::Phase;
+use super::previews::Previews;
+use super::scan::Scan;
+use super::stub::Line;
+use crate::middleware::BeforeModel;
+use crate::report::{Certainty, Outcome, Reason, Report, TokenCount, saved};
+use crate::rounds::Slot;
 use crate::tokens::Text;
 
+/// What a pass is going to do. Nothing is stored and nothing is changed yet.
+#[must_use = "a plan does nothing until it is committed and applied"]
+pub struct Plan {
+    pub(super) pass: Pass,
+    pub(super) edits: Vec<Edit>,
+    /// How many of the edits are taken.
+    pub(super) choice: Choice,
+    /// What the count was anchored to.
+    pub(super) anchor: Option<Anchor>,
+    /// The report, but for its decisions.
+    pub(super) head: Report,
+}
+
+/// Content is not shown.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("report", &self.report())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Plan {
-    /// Decides, and counts on this thread what is new.
-    pub(crate) fn new(
-        session: &Session,
-        ledger: &Arc<Mutex<Ledger>>,
-        conversation: &dyn Conversation,
-        request: Request<'_>,
-    ) -> Self {
-        let found = session
-            .clears()
-            .then(|| survey(session, ledger, conversation, request).count(session.meter()));
-        Self::of(session, ledger, conversation, request, found, 0)
+    /// The report as it is going to be, with sizes as they will be where no name is taken.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report {
+            decisions: self
+                .edits
+                .iter()
+                .flat_map(Edit::expected_decisions)
+                .collect(),
+            ..self.head.clone()
+        }
     }
 
-    /// The same, but what takes long to count is counted where that stops nobody. `freed` are the
-    /// tokens that the pass has freed already.
-    pub(crate) async fn counted_elsewhere(
-        session: &Session,
-        ledger: &Arc<Mutex<Ledger>>,
-        conversation: &dyn Conversation,
-        request: Request<'_>,
-        freed: u64,
-    ) -> Self {
-        let found = match session
-            .clears()
-            .then(|| survey(session, ledger, conversation, request))
-        {
-            Some(survey) => Some(survey.count_elsewhere(session.meter()).await),
-            None => None,
-        };
-        Self::of(session, ledger, conversation, request, found, freed)
-    }
-
-    fn of(
-        session: &Session,
-        ledger: &Arc<Mutex<Ledger>>,
-        conversation: &dyn Conversation,
-        request: Request<'_>,
-        found: Option<Found>,
+    /// Decides about a conversation whose `scan` has been counted; `None` where nothing is ever
+    /// cleared. `freed` are the tokens that the pass has freed already.
+    pub(super) fn new(
+        pass: Pass,
+        turn: &BeforeModel<'_>,
+        scan: Option<Scan<'_>>,
         freed: u64,
     ) -> Self {
         let mut plan = Self {
-            session: session.clone(),
-            ledger: Arc::clone(ledger),
+            pass,
             edits: Vec::new(),
             choice: Choice::all(),
             anchor: None,
-            report: Report::default(),
+            head: Report::default(),
         };
-        let Some(Found {
-            tokens,
-            certainty,
-            anchor,
-            has_replaced,
-            seen,
-        }) = found
-        else {
-            return plan;
-        };
-        let mut ledger = lock(ledger);
-        let mut planner = Planner::new(session, &ledger);
-        // The rounds are read only where something is replaced again, costs are looked at, or the
+        if let Some(scan) = scan {
+            plan.decide(turn, scan, freed);
+        }
+        plan
+    }
+
+    /// Repeats what was decided before; then chooses what goes if there are more tokens than the
+    /// threshold, and else what becomes a preview.
+    fn decide<'c>(&mut self, turn: &'c BeforeModel<'_>, mut scan: Scan<'c>, freed: u64) {
+        let pass = self.pass.clone();
+        let (session, meter, settings) =
+            (&pass.session, pass.session.meter(), pass.session.settings());
+        let (anchor, certainty) = (scan.anchor, scan.certainty);
+        let mut ledger = pass.ledger();
+        // The items are read only where something is replaced again, costs are looked at, or the
         // pass is triggered.
-        let cost_aware = session.settings().cost_aware;
-        let mut all = (has_replaced || cost_aware.is_some())
-            .then(|| All::of(conversation, session.meter(), &ledger, &seen));
-        if let Some(all) = &all {
-            planner.repeat(all);
+        let reads = scan.has_replaced || settings.cost_aware.is_some();
+        let mut planner = reads.then(|| {
+            let items = scan.items(meter, &ledger, &*turn.conversation);
+            Planner::new(session, &ledger, items)
+        });
+        if let Some(planner) = &mut planner {
+            planner.repeat();
         }
         let counted = match anchor {
             Some(anchor) => anchor
                 .usage
-                .saturating_add(tokens)
+                .saturating_add(scan.tokens)
                 .saturating_sub(ledger.saved_since(anchor)),
-            None => tokens.saturating_sub(planner.report.cleared_input_tokens()),
+            None => {
+                let repeated = planner.iter().flat_map(|planner| &planner.edits);
+                let changes = repeated.filter_map(|edit| edit.decision.tokens);
+                scan.tokens.saturating_sub(saved(changes))
+            }
         };
-        let threshold = session.settings().max_tokens_for_clear;
-        let (usage, drift) = (
-            anchor.map(|anchor| anchor.usage),
-            anchor.and_then(|anchor| ledger.drift(anchor)),
-        );
-        planner.report.tokens = Some(TokenCount {
+        let threshold = settings.max_tokens_for_clear;
+        self.anchor = anchor;
+        self.head.tokens = Some(TokenCount {
             counted,
             certainty,
             threshold,
-            usage,
-            drift,
+            usage: anchor.map(|anchor| anchor.usage),
+            drift: anchor.and_then(|anchor| ledger.drift(anchor)),
         });
-        let previews = match (cost_aware, &all) {
-            (Some(rule), Some(all)) => planner.previews(rule, all, conversation, request),
+        let previews = match (settings.cost_aware, &planner) {
+            (Some(rule), Some(planner)) => Previews::of(planner, rule, turn),
             _ => Previews::default(),
         };
         if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
-            let all =
-                all.get_or_insert_with(|| All::of(conversation, session.meter(), &ledger, &seen));
-            plan.choice = Choice::new(session.settings(), counted, freed);
-            planner.decide(all, plan.choice.clone());
-        } else if let Some(all) = &all {
-            planner.put(&previews, all);
+            self.choice = Choice::new(settings, counted, freed);
+            let planner = planner.get_or_insert_with(|| {
+                let items = scan.items(meter, &ledger, &*turn.conversation);
+                Planner::new(session, &ledger, items)
+            });
+            planner.choose(self.choice.clone());
+        } else if let Some(planner) = &mut planner {
+            self.head.outlook = previews.outlook();
+            previews.put(planner);
         }
-        planner.edits.extend(
-            planner
-                .candidates
-                .into_iter()
-                .map(|candidate| candidate.edit),
-        );
-        plan.anchor = anchor;
-        plan.edits = planner.edits;
-        plan.report = planner.report;
-        let (settled, gains) = (planner.settled, planner.gains);
+        let reads = planner.is_some();
+        let mut settled = Vec::new();
+        if let Some(planner) = planner {
+            (self.edits, settled) = (planner.edits, planner.settled);
+        }
         ledger.settle(settled);
-        ledger.record_gains(gains);
-        drop(ledger);
-        session.meter().end_pass(seen);
-        plan
+        ledger.record_gains(previews.into_gains());
+        ledger.record_read(reads);
+        meter.end_pass(scan.seen);
     }
-}
-
-fn survey<'c>(
-    session: &Session,
-    ledger: &Mutex<Ledger>,
-    conversation: &'c dyn Conversation,
-    request: Request<'c>,
-) -> Survey<'c> {
-    let settings = session.settings();
-    // Who looks at costs has to know them, however little it is.
-    let limit = settings
-        .cost_aware
-        .is_none()
-        .then_some(settings.max_tokens_for_clear);
-    Survey::of(session.meter(), &lock(ledger), conversation, request, limit)
 }
 
 impl<'a> Planner<'a> {
     /// Decides about every result, oldest first, until the target is reached.
-    fn decide(&mut self, all: &All<'a>, mut choice: Choice) {
-        let settings = self.session.settings();
-        for (at, slot) in all.outline.slots.iter().enumerate() {
-            self.liner.begin(slot.head.id);
-            self.decide_result(all, at);
-            if settings.clear_tool_inputs {
-                self.decide_arguments(all, slot);
+    fn choose(&mut self, mut choice: Choice) {
+        let items = Rc::clone(&self.items);
+        for (at, slot) in items.outline.slots.iter().enumerate() {
+            self.stubs.begin(slot.head.id);
+            self.choose_result(&items, at);
+            if self.session.settings().clear_tool_inputs {
+                self.choose_arguments(&items, slot);
             }
         }
         // What looks like a hint of ours is only known to be one once it has been compared. Until
         // then this is what is expected.
         let mut is_certain = true;
-        for candidate in &self.candidates {
-            is_certain &= !candidate.has_to_be_compared();
-            if !choice.takes(candidate.tokens) {
-                candidate.edit.keep(&mut self.report, Reason::TargetReached);
+        for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
+            is_certain &= !edit.has_to_be_compared();
+            if !choice.takes(edit.tokens()) {
+                edit.expected = Some(Reason::TargetReached);
             }
         }
         if choice.is_too_little() {
-            for candidate in &self.candidates {
-                candidate.edit.keep(&mut self.report, Reason::TooLittle);
-            }
-            if is_certain {
-                self.candidates.clear();
+            for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
+                if is_certain {
+                    edit.keep(Reason::TooLittle);
+                } else {
+                    edit.expected = Some(Reason::TooLittle);
+                }
             }
         }
     }
 
-    fn decide_result(&mut self, all: &All<'a>, at: usize) {
-        let (outline, slot, known) = (&all.outline, &all.outline.slots[at], &all.results[at]);
-        let place = Place::Result {
-            message: slot.message,
-            slot: slot.slot,
-        };
-        if self.repeated.contains(&place) {
+    fn choose_result(&mut self, items: &Items<'a>, at: usize) {
+        let (slot, item) = (&items.outline.slots[at], &items.results[at]);
+        if self.taken.contains(&item.place) {
             return;
         }
-        let mut decision = result_decision(outline, slot, known);
-        let policy = self.session.policy(&decision.tool);
-        let key = known
-            .original
-            .settles_as(self.session.meter(), &decision.tool);
+        let policy = self.session.policy(item.tool);
+        let key = item.settles_as(self.session.meter());
         let reason = self
-            .reason_of_age(outline, slot)
+            .reason_of_age(slot)
             .or((!policy.clears).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.ledger.settled(key))
-            .or_else(|| self.reason_to_keep(slot, policy, known, key));
+            .or_else(|| {
+                let is_final = self.session.is_final(policy, &slot.parts);
+                if is_final {
+                    self.settled.push((key, Reason::AlreadyHint));
+                }
+                is_final.then_some(Reason::AlreadyHint)
+            })
+            .or(Self::is_short_error(slot, policy, item).then_some(Reason::ShortError));
         if let Some(reason) = reason {
-            decision.keep(reason);
-            self.report.decisions.push(decision);
+            self.edits.push(Edit::kept(item, reason));
             return;
         }
+        let mut problem = None;
         if let Some(handler) = policy.hooks.clear_handler.clone() {
-            match self.decide_given(&*handler, all, at, &mut decision) {
-                Ok(()) => return,
-                Err(error) => decision.error = error.map(|error| error.to_string()),
+            match decide_given(self, &*handler, at) {
+                Ok(edit) => return self.edits.push(edit),
+                Err(error) => problem = error.map(|error| error.to_string()),
             }
         }
-        let (id, error) = self
-            .session
-            .id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
-        decision.error = decision.error.or(error);
-        let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
-        let of = Source {
-            id: &id,
-            tool: &decision.tool,
-            policy,
-            previewer: &previewer,
-        };
+        let (of, error) = self.source(slot, item.tool);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
-            .map(|(part, number)| self.liner.part(of, *part, number))
+            .map(|(part, number)| self.stubs.part(&of, *part, number))
             .collect();
-        let shortens = lines
-            .iter()
-            .all(|line| matches!(line, Line::Shorten(_) | Line::Ready(..)));
-        let outcome = match (policy.backend(), shortens) {
-            (None, _) => Outcome::Lost,
-            (Some(_), true) => Outcome::Shortened,
-            (Some(_), false) => Outcome::Cleared,
+        let stores = lines.iter().any(|line| matches!(line, Line::Store(_)));
+        let outcome = match policy.backend() {
+            None => Outcome::Lost,
+            Some(_) if stores => Outcome::Cleared,
+            Some(_) => Outcome::Shortened,
         };
-        self.propose(decision, outcome, place, known, lines, |text| text);
+        self.propose(item, outcome, lines, problem.or(error));
     }
 
     /// A call's arguments go when its result is old, whether or not the result itself is long
     /// enough to go.
-    fn decide_arguments(&mut self, all: &All<'_>, slot: &Slot<'_>) {
-        let (outline, Some(at)) = (&all.outline, slot.call) else {
+    fn choose_arguments(&mut self, items: &Items<'a>, slot: &Slot<'a>) {
+        let Some(at) = slot.call else {
             return;
         };
-        let (call, known) = (&outline.calls[at], &all.calls[at]);
-        let place = Place::Arguments {
-            message: call.message,
-            call: call.call,
-        };
-        let policy = self.session.policy(outline.tool(slot));
-        let keep = self.session.settings().clear_retention_suffix_limit;
-        if outline.age(slot, keep) != Age::Old || !policy.clears || self.repeated.contains(&place) {
-            return;
-        }
-        let mut decision = call_decision(call, known);
-        if let Some(reason) = self.ledger.settled(
-            known
-                .original
-                .settles_as(self.session.meter(), &decision.tool),
-        ) {
-            decision.keep(reason);
-            self.report.decisions.push(decision);
-            return;
-        }
-        let text = Text::of_arguments(call.is.arguments).read();
-        let reason = match () {
-            () if text.len() <= self.session.settings().clear_tool_inputs_above => {
-                Some(Reason::WithinLimit)
-            }
-            () if call.is.is_signed => Some(Reason::Signed),
-            () if call.is.is_fixed => Some(Reason::Ambiguous),
-            () if is_cleared(self.session, policy, &text) => Some(Reason::AlreadyHint),
-            () => None,
-        };
-        if let Some(reason) = reason {
-            decision.keep(reason);
-            self.report.decisions.push(decision);
-            return;
-        }
-        let (id, error) = self
-            .session
-            .id_of(Phase::Clear, slot.head.id, || call_of(outline, slot));
-        decision.error = error;
-        let previewer = policy.previewer(&decision.tool, || call_of(outline, slot).arguments);
-        let of = Source {
-            id: &id,
-            tool: &decision.tool,
-            policy,
-            previewer: &previewer,
-        };
-        let line = self.liner.arguments(of, text.into_owned().into());
-        let outcome = if policy.backend().is_some() {
-            Outcome::Cleared
-        } else {
-            Outcome::Lost
-        };
-        self.propose(decision, outcome, place, known, vec![line], |hint| {
-            cleared_arguments(&hint)
-        });
-    }
-
-    fn reason_to_keep(
-        &mut self,
-        slot: &Slot<'_>,
-        policy: &Policy,
-        known: &Known,
-        key: Fingerprint,
-    ) -> Option<Reason> {
-        if self.is_final(slot, policy) {
-            self.settled.push((key, Reason::AlreadyHint));
-            return Some(Reason::AlreadyHint);
-        }
-        Self::is_short_error(slot, policy, known).then_some(Reason::ShortError)
-    }
-
-    /// Whether a result is hints that say no more than they have to. One is believed, and several
-    /// where they are few.
-    fn is_final(&self, slot: &Slot<'_>, policy: &Policy) -> bool {
-        let (mut hints, mut bytes) = (0, 0);
-        for part in &slot.parts {
-            let PartRef::Text(text) = part else {
-                return false;
-            };
-            let Some(own) = self.session.own_hints(policy, text) else {
-                return false;
-            };
-            if !own.iter().all(|own| own.is_short(policy)) {
-                return false;
-            }
-            hints += own.len();
-            bytes += text.len();
-        }
-        hints == 1 || hints > 1 && bytes <= SEVERAL
-    }
-}
-
-impl Edit {
-    /// It is not done.
-    fn keep(&self, report: &mut Report, reason: Reason) {
-        report.decisions[self.decision].keep(reason);
-        if let Action::Given(_, given) = &self.action
-            && let Some(arguments) = &given.arguments
+        let (call, item) = (&items.outline.calls[at], &items.calls[at]);
+        let policy = self.session.policy(items.outline.tool(slot));
+        if self.reason_of_age(slot).is_some() || !policy.clears || self.taken.contains(&item.place)
         {
-            report.decisions[arguments.index].keep(reason);
+            return;
         }
+        let key = item.settles_as(self.session.meter());
+        let text = || Text::of_arguments(call.is.arguments).read();
+        let above = self.session.settings().clear_tool_inputs_above as u64;
+        let reason = self.ledger.settled(key).or_else(|| {
+            if item.bytes <= above {
+                Some(Reason::WithinLimit)
+            } else if call.is.is_signed {
+                Some(Reason::Signed)
+            } else if call.is.is_fixed {
+                Some(Reason::Ambiguous)
+            } else {
+                let is_cleared = self.session.is_cleared(policy, &text());
+                is_cleared.then_some(Reason::AlreadyHint)
+            }
+        });
+        if let Some(reason) = reason {
+            self.edits.push(Edit::kept(item, reason));
+            return;
+        }
+        let (of, error) = self.source(slot, item.tool);
+        let line = self.stubs.arguments(&of, text().into_owned().into());
+        let outcome = match policy.backend() {
+            Some(_) => Outcome::Cleared,
+            None => Outcome::Lost,
+        };
+        self.propose(item, outcome, vec![line], error);
     }
 }

@@ -1,81 +1,137 @@
-//! The decisions of a plan so far.
+//! A plan that is being made.
 
 use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use super::known::Known;
-use super::ledger::Ledger;
-use super::lines::Liner;
-use super::{Action, Edit, Line, Place};
+use super::edit::{Content, Edit};
+use super::items::{Item, Items};
+use super::ledger::{Ledger, Put};
+use super::part::part_bytes;
+use super::print::Place;
+use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Sum};
-use crate::rounds::{Age, Outline, Slot};
+use crate::format::PartRef;
+use crate::report::{Outcome, Reason};
+use crate::rounds::{Age, Slot};
 use crate::session::Session;
+use crate::store::Phase;
 
+/// A plan that is being made: what is decided so far about the items of a conversation.
 pub(super) struct Planner<'a> {
     pub(super) session: &'a Session,
     pub(super) ledger: &'a Ledger,
-    /// What is decided, by place in the conversation.
-    pub(super) report: Report,
+    pub(super) items: Rc<Items<'a>>,
+    /// What was looked at: first what is repeated, then in the order of the conversation.
     pub(super) edits: Vec<Edit>,
-    /// What is repeated, and not decided anew.
-    pub(super) repeated: HashSet<Place>,
-    pub(super) candidates: Vec<Candidate>,
+    /// What is repeated, or replaced with its result, and not decided anew.
+    pub(super) taken: HashSet<Place>,
     /// What will never be decided otherwise.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
-    /// What previews gain that were never made before.
-    pub(super) gains: Vec<(Fingerprint, u64)>,
-    pub(super) liner: Liner<'a>,
-}
-
-/// What may go, with what that changes where its name is not taken.
-pub(super) struct Candidate {
-    pub(super) edit: Edit,
-    pub(super) tokens: Sum,
-}
-
-impl Candidate {
-    pub(super) fn has_to_be_compared(&self) -> bool {
-        let Action::Hints(_, lines) = &self.edit.action else {
-            return false;
-        };
-        lines.iter().any(|line| matches!(line, Line::Shorten(_)))
-    }
+    pub(super) stubs: Stubs<'a>,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(session: &'a Session, ledger: &'a Ledger) -> Self {
+    pub(super) fn new(session: &'a Session, ledger: &'a Ledger, items: Items<'a>) -> Self {
         Self {
             session,
             ledger,
-            report: Report::default(),
+            items: Rc::new(items),
             edits: Vec::new(),
-            repeated: HashSet::new(),
-            candidates: Vec::new(),
+            taken: HashSet::new(),
             settled: Vec::new(),
-            gains: Vec::new(),
-            liner: Liner::new(session),
+            stubs: Stubs::new(session),
         }
     }
 
-    /// Makes the edit a candidate if it is a gain wherever its content ends up.
+    /// Repeats what was decided before, where the loop handed in the originals again. What the
+    /// model has not seen stays.
+    pub(super) fn repeat(&mut self) {
+        let items = Rc::clone(&self.items);
+        let outline = &items.outline;
+        // Ids come again, and a call with them that was just made.
+        let mut answered = vec![false; items.calls.len()];
+        for (slot, item) in outline.slots.iter().zip(&items.results) {
+            if outline.age(slot, 0) == Age::Unanswered {
+                continue;
+            }
+            if let Some(call) = slot.call {
+                answered[call] = true;
+            }
+            if let Some(put) = item.replacement().filter(|_| !slot.head.is_fixed) {
+                self.push_repeat(item, put);
+            }
+        }
+        for ((call, item), answered) in outline.calls.iter().zip(&items.calls).zip(answered) {
+            if let Some(put) = item.replacement()
+                && answered
+                && !call.is.is_signed
+                && !call.is.is_fixed
+            {
+                self.push_repeat(item, put);
+            }
+        }
+    }
+
+    fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Put>) {
+        let meter = self.session.meter();
+        let (mut bytes, mut tokens) = (0, 0_u64);
+        match &**put {
+            Put::Parts(parts) => {
+                for part in parts.iter().map(PartRef::from) {
+                    bytes += part_bytes(part);
+                    tokens = tokens.saturating_add(meter.part(part));
+                }
+            }
+            Put::Arguments(text) => (bytes, tokens) = (text.len() as u64, meter.text(text)),
+        }
+        let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
+        edit.decision.resize(bytes, tokens);
+        self.taken.insert(item.place);
+        self.edits.push(edit);
+    }
+
+    /// Where the call's result is stored and how it is previewed, and what a callback did wrong.
+    pub(super) fn source<'s>(&self, slot: &Slot<'_>, tool: &'s str) -> (Source<'s>, Option<String>)
+    where
+        'a: 's,
+    {
+        let items = &self.items;
+        let call = || items.call_of(slot);
+        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, call);
+        let policy = self.session.policy(items.outline.tool(slot));
+        let source = Source {
+            id,
+            tool,
+            policy,
+            previewer: policy.previewer(tool, || call().arguments),
+        };
+        (source, error)
+    }
+
+    /// Proposes to put `lines` in the place of an item, if that is a gain wherever their contents
+    /// end up.
     pub(super) fn propose(
         &mut self,
-        mut decision: Decision,
+        item: &Item<'_>,
         outcome: Outcome,
-        place: Place,
-        known: &Known,
         lines: Vec<Line>,
-        wrap: fn(String) -> String,
+        error: Option<String>,
     ) {
         let meter = self.session.meter();
-        let texts = [0, 1].map(|choice| wrap(Line::render_all(&lines, self.session, choice)));
-        let before = decision.tokens.map_or(0, |change| change.before);
+        let mut edit = Edit::new(item, outcome, Content::Lines(lines));
+        edit.decision.error = error;
+        let Content::Lines(lines) = &edit.content else {
+            return;
+        };
+        let texts = [0, 1].map(|choice| edit.put_text(Line::all(lines, choice)));
+        let before = item.tokens;
         let bytes = texts.each_ref().map(|text| text.len() as u64);
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
         // Nor need the second one be where no text has more tokens than bytes and it can't be too
         // long.
-        let is_shorter = bytes.each_ref().map(|bytes| *bytes < decision.bytes.before);
+        let is_shorter = bytes.each_ref().map(|bytes| *bytes < item.bytes);
         let fits = || {
             meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before
         };
@@ -84,72 +140,39 @@ impl<'a> Planner<'a> {
             .filter(|after| *after <= before);
         // What has to be compared becomes the one or the other. All else becomes the one, under the
         // one name or the other.
-        let is_compared = lines.iter().any(|line| matches!(line, Line::Shorten(_)));
+        let is_compared = edit.has_to_be_compared();
         let is_gain = match after {
             Some(_) => is_compared || is_shorter[1] && fits(),
             None => is_compared && is_shorter[1] && fits(),
         };
         if !is_gain {
-            if bytes[1] >= decision.bytes.before {
+            if bytes[1] >= item.bytes {
                 // The second text does not depend on which names are taken, so that is how it
                 // stays.
-                self.settled.push((
-                    known.original.settles_as(meter, &decision.tool),
-                    Reason::NoGain,
-                ));
+                self.settled.push((edit.settles_as(meter), Reason::NoGain));
             }
-            decision.keep(Reason::NoGain);
-            self.report.decisions.push(decision);
-            return;
-        }
-        let index = self.report.decisions.len();
-        let original = known.original.clone();
-        let Some(after) = after else {
+            edit.keep(Reason::NoGain);
+        } else if let Some(after) = after {
+            edit.decision.resize(bytes[0], after);
+        } else {
             // It stays if it is what it looks like. Only what is stored can tell.
-            let mut expected = decision.clone();
-            expected.keep(Reason::AlreadyHint);
-            self.report.decisions.push(expected);
-            decision.outcome = outcome;
-            let edit = Edit {
-                decision: index,
-                place,
-                original,
-                action: Action::Hints(decision, lines),
-            };
-            self.candidates.push(Candidate {
-                edit,
-                tokens: Sum::default(),
-            });
-            return;
-        };
-        decision.outcome = outcome;
-        decision.bytes.after = texts[0].len() as u64;
-        let tokens = Change { before, after };
-        decision.tokens = Some(tokens);
-        self.report.decisions.push(decision.clone());
-        let edit = Edit {
-            decision: index,
-            place,
-            original,
-            action: Action::Hints(decision, lines),
-        };
-        self.candidates.push(Candidate {
-            edit,
-            tokens: tokens.into(),
-        });
+            edit.expected = Some(Reason::AlreadyHint);
+        }
+        self.edits.push(edit);
     }
 
-    pub(super) fn reason_of_age(&self, outline: &Outline<'_>, slot: &Slot<'_>) -> Option<Reason> {
-        match outline.age(slot, self.session.settings().clear_retention_suffix_limit) {
+    pub(super) fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
+        let keep = self.session.settings().clear_retention_suffix_limit;
+        match self.items.outline.age(slot, keep) {
             Age::Unanswered => Some(Reason::Unanswered),
             Age::Recent => Some(Reason::Recent),
             Age::Old => None,
         }
     }
 
-    pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, known: &Known) -> bool {
+    pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, item: &Item<'_>) -> bool {
         slot.head.is_error
             && policy.keep_errors
-            && known.bytes <= policy.preview_length.at_most() as u64
+            && item.bytes <= policy.preview_length.at_most() as u64
     }
 }

@@ -1,103 +1,83 @@
-//! A whole pass: old rounds are handed to the rewriter, if there is one, and what is left is
-//! cleared.
+//! A pass with a rewriter: old rounds are handed to it, and what is left is cleared.
 
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 
-use super::given::transcribed;
-use super::known::part_bytes;
-use super::outages::{NoAnswer, NotDone, Outages};
-use super::{Ledger, Place, Plan, Request};
+use super::part::{part_bytes, transcribed};
+use super::pass::{NotDone, Pass};
+use super::plan::Plan;
+use super::print::Place;
+use super::scan::Scan;
 use crate::backend::Location;
 use crate::content::ToolCall;
 use crate::error::Error;
 use crate::format::{Conversation, Message, Piece, Rewrite, Role};
+use crate::middleware::BeforeModel;
 use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, saved};
-use crate::rounds::rounds_of;
+use crate::rounds::{Outline, Turns};
 use crate::session::Session;
 use crate::store::{Phase, Target};
 use crate::tokens::Text;
 
-/// Plans, commits and applies. Nobody has been shown the report yet.
-pub(crate) async fn pass(
-    session: &Session,
-    ledger: &Arc<Mutex<Ledger>>,
-    conversation: &mut dyn Conversation,
-    request: Request<'_>,
-) -> Result<Report, Error> {
-    let outages = Outages::default();
-    let plan = Plan::counted_elsewhere(session, ledger, conversation, request, 0).await;
-    let rounds = if conversation.rewrite().is_some() {
-        rounds(session, conversation, &plan)
-    } else {
-        Vec::new()
+/// Hands the rounds that `plan` clears to the rewriter, if there is one and it may have them. Then
+/// what it leaves is planned anew, and all is changed that frees enough together.
+pub(super) async fn rewrite(plan: Plan, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
+    let rounds = rounds(&plan, &*turn.conversation);
+    let rewriter = turn.conversation.rewrite();
+    let Some(mut rewriter) = rewriter.filter(|_| !rounds.is_empty()) else {
+        return Ok(plan.commit().await?.put(turn.conversation));
     };
-    let Some(mut rewrite) = conversation.rewrite().filter(|_| !rounds.is_empty()) else {
-        return Ok(plan.commit_knowing(&outages).await?.put(conversation));
-    };
-    let counted = plan.report.tokens;
+    let (pass, counted) = (plan.pass.clone(), plan.head.tokens);
     let mut decisions = Vec::new();
     for round in rounds {
-        decisions.extend(round.rewrite(session, &outages, &mut *rewrite).await?);
+        decisions.extend(round.rewrite(&pass, &mut *rewriter).await?);
     }
+    let is_change = |decision: &Decision| decision.outcome.is_change();
     // Where the rewriter leaves all as it is, the first plan holds, and nothing is copied.
-    if !decisions
-        .iter()
-        .any(|decision| decision.outcome.is_change())
-    {
-        drop(rewrite);
-        let mut report = plan.commit_knowing(&outages).await?.put(conversation);
-        decisions.append(&mut report.decisions);
-        return Ok(Report {
-            decisions,
-            ..report
-        });
+    if !decisions.iter().any(is_change) {
+        drop(rewriter);
+        let report = plan.commit().await?.put(turn.conversation);
+        return Ok(preceded(decisions, report));
     }
     let rewritten = saved(decisions.iter().filter_map(|decision| decision.tokens));
-    let copy = rewrite.copy();
-    // The provider counted what is not there any more.
-    let last_usage = request
-        .last_usage
-        .map(|usage| usage.saturating_sub(rewritten));
-    let again = Plan::counted_elsewhere(
-        session,
-        ledger,
-        copy,
-        Request {
-            last_usage,
-            ..request
-        },
-        rewritten,
-    )
-    .await;
-    let committed = again.commit_knowing(&outages).await?;
-    let freed = saved(
-        decisions
-            .iter()
-            .chain(committed.new_decisions())
-            .filter_map(|decision| decision.tokens),
-    );
-    let is_enough = freed >= session.settings().clear_at_least_tokens;
-    let mut report = if is_enough {
-        let report = committed.put(copy);
-        rewrite.finish();
+    let copied = BeforeModel {
+        conversation: rewriter.copy(),
+        tools: turn.tools,
+        // The provider counted what is not there any more.
+        last_usage: turn.last_usage.map(|usage| usage.saturating_sub(rewritten)),
+        cache_is_cold: turn.cache_is_cold,
+    };
+    let scan = Scan::counted_elsewhere(&pass, &copied).await;
+    let again = Plan::new(pass.clone(), &copied, scan, rewritten);
+    let committed = again.commit().await?;
+    let new = decisions.iter().chain(committed.new_decisions());
+    let freed = saved(new.filter_map(|decision| decision.tokens));
+    let report = if freed >= pass.session.settings().clear_at_least_tokens {
+        let report = committed.put(copied.conversation);
+        rewriter.finish();
         report
     } else {
         // Only now it is known what the rewriter leaves. Its copy goes.
-        drop(rewrite);
-        let changed = decisions
-            .iter_mut()
-            .filter(|decision| decision.outcome.is_change());
-        changed.for_each(|decision| decision.keep(Reason::TooLittle));
-        plan.repeat_only(Reason::TooLittle).put(conversation)
+        drop(rewriter);
+        for decision in decisions.iter_mut().filter(|decision| is_change(decision)) {
+            decision.keep(Reason::TooLittle);
+        }
+        plan.repeat_only(Reason::TooLittle).put(turn.conversation)
     };
-    decisions.append(&mut report.decisions);
+    let report = preceded(decisions, report);
     Ok(Report {
-        decisions,
         tokens: counted,
         ..report
     })
+}
+
+fn preceded(mut decisions: Vec<Decision>, mut report: Report) -> Report {
+    decisions.append(&mut report.decisions);
+    Report {
+        decisions,
+        ..report
+    }
 }
 
 /// A round that the rewriter may replace.
@@ -112,21 +92,77 @@ struct Round {
 }
 
 /// The rounds that hold what the plan clears.
-fn rounds(session: &Session, conversation: &dyn Conversation, plan: &Plan) -> Vec<Round> {
+fn rounds(plan: &Plan, conversation: &dyn Conversation) -> Vec<Round> {
     // A preview leaves the round as it is.
-    let is_done = |index: usize| {
-        let outcome = plan.report.decisions[index].outcome;
-        outcome.is_change() && outcome != Outcome::Previewed
-    };
-    let candidates = plan.edits.iter().filter_map(|edit| match edit.place {
-        Place::Result { message, slot } if is_done(edit.decision) => Some((message, slot)),
-        _ => None,
-    });
-    let rounds = rounds_of(conversation, &candidates.collect::<Vec<_>>());
+    let is_done = |outcome: Outcome| outcome.is_change() && outcome != Outcome::Previewed;
+    let cleared = plan
+        .edits
+        .iter()
+        .filter(|edit| edit.expected.is_none() && is_done(edit.decision.outcome))
+        .map(|edit| edit.place)
+        .collect();
+    let rounds = rounds_of(conversation, &cleared);
     rounds
         .into_iter()
-        .map(|messages| Round::of(session, conversation, messages))
+        .map(|messages| Round::of(&plan.pass.session, conversation, messages))
         .collect()
+}
+
+/// The messages of each round that holds one of the results at `places`: those of its turn, and
+/// those of the results of its calls. A round that shares a message with a person or with another
+/// round is not among them.
+fn rounds_of(conversation: &dyn Conversation, places: &BTreeSet<Place>) -> Vec<Vec<usize>> {
+    let outline = Outline::of(conversation);
+    let rounds: HashMap<usize, usize> = outline
+        .calls
+        .iter()
+        .map(|call| (call.turn, call.round))
+        .collect();
+    // The rounds that a message is part of; `None` is somebody else.
+    let mut owners: Vec<BTreeSet<Option<usize>>> = vec![BTreeSet::new(); conversation.len()];
+    let mut wanted = BTreeMap::new();
+    for slot in &outline.slots {
+        owners[slot.message].insert(slot.call.map(|_| slot.round));
+        if slot.call.is_some() && places.contains(&Place::of(slot)) {
+            wanted.insert(slot.round, Vec::new());
+        }
+    }
+    let mut turns = Turns::default();
+    for (message, owners) in owners.iter_mut().enumerate() {
+        let (mut role, mut is_result) = (Role::User, false);
+        conversation.visit(message, &mut |piece| {
+            turns.see(message, piece);
+            match piece {
+                Piece::Role(new) => {
+                    (role, is_result) = (new, false);
+                    // An item of the turn that shows nothing, such as encrypted reasoning, goes
+                    // with it all the same.
+                    if new == Role::Assistant {
+                        owners.insert(rounds.get(&turns.begun).copied());
+                    }
+                }
+                Piece::Result(_) => is_result = true,
+                Piece::Call(_) | Piece::Content(_) if is_result => {}
+                Piece::Call(_) | Piece::Content(_) => {
+                    let is_turn = role == Role::Assistant || matches!(piece, Piece::Call(_));
+                    owners.insert(rounds.get(&turns.begun).copied().filter(|_| is_turn));
+                }
+            }
+        });
+    }
+    let mut shared = BTreeSet::new();
+    for (message, owners) in owners.iter().enumerate() {
+        for round in owners.iter().flatten() {
+            if let Some(messages) = wanted.get_mut(round) {
+                messages.push(message);
+            }
+            if owners.len() > 1 {
+                shared.insert(*round);
+            }
+        }
+    }
+    wanted.retain(|round, _| !shared.contains(round));
+    wanted.into_values().collect()
 }
 
 impl Round {
@@ -155,36 +191,26 @@ impl Round {
         }
     }
 
-    /// What became of it; `None` if the rewriter leaves it as it is.
+    /// Hands it to the rewriter and stores it; `None` if the rewriter leaves it as it is.
     async fn rewrite(
         self,
-        session: &Session,
-        outages: &Outages,
-        rewrite: &mut dyn Rewrite,
+        pass: &Pass,
+        rewriter: &mut dyn Rewrite,
     ) -> Result<Option<Decision>, Error> {
-        let first = self.messages.first().copied();
-        let mut decision = Decision {
-            tool: self.call.name.clone(),
-            call_id: self.call.id.clone(),
-            message: first,
-            subject: Subject::Round,
-            outcome: Outcome::Rewritten,
-            bytes: Change::none(self.bytes),
-            tokens: Some(Change::none(self.tokens)),
-            locations: Vec::new(),
-            error: None,
-        };
-        match rewrite.round(&self.messages) {
+        let ToolCall { id, name, .. } = &self.call;
+        let mut decision = Decision::new(Subject::Round, name, id, self.bytes);
+        decision.message = self.messages.first().copied();
+        decision.tokens = Some(Change::none(self.tokens));
+        match rewriter.round(&self.messages) {
             Ok(None) => return Ok(None),
             Ok(Some(copy)) => {
-                decision.bytes.after = (0..copy.len())
-                    .map(|message| content_bytes(copy, message))
-                    .sum();
-                let after = session.meter().conversation(copy, &[]);
-                decision.tokens = Some(Change {
-                    before: self.tokens,
-                    after,
-                });
+                decision.outcome = Outcome::Rewritten;
+                decision.resize(
+                    (0..copy.len())
+                        .map(|message| content_bytes(copy, message))
+                        .sum(),
+                    pass.session.meter().conversation(copy, &[]),
+                );
             }
             Err(error) => {
                 decision.keep(Reason::Handler);
@@ -192,50 +218,36 @@ impl Round {
                 return Ok(Some(decision));
             }
         }
-        let settled = match self.save(session, outages).await {
-            Some(Ok(location)) => {
-                decision.locations.push(location);
-                Ok(())
-            }
-            // Clearing without a backend loses, and says so.
-            None => {
-                decision.outcome = Outcome::Lost;
-                Ok(())
-            }
-            Some(Err(none)) => none.settle(session.settings().on_offload_error, &mut decision),
-        };
-        match settled {
-            Ok(()) => {}
+        match self.store(pass, &mut decision).await {
+            Ok(location) => decision.locations.extend(location),
             Err(NotDone::Kept(reason)) => {
                 decision.keep(reason);
-                first.into_iter().for_each(|first| rewrite.leave(first));
+                if let Some(first) = self.messages.first() {
+                    rewriter.leave(*first);
+                }
             }
-            Err(NotDone::Failed(source)) => {
-                return Err(Error::Offload {
-                    tool: decision.tool,
-                    call_id: decision.call_id,
-                    source,
-                });
-            }
+            Err(NotDone::Failed(error)) => return Err(error),
         }
         Ok(Some(decision))
     }
 
-    async fn save(
+    async fn store(
         &self,
-        session: &Session,
-        outages: &Outages,
-    ) -> Option<Result<Location, NoAnswer>> {
-        let backend = session.policy(&self.call.name).backend()?;
+        pass: &Pass,
+        decision: &mut Decision,
+    ) -> Result<Option<Location>, NotDone> {
+        let session = &pass.session;
+        let Some(backend) = session.policy(&self.call.name).backend() else {
+            // Clearing without a backend loses, and says so.
+            decision.outcome = Outcome::Lost;
+            return Ok(None);
+        };
         // What a callback did wrong is in the decision about the result.
         let (id, _) = session.id_of(Phase::Clear, &self.call.id, || self.call.clone());
         let name = id.name_of(&self.transcript).round();
         let target = Target::new(session.roots(), Phase::Clear, &name, &self.transcript);
-        Some(
-            outages
-                .ask(backend, target.save(backend, self.transcript.clone()))
-                .await,
-        )
+        pass.store(backend, &target, self.transcript.clone(), decision)
+            .await
     }
 }
 

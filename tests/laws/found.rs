@@ -408,7 +408,7 @@ fn l12_debug_of_a_plan_shows_no_content() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let mut messages = conversation(vec![(call("a", "grep"), vec![lines(900).into()], false)]);
-        let plan = reduction.plan(&Messages::new(&Plain, &mut messages));
+        let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)));
         assert!(!format!("{plan:?}").contains("quick brown"));
         let committed = plan.commit().await.unwrap();
         assert!(!format!("{committed:?}").contains("quick brown"));

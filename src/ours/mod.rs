@@ -4,10 +4,17 @@
 //! only what a text may be. Such a text is believed where that costs no more than a hint does;
 //! where it is longer, it is first compared with what is stored.
 
+mod compare;
+
+use serde_json::Value;
+
 use crate::config::Policy;
+use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
 use crate::session::Session;
 use crate::store::Stored;
+
+pub(crate) use compare::{Verdict, judge};
 
 /// A longer link, in bytes, is stored like any other content.
 pub(crate) const MAX_LINK: usize = 2048;
@@ -34,6 +41,41 @@ impl Session {
         let own = hints.into_iter().map(|hint| self.own_hint(hint, longest));
         own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy)))
             .collect()
+    }
+
+    /// Whether a result is hints that say no more than they have to. One is believed, and several
+    /// where they are few.
+    pub(crate) fn is_final(&self, policy: &Policy, parts: &[PartRef<'_>]) -> bool {
+        let (mut hints, mut bytes) = (0, 0);
+        for part in parts {
+            let PartRef::Text(text) = part else {
+                return false;
+            };
+            let Some(own) = self.own_hints(policy, text) else {
+                return false;
+            };
+            if !own.iter().all(|own| own.is_short(policy)) {
+                return false;
+            }
+            hints += own.len();
+            bytes += text.len();
+        }
+        hints == 1 || hints > 1 && bytes <= SEVERAL
+    }
+
+    /// Whether arguments were cleared. Their hints show no preview, and are not much longer in any
+    /// spelling of the JSON.
+    pub(crate) fn is_cleared(&self, policy: &Policy, arguments: &str) -> bool {
+        let value: Option<Value> = serde_json::from_str(arguments).ok();
+        let hint = value
+            .as_ref()
+            .and_then(|value| value.get("_cleared")?.as_str());
+        let hint = hint.unwrap_or_default();
+        arguments.len() <= cleared_arguments(hint).len() * 2
+            && matches!(
+                self.own_hints(policy, hint).as_deref(),
+                Some([own]) if own.hint.kind == Kind::Cleared && own.hint.preview.is_empty()
+            )
     }
 
     fn own_hint(&self, hint: Hint, (longest, per_byte): (usize, usize)) -> Option<OwnHint> {
@@ -65,4 +107,9 @@ impl OwnHint {
         (is_cleared || self.stored.is_none())
             && self.hint.preview.len() <= policy.stub_length.of(self.hint.bytes)
     }
+}
+
+/// Cleared arguments, as JSON that any provider accepts.
+pub(crate) fn cleared_arguments(hint: &str) -> String {
+    serde_json::json!({"_cleared": hint}).to_string()
 }

@@ -1,0 +1,126 @@
+//! The decisions of a user's handler about old results: made in a plan, stored when it is committed.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::edit::{Content, Edit, Given};
+use super::ledger::Put;
+use super::part::{owned, part_bytes};
+use super::pass::{NotDone, Pass};
+use super::planner::Planner;
+use crate::content::Part;
+use crate::guard::guard;
+use crate::handler::{ClearHandler, Detail, Handled, HandlerError};
+use crate::report::{Decision, Outcome, Reason};
+use crate::store::Phase;
+use crate::tokens::Meter;
+
+/// Does with the result at `at` what the handler wants. `Err` asks for the default treatment, with
+/// what the handler did wrong.
+pub(super) fn decide_given(
+    planner: &mut Planner<'_>,
+    handler: &dyn ClearHandler,
+    at: usize,
+) -> Result<Edit, Option<HandlerError>> {
+    let items = Rc::clone(&planner.items);
+    let (slot, item) = (&items.outline.slots[at], &items.results[at]);
+    if planner.ledger.has_put(item.origin.print) {
+        return Ok(Edit::kept(item, Reason::AlreadyHint));
+    }
+    let call = items.call_of(slot);
+    let detail = Detail {
+        call: call.clone(),
+        parts: slot.parts.iter().map(|part| owned(*part)).collect(),
+        is_error: slot.head.is_error,
+    };
+    let handled = guard("the clear handler", || handler.handle(detail)).map_err(Some)?;
+    let replacement = match handled {
+        Handled::Default => return Err(None),
+        Handled::Keep => return Ok(Edit::kept(item, Reason::Handler)),
+        Handled::Replace(replacement) => replacement,
+    };
+    let arguments = match &replacement.arguments {
+        Some(text) => arguments(planner, at, text).map_err(Some)?,
+        None => None,
+    };
+    let session = planner.session;
+    let (mut error, mut store) = (None, None);
+    if let (Some(content), Some(backend)) =
+        (&replacement.content, session.policy(item.tool).backend())
+    {
+        let (id, problem) = match &replacement.id {
+            None => session.id_of(Phase::Clear, &call.id, || call.clone()),
+            Some(id) => session.given_id(id, &call.id),
+        };
+        error = problem;
+        let target = planner.stubs.target(&id, &id.name_of(content), content);
+        store = Some((Arc::clone(backend), target));
+    }
+    let location = store
+        .as_ref()
+        .map(|(backend, target)| target.locations(backend)[0].clone());
+    let shown = replacement.show(location.as_ref()).map_err(Some)?;
+    let outcome = match store {
+        Some(_) => Outcome::Replaced,
+        None => Outcome::Lost,
+    };
+    let given = Box::new(Given { replacement, store });
+    let mut edit = Edit::new(item, outcome, Content::Given(given));
+    edit.decision.error = error;
+    resize(&mut edit.decision, session.meter(), &shown);
+    if let Some(mut arguments) = arguments {
+        arguments.decision.outcome = outcome;
+        planner.taken.insert(arguments.place);
+        edit.arguments = Some(Box::new(arguments));
+    }
+    Ok(edit)
+}
+
+/// What the arguments of the call become that the result at `at` answers; `None` if they stay.
+fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit>, HandlerError> {
+    let items = &planner.items;
+    let Some(at) = items.outline.slots[at].call else {
+        return Ok(None);
+    };
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return Err("the clear handler's arguments are no JSON: providers refuse them".into());
+    }
+    let (call, item) = (&items.outline.calls[at], &items.calls[at]);
+    // Of several results for one call, the first says what its arguments become.
+    if call.is.is_signed || call.is.is_fixed || planner.taken.contains(&item.place) {
+        return Ok(None);
+    }
+    let put = Arc::new(Put::Arguments(text.to_owned()));
+    let mut edit = Edit::new(item, Outcome::Replaced, Content::Ready(put));
+    let tokens = planner.session.meter().text(text);
+    edit.decision.resize(text.len() as u64, tokens);
+    Ok(Some(edit))
+}
+
+impl Given {
+    /// Stores what is to be stored, and gives what is put in the place of the result.
+    pub(super) async fn store(self, pass: &Pass, decision: &mut Decision) -> Result<Put, NotDone> {
+        let mut location = None;
+        if let (Some((backend, target)), Some(content)) =
+            (&self.store, self.replacement.content.clone())
+        {
+            location = pass.store(backend, target, content, decision).await?;
+        }
+        let parts = self.replacement.show(location.as_ref()).map_err(|error| {
+            decision.error = Some(error.to_string());
+            NotDone::Kept(Reason::Handler)
+        })?;
+        resize(decision, pass.session.meter(), &parts);
+        decision.locations.extend(location);
+        Ok(Put::Parts(parts))
+    }
+}
+
+fn resize(decision: &mut Decision, meter: &Meter, parts: &[Part]) {
+    let bytes = parts.iter().map(|part| part_bytes(part.into())).sum();
+    let tokens = parts
+        .iter()
+        .map(|part| meter.part(part.into()))
+        .fold(0, u64::saturating_add);
+    decision.resize(bytes, tokens);
+}

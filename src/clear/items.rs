@@ -1,0 +1,154 @@
+//! The results and calls of a conversation, and what each of them costs.
+
+use std::sync::Arc;
+
+use super::ledger::{Ledger, Origin, Put, Walk};
+use super::part::part_bytes;
+use super::print::{Place, ResultPrint, print_of_call};
+use crate::content::ToolCall;
+use crate::fingerprint::Fingerprint;
+use crate::report::{Change, Decision, Subject};
+use crate::rounds::{CallSite, Outline, Slot};
+use crate::tokens::{Meter, Of, Row, Seen, Text, media_cost};
+
+/// The results and calls of a conversation, and what each of them costs.
+pub(super) struct Items<'c> {
+    pub(super) outline: Outline<'c>,
+    /// One for each slot of the outline.
+    pub(super) results: Vec<Item<'c>>,
+    /// The arguments of each call of the outline.
+    pub(super) calls: Vec<Item<'c>>,
+}
+
+/// A result, or a call's arguments.
+pub(super) struct Item<'c> {
+    pub(super) place: Place,
+    pub(super) tool: &'c str,
+    pub(super) call_id: &'c str,
+    pub(super) origin: Origin,
+    pub(super) bytes: u64,
+    pub(super) tokens: u64,
+}
+
+impl Item<'_> {
+    /// A decision about it that changes nothing yet.
+    pub(super) fn decision(&self) -> Decision {
+        let subject = match self.place {
+            Place::Result { .. } => Subject::Result,
+            Place::Arguments { .. } => Subject::Arguments,
+        };
+        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
+        decision.message = Some(self.place.message());
+        decision.tokens = Some(Change::none(self.tokens));
+        decision
+    }
+
+    /// The fingerprint of a decision that holds for good: it depends on content, id and tool.
+    pub(super) fn settles_as(&self, meter: &Meter) -> Fingerprint {
+        self.origin.settles_as(meter, self.tool)
+    }
+
+    /// What it was replaced by before.
+    pub(super) fn replacement(&self) -> Option<&Arc<Put>> {
+        self.origin.replacement.as_ref()
+    }
+}
+
+impl<'c> Items<'c> {
+    /// `seen` holds the texts that a visit of the same conversation has seen.
+    pub(super) fn of(outline: Outline<'c>, meter: &Meter, ledger: &Ledger, seen: &Seen) -> Self {
+        let mut texts = Texts {
+            meter,
+            walk: ledger.walk(),
+            rows: seen.subjects(Of::Result),
+        };
+        let result = |slot| texts.result(slot, outline.tool(slot));
+        let results = outline.slots.iter().map(result).collect();
+        let Texts { walk, .. } = texts;
+        let mut texts = Texts {
+            meter,
+            walk,
+            rows: seen.subjects(Of::Arguments),
+        };
+        let calls = outline.calls.iter().map(|call| texts.call(call)).collect();
+        Self {
+            outline,
+            results,
+            calls,
+        }
+    }
+
+    /// The call that a result answers, as far as the conversation has it.
+    pub(super) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
+        let arguments = slot
+            .call
+            .map(|call| Text::of_arguments(self.outline.calls[call].is.arguments).read());
+        ToolCall::new(
+            slot.head.id,
+            self.outline.tool(slot),
+            arguments.unwrap_or_default(),
+        )
+    }
+}
+
+/// The texts of results, or of arguments, one after the other.
+struct Texts<'m, R> {
+    meter: &'m Meter,
+    walk: Walk<'m>,
+    /// What was found before. Nothing, or all of it.
+    rows: R,
+}
+
+impl<R: Iterator<Item = Row>> Texts<'_, R> {
+    /// The fingerprint and the tokens of the next text.
+    fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
+        let Row { print, tokens } = self.rows.next().unwrap_or_else(|| Row {
+            print: self.meter.print(text),
+            tokens: None,
+        });
+        debug_assert_eq!(
+            print,
+            self.meter.print(text),
+            "what a format shows changes without its messages"
+        );
+        (
+            print,
+            tokens.unwrap_or_else(|| self.meter.count(print, text)),
+        )
+    }
+
+    fn result<'c>(&mut self, slot: &Slot<'c>, tool: &'c str) -> Item<'c> {
+        let mut print = ResultPrint::new(self.meter, slot.head);
+        let (mut bytes, mut tokens) = (0, 0_u64);
+        for part in &slot.parts {
+            let text = Text::of_part(*part).map(|text| self.next(text));
+            print.add(*part, text.map(|(print, _)| print));
+            let cost = media_cost(*part).saturating_add(text.map_or(0, |(_, tokens)| tokens));
+            tokens = cost.saturating_add(tokens);
+            bytes += text.map_or_else(|| part_bytes(*part), |(print, _)| print.len());
+        }
+        Item {
+            place: Place::of(slot),
+            tool,
+            call_id: slot.head.id,
+            origin: self.walk.next(print.finish()),
+            bytes,
+            tokens,
+        }
+    }
+
+    fn call<'c>(&mut self, call: &CallSite<'c>) -> Item<'c> {
+        let (print, tokens) = self.next(Text::of_arguments(call.is.arguments));
+        Item {
+            place: Place::Arguments {
+                message: call.message,
+                call: call.call,
+            },
+            tool: call.is.name,
+            call_id: call.is.id,
+            origin: self.walk.next(print_of_call(self.meter, call.is, print)),
+            bytes: print.len(),
+            tokens,
+        }
+    }
+}

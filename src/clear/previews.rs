@@ -1,0 +1,190 @@
+//! The cost-aware pass: whole results become previews as soon as that is expected to pay.
+
+use std::rc::Rc;
+
+use super::cost::{Sent, best_rewrite};
+use super::edit::Edit;
+use super::planner::Planner;
+use super::stub::{Line, Stubs};
+use crate::config::CostAware;
+use crate::fingerprint::Fingerprint;
+use crate::format::PartRef;
+use crate::middleware::BeforeModel;
+use crate::report::{Outcome, Outlook, Reason};
+
+/// The results that could become previews, and the rewrite that pays most.
+#[derive(Debug, Default)]
+pub(super) struct Previews {
+    /// In order.
+    candidates: Vec<Candidate>,
+    /// The message from which on they become previews.
+    from: Option<usize>,
+    outlook: Option<Outlook>,
+    /// The gains that were never reckoned before.
+    gains: Vec<(Fingerprint, u64)>,
+}
+
+/// A whole result.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// Its index among the results.
+    at: usize,
+    message: usize,
+    /// The tokens that its preview gains; never 0.
+    gain: u64,
+}
+
+impl Previews {
+    /// Reckons which whole results are to become previews.
+    pub(super) fn of(planner: &Planner<'_>, rule: CostAware, turn: &BeforeModel<'_>) -> Self {
+        let mut stubs = Stubs::new(planner.session);
+        let mut previews = Self::default();
+        for (at, slot) in planner.items.outline.slots.iter().enumerate() {
+            stubs.begin(slot.head.id);
+            let Some((text, key)) = planner.whole_text(rule, at) else {
+                continue;
+            };
+            let gain = planner.ledger.gain(key).unwrap_or_else(|| {
+                let gain = planner.gain_of_preview(&mut stubs, at, text);
+                previews.gains.push((key, gain));
+                gain
+            });
+            if gain > 0 {
+                previews.candidates.push(Candidate {
+                    at,
+                    message: slot.message,
+                    gain,
+                });
+            }
+        }
+        previews.reckon(planner, rule, turn);
+        previews
+    }
+
+    /// Finds the rewrite that pays most.
+    fn reckon(&mut self, planner: &Planner<'_>, rule: CostAware, turn: &BeforeModel<'_>) {
+        let turns = planner.items.outline.turns;
+        let (Some(first), Some(last_turn)) = (self.candidates.first(), turns.last) else {
+            self.candidates.clear();
+            return;
+        };
+        let meter = planner.session.meter();
+        let first = first.message;
+        let mut sent: Vec<Sent> = (first..last_turn)
+            .map(|message| Sent {
+                tokens: meter.message(turn.conversation, message),
+                gain: 0,
+            })
+            .collect();
+        // Where a loop hands in the originals, what stood in the last request is what is put there
+        // again.
+        for repeated in &planner.edits {
+            let at = repeated.place.message().checked_sub(first);
+            if let (Some(sent), Some(change)) =
+                (at.and_then(|at| sent.get_mut(at)), repeated.decision.tokens)
+            {
+                sent.tokens = sent.tokens.saturating_sub(change.saved());
+            }
+        }
+        for candidate in &self.candidates {
+            // A result that was answered stands before the last turn.
+            if let Some(sent) = sent.get_mut(candidate.message - first) {
+                sent.gain = sent.gain.saturating_add(candidate.gain);
+            }
+        }
+        let calls = rule.expected_calls.after(turns.begun);
+        match best_rewrite(&sent, rule, calls, turn.cache_is_cold) {
+            Some((from, outlook)) => {
+                self.from = (outlook.pays > 0.0).then_some(first + from);
+                self.outlook = Some(outlook);
+            }
+            None => self.candidates.clear(),
+        }
+    }
+
+    fn is_taken(&self, candidate: Candidate) -> bool {
+        self.from.is_some_and(|from| candidate.message >= from)
+    }
+
+    /// The tokens that they save.
+    pub(super) fn saved(&self) -> u64 {
+        let taken = self
+            .candidates
+            .iter()
+            .filter(|candidate| self.is_taken(**candidate));
+        taken
+            .map(|candidate| candidate.gain)
+            .fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn outlook(&self) -> Option<Outlook> {
+        self.outlook
+    }
+
+    /// The gains that were never reckoned before.
+    pub(super) fn into_gains(self) -> Vec<(Fingerprint, u64)> {
+        self.gains
+    }
+
+    /// Puts the previews where they are to be, and says of the others that they don't pay.
+    pub(super) fn put(&self, planner: &mut Planner<'_>) {
+        let items = Rc::clone(&planner.items);
+        let mut candidates = self.candidates.iter().peekable();
+        for (at, (slot, item)) in items.outline.slots.iter().zip(&items.results).enumerate() {
+            planner.stubs.begin(slot.head.id);
+            let Some(candidate) = candidates.next_if(|candidate| candidate.at == at) else {
+                continue;
+            };
+            if let (true, [PartRef::Text(text)]) = (self.is_taken(*candidate), &slot.parts[..]) {
+                let (of, error) = planner.source(slot, item.tool);
+                let line = planner.stubs.preview(&of, text);
+                planner.propose(item, Outcome::Previewed, vec![line], error);
+            } else {
+                planner.edits.push(Edit::kept(item, Reason::DoesNotPay));
+            }
+        }
+    }
+}
+
+impl<'a> Planner<'a> {
+    /// The text of a result that may become a preview, and what its gain is known by: one that is
+    /// old enough to be cleared, could be stored, and is one whole text. What a triggered pass
+    /// would show more of is left to it.
+    fn whole_text(&self, rule: CostAware, at: usize) -> Option<(&'a str, Fingerprint)> {
+        let (slot, item) = (&self.items.outline.slots[at], &self.items.results[at]);
+        let [PartRef::Text(text)] = slot.parts[..] else {
+            return None;
+        };
+        let policy = self.session.policy(item.tool);
+        let length = text.len() as u64;
+        let may = text.len() > rule.above
+            && policy.stub_length.of(length) <= policy.preview_length.of(length)
+            && self.reason_of_age(slot).is_none()
+            && policy.clears
+            && policy.backend().is_some()
+            && policy.hooks.clear_handler.is_none()
+            && !Self::is_short_error(slot, policy, item)
+            && !slot.head.is_fixed
+            && !self.taken.contains(&item.place);
+        may.then(|| (text, item.settles_as(self.session.meter())))
+    }
+
+    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text may
+    /// be a hint of ours.
+    fn gain_of_preview(&self, stubs: &mut Stubs<'a>, at: usize, text: &str) -> u64 {
+        let (slot, item) = (&self.items.outline.slots[at], &self.items.results[at]);
+        let policy = self.session.policy(item.tool);
+        if self.session.own_hints(policy, text).is_some() {
+            return 0;
+        }
+        let (of, _) = self.source(slot, item.tool);
+        let line = [stubs.preview(&of, text)];
+        let texts = [0, 1].map(|choice| Line::all(&line, choice));
+        let is_shorter = texts.iter().all(|shown| shown.len() < text.len());
+        let meter = self.session.meter();
+        let after = is_shorter.then(|| texts.iter().map(|text| meter.once(text)).max());
+        after
+            .flatten()
+            .map_or(0, |after| item.tokens.saturating_sub(after))
+    }
+}

@@ -1,0 +1,182 @@
+//! The places of results and calls, and the fingerprints of what stands there.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::fingerprint::{Fingerprint, Record};
+use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
+use crate::rounds::Slot;
+use crate::tokens::{Meter, Text};
+
+/// The place of a result or of a call's arguments. Numbers count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Place {
+    Result { message: usize, slot: usize },
+    Arguments { message: usize, call: usize },
+}
+
+impl Place {
+    pub(super) fn of(slot: &Slot<'_>) -> Self {
+        let Slot { message, slot, .. } = *slot;
+        Self::Result { message, slot }
+    }
+
+    pub(super) fn message(self) -> usize {
+        let (Self::Result { message, .. } | Self::Arguments { message, .. }) = self;
+        message
+    }
+}
+
+/// The fingerprint of a result, made part by part. It covers all that matters: two slots with the
+/// same one hold the same bytes under the same id.
+pub(super) struct ResultPrint<'m> {
+    meter: &'m Meter,
+    record: Record,
+}
+
+impl<'m> ResultPrint<'m> {
+    pub(super) fn new(meter: &'m Meter, head: ResultHead<'_>) -> Self {
+        let mut record = meter.record();
+        record.field(b'r', head.id.as_bytes());
+        Self { meter, record }
+    }
+
+    /// Adds the next part. `text` is the fingerprint of its text, if it has one.
+    pub(super) fn add(&mut self, part: PartRef<'_>, text: Option<Fingerprint>) {
+        let kind = match part {
+            PartRef::Text(_) => b't',
+            PartRef::Json(_) => b'j',
+            PartRef::Opaque(_) => b'o',
+            PartRef::Media { mime, data } => {
+                self.record.field(b'm', mime.as_bytes());
+                let (kind, bytes) = match data {
+                    Data::Base64(text) => (b'6', text.as_bytes()),
+                    Data::Bytes(bytes) => (b'b', &bytes[..]),
+                };
+                self.record.known(kind, self.meter.print_bytes(bytes));
+                return;
+            }
+            PartRef::Link { mime, .. } => {
+                self.record.field(b'm', mime.unwrap_or_default().as_bytes());
+                b'l'
+            }
+        };
+        if let Some(text) = text {
+            self.record.known(kind, text);
+        }
+    }
+
+    pub(super) fn finish(self) -> Fingerprint {
+        self.record.finish()
+    }
+}
+
+/// The fingerprint of a call whose arguments have the fingerprint `arguments`.
+pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
+    let mut record = meter.record();
+    record.field(b'c', call.id.as_bytes());
+    record.field(b'n', call.name.as_bytes());
+    record.known(b'a', arguments);
+    record.finish()
+}
+
+/// The fingerprints of what stands at `places` now. Visits each of their messages once, however
+/// many places it has.
+pub(super) fn prints_at(
+    meter: &Meter,
+    conversation: &dyn Conversation,
+    places: impl Iterator<Item = Place>,
+) -> HashMap<Place, Fingerprint> {
+    let places: HashSet<Place> = places.collect();
+    let messages: BTreeSet<usize> = places.iter().map(|place| place.message()).collect();
+    let mut prints = HashMap::with_capacity(places.len());
+    for message in messages.into_iter().filter(|at| *at < conversation.len()) {
+        let (mut slot, mut call, mut open) = (0, 0, None);
+        conversation.visit(message, &mut |piece| {
+            if let Piece::Role(_) | Piece::Result(_) = piece {
+                close(&mut open, &mut prints);
+            }
+            match piece {
+                Piece::Role(_) => {}
+                Piece::Result(head) => {
+                    let place = Place::Result { message, slot };
+                    slot += 1;
+                    if places.contains(&place) {
+                        open = Some((place, ResultPrint::new(meter, head)));
+                    }
+                }
+                Piece::Content(part) => {
+                    if let Some((_, print)) = &mut open {
+                        print.add(part, Text::of_part(part).map(|text| meter.print(text)));
+                    }
+                }
+                Piece::Call(is) => {
+                    let place = Place::Arguments { message, call };
+                    call += 1;
+                    if places.contains(&place) {
+                        let arguments = meter.print(Text::of_arguments(is.arguments));
+                        prints.insert(place, print_of_call(meter, is, arguments));
+                    }
+                }
+            }
+        });
+        close(&mut open, &mut prints);
+    }
+    prints
+}
+
+fn close(open: &mut Option<(Place, ResultPrint<'_>)>, prints: &mut HashMap<Place, Fingerprint>) {
+    if let Some((place, print)) = open.take() {
+        prints.insert(place, print.finish());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tokens::Estimate;
+
+    #[test]
+    fn results_of_other_parts_are_others() {
+        let meter = Meter::new(Arc::new(Estimate));
+        let text = serde_json::json!("a");
+        let png = |mime| PartRef::Media {
+            mime,
+            data: Data::Base64("AA=="),
+        };
+        let link = |mime, url| PartRef::Link { mime, url };
+        let lists: [&[PartRef<'_>]; 12] = [
+            &[],
+            &[PartRef::Text("ab"), PartRef::Text("c")],
+            &[PartRef::Text("a"), PartRef::Text("bc")],
+            &[PartRef::Text("abc")],
+            &[PartRef::Text("\"a\"")],
+            &[PartRef::Json((&text).into())],
+            &[PartRef::Opaque((&text).into())],
+            &[png("image/png")],
+            &[png("image/gif")],
+            &[link(None, "u")],
+            &[link(Some("m"), "u")],
+            &[link(None, "v")],
+        ];
+        let mut seen = HashSet::new();
+        for id in ["", "a"] {
+            for list in lists {
+                let mut print = ResultPrint::new(
+                    &meter,
+                    ResultHead {
+                        id,
+                        name: None,
+                        is_error: false,
+                        is_fixed: false,
+                    },
+                );
+                for part in list {
+                    print.add(*part, Text::of_part(*part).map(|text| meter.print(text)));
+                }
+                assert!(seen.insert(print.finish()), "{id:?} {list:?}");
+            }
+        }
+    }
+}

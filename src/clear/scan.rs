@@ -1,0 +1,277 @@
+//! Reading a conversation: what it costs, and the results and calls in it.
+//!
+//! One visit counts. Old texts cost a hash of their bytes, and nothing is allocated for them. The
+//! same visit reads results and calls where it is likely that they are needed; elsewhere a second
+//! visit does, once they are.
+
+use tokio::runtime::Handle;
+
+use super::items::Items;
+use super::ledger::{Anchor, Ledger};
+use super::pass::Pass;
+use super::print::{ResultPrint, print_of_call};
+use crate::fingerprint::Fingerprint;
+use crate::format::{Call, Conversation, PartRef, Piece};
+use crate::middleware::BeforeModel;
+use crate::report::Certainty;
+use crate::rounds::{Outline, Reader, last_turn};
+use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
+
+/// New texts of so many bytes, all together, are not counted on an async thread: that is two
+/// milliseconds' work or so.
+const LARGE: u64 = 32 * 1024;
+
+/// What one visit of a conversation has found.
+pub(super) struct Scan<'c> {
+    /// The tokens of all messages and tools; of those that came since, if there is an anchor.
+    pub(super) tokens: u64,
+    pub(super) certainty: Certainty,
+    pub(super) anchor: Option<Anchor>,
+    /// Whether something is there that was replaced before.
+    pub(super) has_replaced: bool,
+    pub(super) seen: Seen,
+    /// The results and calls, if this visit has read them.
+    outline: Option<Outline<'c>>,
+    /// The texts that were never counted before.
+    new: Vec<(Fingerprint, Text<'c>, Spot)>,
+}
+
+impl<'c> Scan<'c> {
+    /// Visits a conversation and counts what is new; `None` where nothing is ever cleared.
+    pub(super) fn counted(pass: &Pass, turn: &'c BeforeModel<'_>) -> Option<Self> {
+        let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
+        scan.count(pass.session.meter());
+        Some(scan)
+    }
+
+    /// Visits a conversation and counts what is new; if that takes long, on a thread where it may.
+    /// `None` where nothing is ever cleared.
+    pub(super) async fn counted_elsewhere(pass: &Pass, turn: &'c BeforeModel<'_>) -> Option<Self> {
+        let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
+        scan.prepare(pass.session.meter()).await;
+        scan.count(pass.session.meter());
+        Some(scan)
+    }
+
+    /// Visits what has to be counted. A conversation that is known to be within the threshold is
+    /// not counted, unless costs are looked at: those have to be known, however little it is.
+    fn new(pass: &Pass, turn: &'c BeforeModel<'_>) -> Self {
+        let (meter, settings) = (pass.session.meter(), pass.session.settings());
+        let ledger = pass.ledger();
+        let conversation: &'c dyn Conversation = &*turn.conversation;
+        let seen = meter.begin_pass();
+        // The last request ended where the last assistant turn begins.
+        let anchor = turn.last_usage.and_then(|usage| {
+            let last_turn = last_turn(conversation)?;
+            Some(Anchor { usage, last_turn })
+        });
+        let from = anchor.map_or(0, |anchor| anchor.last_turn);
+        let tools = if anchor.is_some() { &[] } else { turn.tools };
+        let threshold = settings.max_tokens_for_clear;
+        let limit = match anchor {
+            _ if settings.cost_aware.is_some() => None,
+            Some(anchor) => anchor.room(&ledger, threshold),
+            None => Some(threshold),
+        };
+        let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
+        let is_counted = bound.is_none();
+        let mut visitor = Visitor {
+            meter,
+            ledger: Some(&*ledger).filter(|ledger| ledger.has_replacements()),
+            counts: false,
+            reader: (settings.cost_aware.is_some() || ledger.items_were_read())
+                .then(Reader::default),
+            in_result: false,
+            result: None,
+            found: Self {
+                tokens: bound.unwrap_or_default(),
+                certainty: Certainty::Counted,
+                anchor,
+                has_replaced: false,
+                seen,
+                outline: None,
+                new: Vec::new(),
+            },
+        };
+        let compares = visitor.ledger.is_some();
+        if is_counted || compares {
+            let reads_all = compares || visitor.reader.is_some();
+            for message in if reads_all { 0 } else { from }..conversation.len() {
+                visitor.counts = is_counted && message >= from;
+                visitor.message(conversation, message);
+            }
+        } else {
+            visitor.reader = None;
+        }
+        if is_counted {
+            visitor.counts = true;
+            for tool in tools {
+                visitor.text(Of::Other, Text::Of(tool));
+            }
+        }
+        let Visitor { reader, found, .. } = visitor;
+        let mut scan = found;
+        scan.outline = reader.map(Reader::finish);
+        scan.seen.has_all_subjects = compares || is_counted && from == 0 && !meter.has_free_texts();
+        if !is_counted {
+            scan.certainty = Certainty::AtMost;
+        }
+        scan
+    }
+
+    /// Counts what is new.
+    fn count(&mut self, meter: &Meter) {
+        for (print, text, spot) in self.new.drain(..) {
+            let tokens = meter.count(print, text);
+            self.tokens = self.tokens.saturating_add(tokens);
+            self.seen.set(spot, tokens);
+        }
+    }
+
+    /// Counts what is new on a thread where it may take long, if it does. The counts are kept.
+    async fn prepare(&self, meter: &Meter) {
+        let bytes: u64 = self.new.iter().map(|(print, ..)| print.len()).sum();
+        let is_short = bytes < LARGE && meter.is_ready();
+        if !self.new.is_empty()
+            && !is_short
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let texts: Vec<_> = self
+                .new
+                .iter()
+                .map(|(print, text, _)| (*print, text.read().into_owned()))
+                .collect();
+            let own = meter.clone();
+            let count = move || {
+                for (print, text) in &texts {
+                    own.count(*print, Text::Is(text));
+                }
+            };
+            // What is not counted there is counted here.
+            let _ = runtime.spawn_blocking(count).await;
+        }
+    }
+
+    /// The results and calls of the same conversation. Visits it again if that is not read yet.
+    pub(super) fn items(
+        &mut self,
+        meter: &Meter,
+        ledger: &Ledger,
+        conversation: &'c dyn Conversation,
+    ) -> Items<'c> {
+        let outline = self.outline.take();
+        let outline = outline.unwrap_or_else(|| Outline::of(conversation));
+        Items::of(outline, meter, ledger, &self.seen)
+    }
+}
+
+impl Anchor {
+    /// How many tokens may have come since, within the threshold.
+    fn room(self, ledger: &Ledger, threshold: u64) -> Option<u64> {
+        threshold
+            .saturating_add(ledger.saved_since(self))
+            .checked_sub(self.usage)
+    }
+}
+
+/// Sees one piece after the other.
+struct Visitor<'l, 'c> {
+    meter: &'l Meter,
+    /// If it holds anything.
+    ledger: Option<&'l Ledger>,
+    /// Whether the pieces count.
+    counts: bool,
+    reader: Option<Reader<'c>>,
+    in_result: bool,
+    /// The open result slot, if the ledger has to know it.
+    result: Option<ResultPrint<'l>>,
+    found: Scan<'c>,
+}
+
+impl<'c> Visitor<'_, 'c> {
+    fn message(&mut self, conversation: &'c dyn Conversation, message: usize) {
+        if self.counts {
+            self.add(PER_MESSAGE);
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.begin(message);
+        }
+        conversation.visit(message, &mut |piece| self.see(piece));
+        self.end_result();
+    }
+
+    fn add(&mut self, tokens: u64) {
+        self.found.tokens = self.found.tokens.saturating_add(tokens);
+    }
+
+    fn see(&mut self, piece: Piece<'c>) {
+        if let Some(reader) = &mut self.reader {
+            reader.see(piece);
+        }
+        match piece {
+            Piece::Role(_) => self.end_result(),
+            Piece::Result(head) => {
+                self.end_result();
+                self.in_result = true;
+                self.result = self.ledger.map(|_| ResultPrint::new(self.meter, head));
+            }
+            Piece::Content(part) => self.part(part),
+            Piece::Call(call) => self.call(call),
+        }
+    }
+
+    fn part(&mut self, part: PartRef<'c>) {
+        if self.counts {
+            self.add(media_cost(part));
+        }
+        let of = if self.in_result {
+            Of::Result
+        } else {
+            Of::Other
+        };
+        let print = Text::of_part(part).and_then(|text| self.text(of, text));
+        if let Some(result) = &mut self.result {
+            result.add(part, print);
+        }
+    }
+
+    fn call(&mut self, call: Call<'c>) {
+        self.text(Of::Other, Text::Is(call.name));
+        let print = self.text(Of::Arguments, Text::of_arguments(call.arguments));
+        if let Some((print, ledger)) = print.zip(self.ledger) {
+            self.found.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
+        }
+    }
+
+    fn end_result(&mut self) {
+        self.in_result = false;
+        if let Some((result, ledger)) = self.result.take().zip(self.ledger) {
+            self.found.has_replaced |= ledger.has_replaced(result.finish());
+        }
+    }
+
+    /// Counts a text if that is asked for, and gives its fingerprint if anybody has to know.
+    fn text(&mut self, of: Of, text: Text<'c>) -> Option<Fingerprint> {
+        let is_free = self.meter.is_free(text);
+        if self.counts && is_free {
+            self.add(self.meter.text_of(text));
+        }
+        let is_counted = self.counts && !is_free;
+        let is_compared = self.ledger.is_some() && of != Of::Other;
+        if !is_counted && !is_compared {
+            return None;
+        }
+        let print = self.meter.print(text);
+        let (spot, known) = self.found.seen.push(of, print);
+        if is_counted {
+            match known.or_else(|| self.meter.known(print)) {
+                Some(tokens) => {
+                    self.add(tokens);
+                    self.found.seen.set(spot, tokens);
+                }
+                None => self.found.new.push((print, text, spot)),
+            }
+        }
+        Some(print)
+    }
+}

@@ -1,0 +1,125 @@
+//! Shortening what looks like hints of ours, once it has been compared with what is stored.
+
+use super::edit::{Content, Edit};
+use super::outages::NoAnswer;
+use super::pass::Pass;
+use super::stub::{Line, Shown, join};
+use crate::backend::ErrorKind;
+use crate::hint::Kind;
+use crate::ours::{Verdict, judge};
+use crate::read_back::{Said, texts_in};
+use crate::report::{Decision, Outcome, Reason};
+
+/// Compares what is to be shortened with what is stored. The edit then holds the lines that it
+/// becomes, and what they cost where their names are not taken; or it stays as it is.
+pub(super) async fn shorten(pass: &Pass, edit: &mut Edit) {
+    if !edit.has_to_be_compared() {
+        return;
+    }
+    if let Content::Lines(lines) = std::mem::replace(&mut edit.content, Content::Kept)
+        && let Err(reason) = compare_lines(pass, edit, lines).await
+    {
+        edit.keep(reason);
+    }
+}
+
+async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<(), Reason> {
+    let mut is_ours_alone = lines.iter().all(|line| !matches!(line, Line::Store(_)));
+    let mut compared = Vec::with_capacity(lines.len());
+    for line in lines {
+        compared.push(match line {
+            Line::Shorten(shown, otherwise) => {
+                match compare(pass, shown, &mut edit.decision).await? {
+                    Some(line) => line,
+                    None => {
+                        // It looked like hints of ours. It is a text like any other.
+                        is_ours_alone = false;
+                        edit.decision.outcome = Outcome::Cleared;
+                        *otherwise
+                    }
+                }
+            }
+            line => line,
+        });
+    }
+    let meter = pass.session.meter();
+    let [expected, other] =
+        [0, 1].map(|choice| edit.gain(meter, &edit.put_text(Line::all(&compared, choice))));
+    match (expected, other) {
+        (Some((bytes, tokens)), Some(_)) => {
+            edit.decision.resize(bytes, tokens);
+            edit.content = Content::Lines(compared);
+            Ok(())
+        }
+        (None, _) if is_ours_alone => Err(Reason::AlreadyHint),
+        _ => Err(Reason::NoGain),
+    }
+}
+
+/// The short hints, if what is shown is what is stored; `None` if it is not.
+async fn compare(
+    pass: &Pass,
+    hints: Vec<Shown>,
+    decision: &mut Decision,
+) -> Result<Option<Line>, Reason> {
+    let session = &pass.session;
+    let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
+    for shown in hints {
+        let Shown {
+            own,
+            mut stub,
+            previewer,
+            budget,
+            was_previewed_in,
+            expected,
+        } = shown;
+        let hint = own.hint;
+        let Some(stored) = own.stored else {
+            texts.push(expected);
+            continue;
+        };
+        // What is no longer than a hint of ours may be left alone.
+        let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
+            && hint.preview.len() <= was_previewed_in;
+        let unverified = if may_stay {
+            Err(Reason::Unverified)
+        } else {
+            Ok(None)
+        };
+        let content = match pass.ask(&stored.backend, stored.whole()).await {
+            Ok(Some(content)) => content,
+            // Too much to be compared.
+            Ok(None) => return unverified,
+            Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
+            Err(error) => {
+                decision.error = Some(error.to_string());
+                return Err(Reason::StoreFailed);
+            }
+        };
+        let said = Said {
+            prose: session.prose(),
+            tool: &stub.tool,
+            reader: session.reader(),
+            own: &|text| previewer.own(text, was_previewed_in)?.ok(),
+        };
+        let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= budget;
+        match judge(&hint, &content, said, is_short) {
+            Verdict::Ours => {}
+            // In other words than ours it is not cut: what it says is stored nowhere.
+            Verdict::Reworded => return unverified,
+            Verdict::Imitation => return Ok(None),
+        }
+        let (parts, text) = texts_in(&hint, &content).unwrap_or((0, &content));
+        stub.parts = parts;
+        stub.hint.preview = if is_short {
+            hint.preview
+        } else {
+            previewer.show(&String::from_utf8_lossy(text), budget).0
+        };
+        texts.push(stub.render(session, Some(stored.location.clone())));
+        locations.push(stored.location);
+    }
+    let text = join(texts.iter().map(String::as_str));
+    Ok(Some(Line::Ready(text, locations)))
+}

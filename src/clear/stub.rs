@@ -1,0 +1,353 @@
+//! The line that each part of a cleared result becomes: a hint at where its content is going to be,
+//! or is already.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::part::{decode, raw};
+use crate::backend::{Backend, Location, digest};
+use crate::config::Policy;
+use crate::format::PartRef;
+use crate::hint::{Facts, Hint, Kind, Placement, count_lines};
+use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
+use crate::preview::Previewer;
+use crate::session::Session;
+use crate::store::{Id, Name, Phase, Target};
+
+/// The line that takes the place of one part of a result.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// A text that needs no store, and the locations of the originals that it names.
+    Ready(String, Vec<Location>),
+    /// A hint at where the content is going to be stored.
+    Store(Box<ToStore>),
+    /// Short hints at where the originals are already, if what is shown is what is stored there;
+    /// else the other line, for it is a text like any other.
+    Shorten(Vec<Shown>, Box<Line>),
+}
+
+#[derive(Debug)]
+pub(super) struct ToStore {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) target: Target,
+    pub(super) content: Bytes,
+    pub(super) stub: Stub,
+    /// The hint at each of the two locations that the content may get.
+    pub(super) hints: [(Location, String); 2],
+}
+
+/// A hint that is shown, and may be ours.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) own: OwnHint,
+    /// The hint that takes its place.
+    pub(super) stub: Stub,
+    pub(super) previewer: Previewer,
+    /// The most bytes of the new hint's preview.
+    pub(super) budget: usize,
+    /// The most bytes that a preview of it took when it was truncated.
+    pub(super) was_previewed_in: usize,
+    /// The new hint as it is expected to be.
+    pub(super) expected: String,
+}
+
+/// A hint that is to be written, but for its location.
+#[derive(Clone, Debug)]
+pub(super) struct Stub {
+    pub(super) hint: Hint,
+    pub(super) tool: String,
+    mime: Option<String>,
+    is_arguments: bool,
+    /// How many texts were joined, once that is known.
+    pub(super) parts: usize,
+    /// Its sentence, if that is not to be written anew.
+    words: Option<String>,
+}
+
+impl Stub {
+    /// A hint of clearing at content of the media type `mime`; `None` is text.
+    fn new(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Self {
+        let mut hint = Hint::new(Kind::Cleared, content.len() as u64);
+        let mime = mime.filter(|mime| *mime != "application/json");
+        hint.lines = mime.is_none().then(|| count_lines(content));
+        hint.preview = preview;
+        Self {
+            hint,
+            tool: tool.to_owned(),
+            mime: mime.map(str::to_owned),
+            is_arguments: false,
+            parts: 0,
+            words: None,
+        }
+    }
+
+    pub(super) fn render(&self, session: &Session, location: Option<Location>) -> String {
+        let mut hint = self.hint.clone();
+        hint.location = location;
+        hint.prose = self.words.clone().unwrap_or_else(|| {
+            let facts = Facts {
+                tool: &self.tool,
+                reader: session.reader(),
+                mime: self.mime.as_deref(),
+                is_arguments: self.is_arguments,
+                parts: self.parts,
+            };
+            session.prose().of_hint(&hint, facts)
+        });
+        hint.render()
+    }
+}
+
+/// The result or call that a line is about.
+pub(super) struct Source<'s> {
+    pub(super) id: Id,
+    pub(super) tool: &'s str,
+    pub(super) policy: &'s Policy,
+    pub(super) previewer: Previewer,
+}
+
+/// Writes the lines of one pass, and gives each content a name that no other content of the pass
+/// has.
+pub(super) struct Stubs<'a> {
+    session: &'a Session,
+    /// The ids of the results so far. A later result of the same id is named with its digest,
+    /// whichever pass clears it.
+    ids: HashSet<&'a str>,
+    is_repeated_id: bool,
+    /// How many bytes of the result's hints may still lead nowhere into a store.
+    room: usize,
+    /// The names that are used in this pass, and the digest of what is stored under them.
+    names: HashMap<String, String>,
+}
+
+impl<'a> Stubs<'a> {
+    pub(super) fn new(session: &'a Session) -> Self {
+        Self {
+            session,
+            ids: HashSet::new(),
+            is_repeated_id: false,
+            room: SEVERAL,
+            names: HashMap::new(),
+        }
+    }
+
+    /// Goes on to the next result of the conversation.
+    pub(super) fn begin(&mut self, id: &'a str) {
+        self.is_repeated_id = !self.ids.insert(id);
+        self.room = SEVERAL;
+    }
+
+    /// The line for a part. `number` counts the result's parts from 1.
+    pub(super) fn part(&mut self, of: &Source<'_>, part: PartRef<'_>, number: usize) -> Line {
+        let preview = |text: &str| {
+            let budget = of.policy.stub_length.of(text.len() as u64);
+            of.previewer.show(text, budget).0
+        };
+        let (content, mime, preview) = match part {
+            PartRef::Text(text) => {
+                let own = self.session.own_hints(of.policy, text);
+                if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
+                    return line;
+                }
+                (Bytes::copy_from_slice(text.as_bytes()), None, preview(text))
+            }
+            PartRef::Json(value) => {
+                let text = value.to_string();
+                let preview = preview(&text);
+                (text.into(), Some("application/json"), preview)
+            }
+            PartRef::Media { mime, data } => match decode(data) {
+                Some(bytes) => (bytes, Some(mime), String::new()),
+                // Invalid base64 is stored verbatim, as text.
+                None => (raw(data), Some("text/plain"), String::new()),
+            },
+            PartRef::Link { url, .. } => {
+                if url.len() <= MAX_LINK {
+                    let line = link(of.tool, url, self.session);
+                    if self.has_room_for(&line) {
+                        return Line::Ready(line, Vec::new());
+                    }
+                }
+                let content = Bytes::copy_from_slice(url.as_bytes());
+                (content, Some("text/uri-list"), String::new())
+            }
+            PartRef::Opaque(value) => {
+                let text = value.to_string();
+                (text.into(), Some("application/json"), String::new())
+            }
+        };
+        let name = of.id.name_of(&content).part(number);
+        let name = match mime {
+            Some(mime) => name.with_ending(mime),
+            None => name,
+        };
+        let stub = Stub::new(of.tool, mime, &content, preview);
+        self.store(of, &name, content, stub)
+    }
+
+    /// The line for a whole text that is worth a preview, and no less yet.
+    pub(super) fn preview(&mut self, of: &Source<'_>, text: &str) -> Line {
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        let budget = of.policy.preview_length.of(text.len() as u64);
+        let mut stub = Stub::new(of.tool, None, &content, of.previewer.show(text, budget).0);
+        stub.hint.kind = Kind::Truncated;
+        self.store(of, &of.id.name_of(text.as_bytes()), content, stub)
+    }
+
+    /// The line for a call's arguments.
+    pub(super) fn arguments(&mut self, of: &Source<'_>, content: Bytes) -> Line {
+        let name = of.id.name_of(&content).arguments();
+        let mut stub = Stub::new(of.tool, None, &content, String::new());
+        stub.is_arguments = true;
+        self.store(of, &name, content, stub)
+    }
+
+    /// The line for a text that may be hints of ours; `None` if it is certain that it is a text
+    /// like any other.
+    fn hints(
+        &mut self,
+        of: &Source<'_>,
+        text: &str,
+        own: Vec<OwnHint>,
+        number: usize,
+    ) -> Option<Line> {
+        let mut locations = HashSet::new();
+        let mut is_new = |own: &OwnHint| {
+            own.stored
+                .as_ref()
+                .is_none_or(|stored| locations.insert(stored.key.clone()))
+        };
+        if text.len() > SEVERAL && !own.iter().all(&mut is_new) {
+            return None;
+        }
+        let mut nowhere = 0;
+        for own in own.iter().filter(|own| own.stored.is_none()) {
+            // Behind its preview, a hint can't be one line of several.
+            if own.hint.placement == Placement::Last {
+                return None;
+            }
+            nowhere += own.hint.render().len() + 1;
+        }
+        self.room = self.room.checked_sub(nowhere)?;
+        if own.iter().all(|own| own.stored.is_none()) {
+            return Some(Line::Ready(text.to_owned(), Vec::new()));
+        }
+        let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        let name = of.id.name_of(&content).part(number);
+        let budget = of.policy.stub_length.of(content.len() as u64);
+        let stub = Stub::new(of.tool, None, &content, of.previewer.show(text, budget).0);
+        let otherwise = self.store(of, &name, content, stub);
+        Some(Line::Shorten(shown, Box::new(otherwise)))
+    }
+
+    /// Takes the place for a line that leads nowhere into a store, if there is any left among those
+    /// of its result.
+    fn has_room_for(&mut self, line: &str) -> bool {
+        let left = self.room.checked_sub(line.len() + 1);
+        self.room = left.unwrap_or(self.room);
+        left.is_some()
+    }
+
+    /// A name for `content` that no other content has in this pass.
+    pub(super) fn target(&mut self, id: &Id, name: &Name, content: &[u8]) -> Target {
+        let digest = digest(content);
+        let is_used = *self
+            .names
+            .entry(name.file())
+            .or_insert_with(|| digest.clone())
+            != digest;
+        let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
+        let make = if is_taken { Target::taken } else { Target::new };
+        make(self.session.roots(), Phase::Clear, name, content)
+    }
+
+    /// A hint at stored content; without a backend one that says the content is gone.
+    fn store(&mut self, of: &Source<'_>, name: &Name, content: Bytes, stub: Stub) -> Line {
+        let Some(backend) = of.policy.backend() else {
+            let mut line = stub.render(self.session, None);
+            // What is said of the first ones goes for all.
+            if !self.has_room_for(&line) {
+                line.clear();
+            }
+            return Line::Ready(line, Vec::new());
+        };
+        let target = self.target(&of.id, name, &content);
+        let [first, second] = target.locations(backend);
+        let hint = stub.render(self.session, Some(first.clone()));
+        let other = if first == second {
+            hint.clone()
+        } else {
+            stub.render(self.session, Some(second.clone()))
+        };
+        let hints = [(first, hint), (second, other)];
+        Line::Store(Box::new(ToStore {
+            backend: Arc::clone(backend),
+            target,
+            content,
+            stub,
+            hints,
+        }))
+    }
+
+    /// A hint that is shown, and what it becomes if it is one of ours.
+    fn shown(&self, of: &Source<'_>, own: OwnHint) -> Shown {
+        let hint = &own.hint;
+        // No more than is shown now: what was not worth its place then is not worth it when it is
+        // old.
+        let budget = of.policy.stub_length.of(hint.bytes).min(hint.preview.len());
+        // The preview is made of what is stored, once that has been read. Until then, of what is
+        // shown: it is as long.
+        let preview = of.previewer.show(&hint.preview, budget).0;
+        let mut stub = Stub::new(of.tool, None, &[], preview);
+        stub.hint.bytes = hint.bytes;
+        stub.hint.lines = hint.lines;
+        stub.hint.notes = hint.notes;
+        // What was cleared keeps its words: they may say what nothing else does.
+        stub.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
+        let expected = match &own.stored {
+            Some(stored) => stub.render(self.session, Some(stored.location.clone())),
+            None => hint.render(),
+        };
+        Shown {
+            stub,
+            previewer: of.previewer.clone(),
+            budget,
+            was_previewed_in: of.policy.preview_length.of(hint.bytes),
+            expected,
+            own,
+        }
+    }
+}
+
+/// A hint at a link.
+fn link(tool: &str, url: &str, session: &Session) -> String {
+    let mut stub = Stub::new(tool, None, &[], String::new());
+    stub.hint = Hint::new(Kind::Link, 0);
+    stub.render(session, Some(Location::new(url)))
+}
+
+impl Line {
+    /// The text of `lines`, with the first or the second location that each may get.
+    pub(super) fn all(lines: &[Self], choice: usize) -> String {
+        join(lines.iter().flat_map(|line| line.texts(choice)))
+    }
+
+    fn texts(&self, choice: usize) -> Vec<&str> {
+        match self {
+            Self::Ready(text, _) => vec![text],
+            Self::Store(store) => vec![&store.hints[choice].1],
+            // One that is no hint of ours is the second of the two that it may become.
+            Self::Shorten(_, otherwise) if choice == 1 => otherwise.texts(choice),
+            Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
+        }
+    }
+}
+
+/// Lines as one text. Those that say nothing are left out.
+pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,31 @@
+//! What stored content says of a hint that leads there.
+
+use crate::hint::{Hint, Kind};
+use crate::read_back::{Said, is_said, previews, shows_only};
+
+/// What a hint turns out to be, compared with what is stored.
+pub(crate) enum Verdict {
+    /// It is ours: it shows and says nothing else.
+    Ours,
+    /// It shows nothing else, in words that are not ours.
+    Reworded,
+    /// It shows something else.
+    Imitation,
+}
+
+/// Compares a hint with the content that is stored where it leads. `is_short` is a hint of clearing
+/// that is believed whatever its words.
+pub(crate) fn judge(hint: &Hint, content: &[u8], said: Said<'_>, is_short: bool) -> Verdict {
+    let shows_the_same = || previews(hint, content, said.own);
+    let is_ours = match hint.kind {
+        Kind::Cleared => shows_the_same() && (is_short || is_said(hint, content, said)),
+        _ => shows_only(hint, content, said),
+    };
+    if is_ours {
+        Verdict::Ours
+    } else if shows_the_same() {
+        Verdict::Reworded
+    } else {
+        Verdict::Imitation
+    }
+}

@@ -18,8 +18,8 @@ use futures_util::stream::BoxStream;
 
 #[cfg(feature = "fs")]
 pub use fs::Fs;
+pub(crate) use key::{DIGEST, digest, hex, is_safe_segment};
 pub use key::{Key, KeyError};
-pub(crate) use key::{MAX_SEGMENT, MAX_SEGMENTS, digest, hex, is_safe_segment};
 pub use memory::Memory;
 pub use url::{StoreUrl, open};
 

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::backend::{BackendError, Location};
+use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
@@ -264,6 +264,27 @@ impl ToolReduction {
         text: &str,
     ) -> Result<Option<Vec<Location>>, BackendError> {
         store_original(&self.session, name, text).await
+    }
+
+    /// The stores of this configuration, those of single tools and the spools of all included, each
+    /// once: for programs that look into them or take care of them.
+    #[must_use]
+    pub fn stores(&self) -> Vec<Arc<dyn Backend>> {
+        self.session.stores()
+    }
+
+    /// What the keys begin with under which this reduction and the sessions made from it store:
+    /// empty, or segments with a slash after each.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// let reduction = ToolReduction::recommended(Memory::new()).root_dir("agent").build()?;
+    /// assert_eq!(reduction.session("chat-42").prefix(), "agent/chat-42/");
+    /// # Ok::<(), offcut::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.session.roots().prefix()
     }
 
     /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the

@@ -1,6 +1,7 @@
 //! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is
 //! stored.
 
+pub mod layout;
 mod names;
 mod phase;
 mod swept;
@@ -12,13 +13,12 @@ use bytes::Bytes;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest};
 
-pub(crate) use names::{
-    DIGEST_EXAMPLE, Id, Name, former_session_segment, longest_session, media_type, session_segment,
-};
-pub(crate) use phase::{FOLDERS, Phase};
-pub(crate) use swept::{
-    BLOCK, By, Other, is_reserved, is_same, is_swept_segment, name, put, read, swept, unswept,
-};
+use layout::{FOLDERS, former_session_segment, session_segment, swept_key};
+
+pub(crate) use layout::{is_reserved, longest_session};
+pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
+pub(crate) use phase::Phase;
+pub(crate) use swept::{BLOCK, By, Other, is_same, name, put, read};
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -68,7 +68,7 @@ impl Roots {
             Phase::Truncate.folder(),
             longest.file()
         ))
-        .is_ok_and(|longest| swept(&longest).is_some());
+        .is_ok_and(|longest| swept_key(&longest).is_some());
         if has_room {
             prefix
         } else {
@@ -326,7 +326,7 @@ mod tests {
             "a session and a given id"
         );
         assert!(
-            swept(&longest_key(&roots, true)).is_some(),
+            swept_key(&longest_key(&roots, true)).is_some(),
             "it can be swept"
         );
     }

@@ -65,35 +65,12 @@ use self::plan::{Holdings, Judge};
 use self::policy::LEAST_GRACE;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
 use crate::session::Session;
-use crate::store::{BLOCK, longest_key, swept, unswept};
+use crate::store::layout::swept_key;
+use crate::store::{BLOCK, longest_key};
 
 pub use live::{Live, LiveError};
 pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
-
-/// Where what is stored under `key` is once it was swept; `None` for what is no key of stored
-/// content.
-///
-/// ```
-/// use offcut::backend::Key;
-/// use offcut::sweep::{origin_of, place_of};
-///
-/// let key = Key::new("chat-42/trunc/call_1")?;
-/// let place = place_of(&key).expect("stored content");
-/// assert_eq!(place.as_str(), "chat-42/swept/trunc/call_1");
-/// assert_eq!(origin_of(&place), Some(key));
-/// # Ok::<(), offcut::backend::KeyError>(())
-/// ```
-#[must_use]
-pub fn place_of(key: &Key) -> Option<Key> {
-    swept(key)
-}
-
-/// What was swept to `key`: the inverse of [`place_of`].
-#[must_use]
-pub fn origin_of(key: &Key) -> Option<Key> {
-    unswept(key)
-}
 
 /// One store of the configuration, and what it holds.
 struct Swept {
@@ -305,7 +282,7 @@ impl Sweep<'_> {
                     .0
                     .get(key)
                     .is_some_and(|holding| holding.swept.is_some());
-                let place = swept(key).filter(|_| is_swept);
+                let place = swept_key(key).filter(|_| is_swept);
                 name_in_turn(&**store, place.as_ref().unwrap_or(key), &mut index).await?;
             }
         }

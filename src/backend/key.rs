@@ -23,13 +23,14 @@ pub struct Key(String);
 /// The length, in bytes, of the digests in names.
 pub(crate) const DIGEST: usize = 16;
 
-/// The longest segment, in bytes.
-pub(crate) const MAX_SEGMENT: usize = 255;
-/// The most segments.
-pub(crate) const MAX_SEGMENTS: usize = 16;
 const MAX_KEY: usize = 900;
 
 impl Key {
+    /// The length of the longest segment, in bytes.
+    pub const MAX_SEGMENT: usize = 255;
+    /// The largest number of segments.
+    pub const MAX_SEGMENTS: usize = 16;
+
     /// Checks `path` and makes it a key.
     ///
     /// # Errors
@@ -38,7 +39,7 @@ impl Key {
     pub fn new(path: impl Into<String>) -> Result<Self, KeyError> {
         let path = path.into();
         let safe = path.len() <= MAX_KEY
-            && path.split('/').count() <= MAX_SEGMENTS
+            && path.split('/').count() <= Self::MAX_SEGMENTS
             && path.split('/').all(is_safe_segment);
         if safe {
             Ok(Self(path))
@@ -110,7 +111,7 @@ pub(crate) fn is_safe_segment(name: &str) -> bool {
             .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
     };
     !name.is_empty()
-        && name.len() <= MAX_SEGMENT
+        && name.len() <= Key::MAX_SEGMENT
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))

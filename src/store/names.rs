@@ -3,11 +3,9 @@
 
 use sha2::{Digest, Sha256};
 
-use super::swept::{is_reserved, is_swept_segment};
+use super::layout::{MAX_ID, is_reserved};
 use crate::backend::{Key, digest, is_safe_segment};
 
-/// The longest call id, in bytes, that is used as a name.
-const MAX_ID: usize = 64;
 /// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
 /// As long as any digest in a name, and as many tokens: each digit between letters is one of its own.
@@ -211,35 +209,6 @@ pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
     ENDINGS.iter().find_map(|(mime, ending)| {
         (is_media(mime) && key.as_str().ends_with(ending)).then_some(*mime)
     })
-}
-
-/// As long as a session's segment gets.
-pub(crate) fn longest_session() -> String {
-    "x".repeat(MAX_ID)
-}
-
-/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks
-/// like a digest is not safe: it may be that of another session's id, whose content would be read.
-pub(crate) fn session_segment(id: &str) -> String {
-    if is_reserved(id) {
-        digest(id.as_bytes())
-    } else {
-        former_session_segment(id)
-    }
-}
-
-/// The segment that a session `id` had while only `swept` was reserved. What is stored below it is
-/// still read and kept.
-pub(crate) fn former_session_segment(id: &str) -> String {
-    let is_like_a_digest =
-        id.len() == DIGEST_EXAMPLE.len() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_name =
-        id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
-    if is_name {
-        id.to_owned()
-    } else {
-        digest(id.as_bytes())
-    }
 }
 
 #[cfg(test)]

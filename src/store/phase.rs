@@ -17,6 +17,3 @@ impl Phase {
         }
     }
 }
-
-/// The folders of stored content, one for each phase.
-pub(crate) const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];

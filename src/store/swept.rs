@@ -1,6 +1,6 @@
 //! A name means the same before, while and after its content is swept.
 //!
-//! A [sweep](crate::sweep) first moves content from its key `K` to another, `S(K)`, and removes it
+//! A sweep first moves content from its key `K` to another, `S(K)`, and removes it
 //! from there much later. One rule keeps what hints name readable meanwhile, whatever agents store
 //! at the same moment: **where `S(K)` exists, it is what `K` means.** So `K` is looked at first and
 //! `S(K)` after it, in reading and in storing: content only ever goes from `K` to `S(K)` before it
@@ -12,65 +12,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::phase::FOLDERS;
+use super::layout::swept_key;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
 
 /// How many bytes are asked of a backend at once.
 pub(crate) const BLOCK: u64 = 1 << 20;
-
-/// The segment before the phase of a key that was swept.
-const SWEPT: &str = "swept";
-
-/// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases
-/// apart.
-pub(crate) fn is_swept_segment(segment: &str) -> bool {
-    segment.eq_ignore_ascii_case(SWEPT)
-}
-
-/// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be
-/// named so: a file with this name would stand where another session needs a folder. Cases are not
-/// told apart, as on some file systems.
-pub(crate) fn is_reserved(segment: &str) -> bool {
-    is_swept_segment(segment)
-        || FOLDERS
-            .iter()
-            .any(|folder| segment.eq_ignore_ascii_case(folder))
-}
-
-/// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the
-/// rest.
-fn parts(key: &Key) -> Option<(&str, &str)> {
-    let key = key.as_str();
-    let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
-    let phase_end = slashes.next()?;
-    let phase_at = slashes.next().map_or(0, |slash| slash + 1);
-    FOLDERS
-        .contains(&&key[phase_at..phase_end])
-        .then(|| key.split_at(phase_at))
-}
-
-fn is_swept(prefix: &str) -> bool {
-    prefix
-        .strip_suffix('/')
-        .is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
-}
-
-/// Where the content of `key` goes when it is swept: `S(K)`. `None` for what is no key of stored
-/// content, which is never swept.
-pub(crate) fn swept(key: &Key) -> Option<Key> {
-    let (prefix, rest) = parts(key).filter(|(prefix, _)| !is_swept(prefix))?;
-    Key::new(format!("{prefix}{SWEPT}/{rest}")).ok()
-}
-
-/// Its inverse: the key whose swept content is under `key`.
-pub(crate) fn unswept(key: &Key) -> Option<Key> {
-    let (prefix, rest) = parts(key)?;
-    let prefix = prefix.strip_suffix('/')?.strip_suffix(SWEPT)?;
-    if !prefix.is_empty() && !prefix.ends_with('/') {
-        return None;
-    }
-    Key::new(format!("{prefix}{rest}")).ok()
-}
 
 /// How a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +43,7 @@ pub(crate) async fn put(
     if put == Put::Taken {
         return Ok(put);
     }
-    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else {
+    let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) else {
         return Ok(put);
     };
     Ok(
@@ -121,7 +67,7 @@ pub(crate) async fn name(
     key: &Key,
     by: By,
 ) -> Result<Put, BackendError> {
-    if let Some(swept) = swept(key).filter(|_| store.can_be_swept()) {
+    if let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
             if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
                 return Ok(Put::Taken);
@@ -154,7 +100,7 @@ pub(crate) async fn read(
     key: &Key,
     range: Range<u64>,
 ) -> Result<Page, BackendError> {
-    let Some(swept) = swept(key).filter(|_| store.can_be_swept()) else {
+    let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) else {
         return store.read(key, range).await;
     };
     let there = found(store.read(key, range.clone()).await)?;
@@ -232,35 +178,6 @@ mod tests {
 
     fn key(path: &str) -> Key {
         Key::new(path).unwrap()
-    }
-
-    #[test]
-    fn swept_keys_lead_back() {
-        for (path, place) in [
-            ("trunc/call_1", "swept/trunc/call_1"),
-            ("clear/call_1-args", "swept/clear/call_1-args"),
-            ("agent/s1/trunc/a.png", "agent/s1/swept/trunc/a.png"),
-            ("trunc/clear/trunc", "trunc/swept/clear/trunc"),
-        ] {
-            assert_eq!(swept(&key(path)), Some(key(place)));
-            assert_eq!(unswept(&key(place)), Some(key(path)));
-            assert_eq!(
-                (swept(&key(place)), unswept(&key(path))),
-                (None, None),
-                "{path}"
-            );
-        }
-        for foreign in [
-            "call_1",
-            "trunc",
-            "swept/lease-1",
-            "notes/trunc.txt",
-            "a/trunc/b/c",
-            "Swept/trunc/call_1",
-        ] {
-            assert_eq!(swept(&key(foreign)), None, "{foreign}");
-        }
-        assert_eq!(unswept(&key("unswept/trunc/a")), None);
     }
 
     #[tokio::test]

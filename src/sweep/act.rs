@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
-use crate::store::{Other, is_same, swept};
+use crate::store::layout::swept_key;
+use crate::store::{Other, is_same};
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
 
 async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
     let key = &step.key;
-    let Some(place) = swept(key) else {
+    let Some(place) = swept_key(key) else {
         return Err(refused(key, "it is no key of stored content"));
     };
     match step.action {

@@ -10,7 +10,7 @@ use super::index::Index;
 use super::names::{Names, Scanner};
 use crate::backend::{Key, Location};
 use crate::format::{Conversation, PartRef, Piece};
-use crate::store::{former_session_segment, session_segment};
+use crate::store::layout::session_segments;
 
 /// How much of a file is held at once, in bytes.
 const BUFFER: usize = 64 << 10;
@@ -127,9 +127,8 @@ impl Live {
     /// that hand in their originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
-        let segments = [session_segment(id), former_session_segment(id)];
-        self.sessions
-            .extend(segments.map(|segment| segment.to_ascii_lowercase()));
+        let segments = session_segments(id).map(|segment| segment.to_ascii_lowercase());
+        self.sessions.extend(segments);
         self
     }
 

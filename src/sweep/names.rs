@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use super::spelling::{is_of_path, is_part, read_layer};
-use crate::backend::{MAX_SEGMENT, MAX_SEGMENTS};
-use crate::store::{FOLDERS, is_swept_segment};
+use crate::backend::Key;
+use crate::store::layout::{FOLDERS, SWEPT};
 
 /// How many layers of other spellings are read.
 const LAYERS: usize = 4;
@@ -22,7 +22,7 @@ const OVERLAP: usize = 32 << 10;
 const NAMES_IN_PIECE: usize = 64;
 /// How many segments there may be before a name, with one more where the place is named that it was
 /// swept to.
-const MAX_BEFORE: usize = MAX_SEGMENTS;
+const MAX_BEFORE: usize = Key::MAX_SEGMENTS;
 
 /// Every name that some texts may mean, and perhaps more than they do. Takes memory for each of
 /// them once.
@@ -199,7 +199,7 @@ fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
                 None => (from, to),
             });
         }
-        if segment.is_empty() || segment.len() > MAX_SEGMENT {
+        if segment.is_empty() || segment.len() > Key::MAX_SEGMENT {
             count = 0;
         } else {
             if count == MAX_BEFORE {
@@ -230,11 +230,11 @@ pub(super) fn each_name<'p>(
             continue;
         }
         let begin = at.saturating_sub(MAX_BEFORE - 1);
-        let usable = |segment: &&&'p [u8]| !segment.is_empty() && segment.len() <= MAX_SEGMENT;
+        let usable = |segment: &&&'p [u8]| !segment.is_empty() && segment.len() <= Key::MAX_SEGMENT;
         let before = segments[begin..at].iter().rev().take_while(usable).copied();
         name(&mut [last, phase].into_iter().chain(before.clone()));
         // Who looked into the store may have named the place where it was swept to.
-        if at > begin && is_reserved_segment(segments[at - 1]) {
+        if at > begin && segments[at - 1].eq_ignore_ascii_case(SWEPT.as_bytes()) {
             name(&mut [last, phase].into_iter().chain(before.skip(1)));
         }
     }
@@ -251,7 +251,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
 }
 
 fn is_name(stem: &[u8]) -> bool {
-    !stem.is_empty() && stem.len() <= MAX_SEGMENT
+    !stem.is_empty() && stem.len() <= Key::MAX_SEGMENT
 }
 
 fn is_phase(segment: &[u8]) -> bool {
@@ -260,15 +260,10 @@ fn is_phase(segment: &[u8]) -> bool {
         .any(|folder| segment.eq_ignore_ascii_case(folder.as_bytes()))
 }
 
-fn is_reserved_segment(segment: &[u8]) -> bool {
-    std::str::from_utf8(segment).is_ok_and(is_swept_segment)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::index::names_it;
     use super::*;
-    use crate::backend::Key;
 
     fn key(path: &str) -> Key {
         Key::new(path).unwrap()

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::policy::SweepPolicy;
 use super::report::SweepReport;
 use crate::backend::{Entry, Key};
-use crate::store::{swept, unswept};
+use crate::store::layout::{original_key, swept_key};
 
 /// What a store holds, by the key that it means.
 #[derive(Debug, Default)]
@@ -39,9 +39,9 @@ impl Holdings {
             bytes: entry.bytes,
             stored_at: entry.stored_at,
         });
-        if let Some(key) = unswept(&entry.key) {
+        if let Some(key) = original_key(&entry.key) {
             self.0.entry(key).or_default().swept = seen;
-        } else if swept(&entry.key).is_some() {
+        } else if swept_key(&entry.key).is_some() {
             self.0.entry(entry.key.clone()).or_default().there = seen;
         }
     }

@@ -99,14 +99,14 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// in it or not.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Whether anybody may ever [sweep](crate::sweep) what is stored here, by whichever way they
+    /// Whether anybody may ever sweep what is stored here (`offcut-sweep`), by whichever way they
     /// reach it. `false` spares a look-up at each save and at each read, and nothing here is swept.
     fn can_be_swept(&self) -> bool {
         true
     }
 
-    /// Removes what is stored under `key`; where nothing is, that is done already. Only a
-    /// [sweep](crate::sweep) calls it.
+    /// Removes what is stored under `key`; where nothing is, that is done already. Only a sweep
+    /// calls it.
     ///
     /// # Errors
     ///
@@ -149,8 +149,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Removes what processes that ended in the middle have left behind before `before` and nobody
-    /// can read, and says how much of it there was. Only a [sweep](crate::sweep) calls it. The
-    /// default does nothing.
+    /// can read, and says how much of it there was. Only a sweep calls it. The default does nothing.
     ///
     /// # Errors
     ///

@@ -34,7 +34,8 @@
 //! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its
 //!   own. Nothing is converted.
 //! - **What the model reads:** [`hint`] and [`preview`].
-//! - **How a store stays small:** [`sweep`] takes away what no conversation names any more.
+//! - **How a store stays small:** the crate `offcut-sweep` takes away what no conversation names any
+//!   more.
 //! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in
 //!   neither.
 //! - **What you build on it:** [`rounds`] pairs results with calls, [`template`] fills in texts.
@@ -63,7 +64,6 @@ pub mod report;
 pub mod rounds;
 mod session;
 mod store;
-pub mod sweep;
 pub mod template;
 pub mod tokens;
 mod tool;

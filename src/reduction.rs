@@ -6,7 +6,6 @@ mod opener;
 mod original;
 
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -22,7 +21,6 @@ use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
-use crate::sweep::{Live, SweepError, SweepPolicy, SweepReport, sweep};
 use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
 use original::store_original;
 
@@ -285,27 +283,6 @@ impl ToolReduction {
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.session.roots().prefix()
-    }
-
-    /// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the
-    /// configuration, below the prefix of this reduction, all sessions made from it included. A dry
-    /// run unless the policy [applies](SweepPolicy::apply).
-    ///
-    /// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What
-    /// was stored after it stays. [`sweep`](crate::sweep) has an example, and what is promised.
-    ///
-    /// # Errors
-    ///
-    /// Nothing was swept: a grace that is too short, no store that can be swept, another sweep
-    /// under way, or a store that can't say what it holds. What fails later is in the report, and
-    /// leaves everything readable.
-    pub async fn sweep(
-        &self,
-        live: &Live,
-        policy: &SweepPolicy,
-        now: SystemTime,
-    ) -> Result<SweepReport, SweepError> {
-        sweep(&self.session, live, policy, now).await
     }
 }
 

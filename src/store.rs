@@ -18,7 +18,7 @@ use layout::{FOLDERS, former_session_segment, session_segment, swept_key};
 pub(crate) use layout::{is_reserved, longest_session};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub(crate) use phase::Phase;
-pub(crate) use swept::{BLOCK, By, Other, is_same, name, put, read};
+pub(crate) use swept::{BLOCK, By, name, put, read};
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;

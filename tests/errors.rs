@@ -10,7 +10,6 @@ use std::error::Error as StdError;
 use common::{builder, call, lines, memory};
 use offcut::agent::Tool;
 use offcut::backend::{self, ErrorKind, Fs};
-use offcut::sweep::Live;
 use offcut::{Error, OnOffloadError, Settings, ToolCall, ToolError, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
@@ -77,13 +76,6 @@ async fn h3_no_error_says_what_its_source_says() {
     std::fs::write(&file, b"\xff\xfe").unwrap();
     says_each_once(&Fs::open(file.join("below")).unwrap_err());
     says_each_once(&backend::open("memory:../x").unwrap_err());
-    says_each_once(&Live::new().folder(folder.path()).map(drop).unwrap_err());
-    says_each_once(
-        &Live::new()
-            .folder(folder.path().join("none"))
-            .map(drop)
-            .unwrap_err(),
-    );
     says_each_once(&Settings::from_json("{\"max_length_for_trunc\": \"x\"}").unwrap_err());
     says_each_once(&builder(&memory()).root_dir("../x").build().unwrap_err());
     let settings = Settings::from_json(r#"{"backend": "s3://bucket/prefix"}"#).unwrap();

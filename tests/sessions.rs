@@ -12,7 +12,6 @@ use offcut::backend::{Backend, Fs, Key, Location, Memory};
 use offcut::format::Message;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::sweep::{Live, SweepPolicy};
 use offcut::{Builder, Part, ToolCall, ToolReduction};
 use offcut_testkit::Faulty;
 use serde_json::json;
@@ -336,35 +335,6 @@ async fn l6_a_store_with_names_that_are_reserved_now_stays_readable() {
             );
         }
     }
-    // A sweep that is told which sessions go on keeps what they stored, before and now.
-    let (_, location) = secret(&whole.session("trunc")).await;
-    let live = Live::new()
-        .session("trunc")
-        .session("Clear")
-        .session("two")
-        .session("clear");
-    let policy = SweepPolicy::new().unreferenced().apply();
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1_000_000);
-    let report = whole.sweep(&live, &policy, later).await.unwrap();
-    assert_eq!(
-        (report.moved.count, report.live.count),
-        (1, 5),
-        "what the root itself stored is not live: {report:?}"
-    );
-    assert!(
-        store
-            .read(&Key::new("agent/trunc/trunc/a").unwrap(), 0..9)
-            .await
-            .is_ok()
-    );
-    assert!(
-        whole
-            .session("trunc")
-            .read_original(&location)
-            .await
-            .unwrap()
-            .is_ok()
-    );
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! A name means the same before, while and after its content is swept.
 //!
-//! A sweep first moves content from its key `K` to another, `S(K)`, and removes it
-//! from there much later. One rule keeps what hints name readable meanwhile, whatever agents store
-//! at the same moment: **where `S(K)` exists, it is what `K` means.** So `K` is looked at first and
-//! `S(K)` after it, in reading and in storing: content only ever goes from `K` to `S(K)` before it
-//! leaves `K`. What was stored at `K` in spite of that is nobody's, and harmless.
+//! A sweep first moves content from its key `K` to another, `S(K)`, and removes it from there much
+//! later. One rule keeps what hints name readable meanwhile, whatever agents store at the same
+//! moment: **where `S(K)` exists, it is what `K` means.** So `K` is looked at first and `S(K)` after
+//! it, in reading and in storing: content only ever goes from `K` to `S(K)` before it leaves `K`.
+//! What was stored at `K` in spite of that is nobody's, and harmless.
 //!
 //! The library puts, names and reads stored content here and nowhere else.
 
@@ -129,10 +129,9 @@ async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
 }
 
 /// What stored content is compared with.
-pub(crate) enum Other<'o> {
+enum Other<'o> {
     Bytes(&'o Bytes),
     Writer(&'o mut dyn Writer),
-    Stored(&'o dyn Backend, &'o Key),
 }
 
 impl Other<'_> {
@@ -145,14 +144,13 @@ impl Other<'_> {
                 Ok(bytes.slice(at(range.start)..at(range.end)))
             }
             Self::Writer(writer) => writer.read(range).await,
-            Self::Stored(store, key) => store.read(key, range).await.map(|page| page.bytes),
         }
     }
 }
 
 /// Whether exactly what is stored under `key`, without regard to what the key means, is the same as
 /// `other`.
-pub(crate) async fn is_same(
+async fn is_same(
     store: &dyn Backend,
     key: &Key,
     other: &mut Other<'_>,

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use offcut::backend::StoreUrl;
-use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
+use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 
 use crate::failure::{Failure, PARTLY, chain};
 use crate::{args, output, settings, stores, units};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
                 "nothing was swept: name folders that hold transcripts as text, and nothing else";
             Failure::usage(chain(&error), hint)
         })?;
-    let swept = runtime.block_on(reduction.sweep(&live, &policy(args), now));
+    let swept = runtime.block_on(offcut_sweep::sweep(&reduction, &live, &policy(args), now));
     let report = swept.map_err(|error| match error {
         SweepError::Grace { .. } => Failure::usage(chain(&error), "leave --grace away for 24h"),
         _ => Failure::new(chain(&error))

@@ -43,9 +43,9 @@ use crate::backend::BackendError;
 ///   its mode.
 /// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and
 ///   one chunk, listing for 256 entries.
-/// - **Swept in place.** What a [sweep](crate::sweep) moves aside is another name of the same file,
-///   where the file's owner does it. Directories that are empty then go, if they have the mode with
-///   which this store makes them.
+/// - **Swept in place.** What a sweep moves aside is another name of the same file, where the file's
+///   owner does it. Directories that are empty then go, if they have the mode with which this store
+///   makes them.
 /// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open), and removing the
 ///   staging file of a writer or a disposable store that is dropped, runs on tokio's blocking
 ///   threads: it needs a tokio runtime.

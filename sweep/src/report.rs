@@ -2,9 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use offcut::backend::{BackendError, Location};
 use serde::{Serialize, Serializer};
-
-use crate::backend::{BackendError, Location};
 
 /// What a sweep did, or in a dry run would do.
 ///

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::agent::Tool;
 use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
-use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{Chunk, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
+use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport};
 
 use super::clocked::{Clock, Clocked};
 use super::common::{call, lines};
@@ -31,8 +31,7 @@ async fn offload(reduction: &ToolReduction, id: &str, count: usize) -> Location 
 
 pub(crate) async fn sweep(store: &Clocked<Memory>, live: &Live) -> SweepReport {
     let policy = SweepPolicy::new().unreferenced().apply();
-    let report = quick(store.clone())
-        .sweep(live, &policy, store.clock.now())
+    let report = offcut_sweep::sweep(&quick(store.clone()), live, &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!(report.failed, []);
@@ -199,13 +198,11 @@ async fn a_dry_run_says_what_would_be_and_changes_nothing() {
     }
     let policy = SweepPolicy::new().quota_bytes(10_000);
     let before = keys(&store).await;
-    let would = reduction
-        .sweep(&Live::new(), &policy, store.clock.now())
+    let would = offcut_sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!((would.dry_run, keys(&store).await), (true, before));
-    let report = reduction
-        .sweep(&Live::new(), &policy.apply(), store.clock.now())
+    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy.apply(), store.clock.now())
         .await
         .unwrap();
     let mut done = report.clone();
@@ -282,7 +279,9 @@ async fn what_live_content_elsewhere_names_is_live_too() {
         Live::new().text("memory://t/main/clear/call_9-args memory://t/main/clear/notes.pdf");
     let policy = SweepPolicy::new().unreferenced().apply();
     let sub = quick(store.clone()).session("sub");
-    let report = sub.sweep(&live, &policy, store.clock.now()).await.unwrap();
+    let report = offcut_sweep::sweep(&sub, &live, &policy, store.clock.now())
+        .await
+        .unwrap();
     assert_eq!(
         (report.live.count, report.moved.count),
         (2, 1),
@@ -305,7 +304,6 @@ async fn sessions_in_sessions_have_keys_however_deep_they_are() {
     assert_eq!(sweep(&store, &Live::new()).await.moved.count, 40);
 }
 
-#[cfg(feature = "fs")]
 #[tokio::test]
 async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
     use offcut::backend::Fs;
@@ -326,14 +324,12 @@ async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
     assert_eq!(location.as_str(), ".offcut/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
     let later = SystemTime::now() + 2 * DAY;
-    let report = reduction
-        .sweep(&Live::new().location(&location), &policy, later)
+    let report = offcut_sweep::sweep(&reduction, &Live::new().location(&location), &policy, later)
         .await
         .unwrap();
     assert_eq!((report.live.count, report.moved.count), (1, 0));
     assert_eq!(
-        reduction
-            .sweep(&Live::new(), &policy, later)
+        offcut_sweep::sweep(&reduction, &Live::new(), &policy, later)
             .await
             .unwrap()
             .moved
@@ -342,7 +338,6 @@ async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
     );
 }
 
-#[cfg(feature = "fs")]
 #[tokio::test]
 async fn a_store_in_a_store_is_not_swept_from_above() {
     use offcut::backend::Fs;
@@ -353,8 +348,7 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
     // As the agent names it, whose directory is mounted elsewhere.
     let live = Live::new().text("/store/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
-    let error = outer
-        .sweep(&live, &policy, SystemTime::now() + 2 * DAY)
+    let error = offcut_sweep::sweep(&outer, &live, &policy, SystemTime::now() + 2 * DAY)
         .await
         .unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
@@ -391,7 +385,7 @@ async fn a_session_or_a_root_is_swept_by_itself() {
     let policy = SweepPolicy::new().unreferenced().apply();
     let only = quick(store.clone()).session("s1");
     assert_eq!(
-        only.sweep(&Live::new(), &policy, store.clock.now())
+        offcut_sweep::sweep(&only, &Live::new(), &policy, store.clock.now())
             .await
             .unwrap()
             .moved
@@ -411,6 +405,34 @@ async fn a_session_or_a_root_is_swept_by_itself() {
 }
 
 #[tokio::test]
+async fn a_session_is_kept_under_the_names_that_it_has_and_had() {
+    let store = store();
+    let whole = quick(store.clone()).session("agent");
+    for path in [
+        "agent/trunc/trunc",
+        "agent/trunc/trunc/a",
+        "agent/Clear/clear/a",
+        "agent/trunc/two/trunc/a",
+        "agent/one/clear/trunc/a",
+    ] {
+        store.put(&key(path), path.into()).await.unwrap();
+    }
+    let now = offload(&whole.session("trunc"), "call_1", 500).await;
+    store.clock.turn(2 * DAY);
+    let sessions = ["trunc", "Clear", "two", "clear"];
+    let live = sessions.into_iter().fold(Live::new(), Live::session);
+    let report = sweep(&store, &live).await;
+    assert_eq!(
+        (report.moved.count, report.live.count),
+        (1, 5),
+        "what the root itself stored is not live: {report:?}"
+    );
+    assert!(store.read(&key("agent/trunc/trunc/a"), 0..9).await.is_ok());
+    let read = whole.session("trunc").read_original(&now).await;
+    assert!(read.unwrap().is_ok());
+}
+
+#[tokio::test]
 async fn one_sweep_at_a_time() {
     let store = store();
     offload(&quick(store.clone()), "call_1", 500).await;
@@ -423,10 +445,14 @@ async fn one_sweep_at_a_time() {
         .unwrap();
     store.clock.turn(2 * DAY);
     let (reduction, policy) = (quick(store.clone()), SweepPolicy::new().unreferenced());
-    let error = reduction
-        .sweep(&Live::new(), &policy.clone().apply(), store.clock.now())
-        .await
-        .unwrap_err();
+    let error = offcut_sweep::sweep(
+        &reduction,
+        &Live::new(),
+        &policy.clone().apply(),
+        store.clock.now(),
+    )
+    .await
+    .unwrap_err();
     assert!(
         matches!(&error, SweepError::Held { by, .. } if by == "process 7\nerror: x"),
         "{error}"
@@ -436,8 +462,7 @@ async fn one_sweep_at_a_time() {
         "who wrote it adds no line to ours: {error}"
     );
     assert_eq!(keys(&store).await.len(), 2, "nothing was done");
-    let would = reduction
-        .sweep(&Live::new(), &policy, store.clock.now())
+    let would = offcut_sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!(would.moved.count, 1, "a dry run needs no lease");
@@ -475,13 +500,11 @@ async fn all_stores_of_a_configuration_are_swept() {
     grep.clock.turn(2 * DAY);
     let policy = SweepPolicy::new().unreferenced().apply();
     let live = Live::new().text("memory://t/clear/call_3-args");
-    let report = reduction
-        .sweep(&live, &policy, all.clock.now())
+    let report = offcut_sweep::sweep(&reduction, &live, &policy, all.clock.now())
         .await
         .unwrap();
     assert_eq!((report.live.count, report.moved.count), (2, 1));
-    let report = reduction
-        .sweep(&Live::new(), &policy, all.clock.now())
+    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy, all.clock.now())
         .await
         .unwrap();
     assert_eq!(report.moved.count, 2);
@@ -495,8 +518,7 @@ async fn all_stores_of_a_configuration_are_swept() {
 async fn what_is_wrong_is_said_before_anything_is_done() {
     let store = store();
     let sweep = async |reduction: ToolReduction, policy: SweepPolicy| {
-        reduction
-            .sweep(&Live::new(), &policy, SystemTime::now())
+        offcut_sweep::sweep(&reduction, &Live::new(), &policy, SystemTime::now())
             .await
             .unwrap_err()
             .to_string()
@@ -511,8 +533,7 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
     insta::assert_snapshot!(sweep(none, apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
     insta::assert_snapshot!(sweep(quick(Plain::Never), apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
     let unable = quick(Plain::Unable);
-    let error = unable
-        .sweep(&Live::new(), &apply(), SystemTime::now())
+    let error = offcut_sweep::sweep(&unable, &Live::new(), &apply(), SystemTime::now())
         .await
         .unwrap_err();
     assert!(
@@ -536,8 +557,7 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
 async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
     let apply = SweepPolicy::new().unreferenced().apply();
     let reduction = quick(Plain::Unable).session(&"s".repeat(64));
-    let error = reduction
-        .sweep(&Live::new(), &apply, SystemTime::now())
+    let error = offcut_sweep::sweep(&reduction, &Live::new(), &apply, SystemTime::now())
         .await
         .unwrap_err();
     let SweepError::Store(source) = &error else {

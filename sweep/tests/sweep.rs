@@ -1,11 +1,11 @@
 //! Sweeping: what goes, what stays, and that nothing which is named is ever unreadable.
-#![cfg(feature = "fs")]
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
     reason = "a test that can't be set up has failed, and says what it saw"
 )]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 #[path = "sweep/clocked.rs"]

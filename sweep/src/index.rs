@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use super::names::{Names, each_name, stem};
-use crate::backend::Key;
+use offcut::backend::Key;
+
+use super::names::Names;
+use super::paths::{each_name, stem};
 
 /// Which keys of some stores are live: the text is searched for all of them at once, and nothing is
 /// kept of it.

@@ -2,28 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use offcut::backend::{Key, Location};
+use offcut::format::{Conversation, PartRef, Piece};
+use offcut::layout::session_segments;
 
 use super::folder;
 use super::index::Index;
-use super::names::{Names, Scanner};
-use crate::backend::{Key, Location};
-use crate::format::{Conversation, PartRef, Piece};
-use crate::store::layout::session_segments;
+use super::live_error::LiveError;
+use super::names::Names;
 
-/// How much of a file is held at once, in bytes.
-const BUFFER: usize = 64 << 10;
-
-/// What a [sweep](super) must keep: all that these messages, texts, folders, locations and sessions
-/// name.
+/// What a [sweep](crate::sweep) must keep: all that these messages, texts, folders, locations and
+/// sessions name.
 ///
 /// It is gathered from texts, whatever they are: all that could be the name of stored content in
 /// any of them is kept. So it keeps too much rather than too little. It takes memory for each name
 /// once, however often and however long it is spelled, and time in proportion to the texts.
 ///
 /// ```
-/// use offcut::sweep::Live;
+/// use offcut_sweep::Live;
 ///
 /// # let transcripts = tempfile::tempdir()?;
 /// # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
@@ -48,7 +46,7 @@ impl Live {
         Self::default()
     }
 
-    /// All that a conversation names, in whatever format: a [`Messages`](crate::format::Messages)
+    /// All that a conversation names, in whatever format: a [`Messages`](offcut::format::Messages)
     /// has any. In its texts, its JSON and the arguments of its calls, not in what of it is media.
     #[must_use]
     pub fn messages(mut self, conversation: &dyn Conversation) -> Self {
@@ -62,6 +60,8 @@ impl Live {
                     self.names.read(&value.to_string());
                 }
                 Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
+                // A kind of piece that is newer than this crate may name something too.
+                piece => self.names.read(&format!("{piece:?}")),
             });
         }
         self
@@ -83,37 +83,8 @@ impl Live {
     /// database; or there is no file at all. What is named in there would be swept, so nothing
     /// should be.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
-        folder::read(path.as_ref(), &mut self)?;
+        folder::read(path.as_ref(), &mut self.names)?;
         Ok(self)
-    }
-
-    pub(super) fn file(&mut self, mut file: impl Read) -> Result<(), Problem> {
-        let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
-        let mut scanner = Scanner::default();
-        loop {
-            let read = match file.read(&mut buffer[filled..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read.map_err(Problem::Io)?,
-            };
-            let bytes = &buffer[..filled + read];
-            let whole = match std::str::from_utf8(bytes) {
-                Ok(text) => text.len(),
-                // A character that is not there to its end yet. Somebody may be writing it.
-                Err(error) if error.error_len().is_none() => error.valid_up_to(),
-                Err(_) => return Err(Problem::NoText),
-            };
-            if bytes.contains(&0) {
-                return Err(Problem::NoText);
-            }
-            scanner.push(&bytes[..whole], &mut |piece| self.names.take(piece));
-            if read == 0 {
-                scanner.finish(&mut |piece| self.names.take(piece));
-                return Ok(());
-            }
-            let end = filled + read;
-            buffer.copy_within(whole..end, 0);
-            filled = end - whole;
-        }
     }
 
     /// What is stored at `location`.
@@ -123,7 +94,7 @@ impl Live {
     }
 
     /// All that the session `id` has stored,
-    /// [`ToolReduction::session`](crate::ToolReduction::session), under whatever root: for loops
+    /// [`ToolReduction::session`](offcut::ToolReduction::session), under whatever root: for loops
     /// that hand in their originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
@@ -156,58 +127,15 @@ impl fmt::Debug for Live {
     }
 }
 
-/// Why nobody knows what is live: a file that may name it could not be read.
-#[derive(Debug)]
-pub struct LiveError {
-    pub(super) path: PathBuf,
-    pub(super) problem: Problem,
-}
-
-impl fmt::Display for LiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // File names may hold line feeds and escapes, which must not pass for lines of ours.
-        let path = self.path.to_string_lossy();
-        write!(
-            f,
-            "what is live is not known, so nothing should be swept: {} {}",
-            path.escape_debug(),
-            self.problem
-        )
-    }
-}
-
-impl std::error::Error for LiveError {
-    /// What the system said.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.problem.source()
-    }
-}
-
-impl LiveError {
-    /// The file or the folder.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Problem {
-    #[error("can't be read")]
-    Io(#[source] io::Error),
-    #[error("is no text in UTF-8: unpack it, or move it out of the folder if it is no transcript")]
-    NoText,
-    #[error("is neither a file nor a folder: move it away")]
-    NoFile,
-    #[error("holds no file: name the folder that the transcripts are in")]
-    Empty,
-}
-
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+
+    use offcut::format::{Message, Messages, Plain};
+    use offcut::{Part, ToolCall};
+
+    use super::super::file::BUFFER;
     use super::*;
-    use crate::format::{Message, Messages, Plain};
-    use crate::{Part, ToolCall};
 
     fn keeps(live: &Live, key: &str) -> bool {
         let key = Key::new(key).unwrap();
@@ -301,7 +229,9 @@ mod tests {
     #[test]
     fn h3_a_file_name_adds_no_line_to_an_error() {
         let missing = Path::new("/nowhere/a\nerror: all is well\u{1b}[2K");
-        let said = Live::new().folder(missing).unwrap_err().to_string();
+        let error = Live::new().folder(missing).unwrap_err();
+        let (said, source) = (error.to_string(), error.source().unwrap().to_string());
+        assert!(!said.contains(&source), "{said} {source}");
         assert!(
             !said.contains(char::is_control) && said.contains(r"a\nerror"),
             "{said}"

@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
 use serde::{Deserialize, Serialize};
 
 use super::report::{SweepError, SweepFailure};
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
 
 /// How many sweeps may have died in a row.
 const MOST: usize = 1_000;
@@ -218,8 +218,9 @@ fn broken(why: &str) -> BackendError {
 
 #[cfg(test)]
 mod tests {
+    use offcut::backend::Memory;
+
     use super::*;
-    use crate::backend::Memory;
 
     const GRACE: Duration = Duration::from_secs(86_400);
 

@@ -8,10 +8,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A shorter grace would be over before a slow store, or an agent, has done one step.
 pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// What a [sweep](super) takes away: data, which can stand in a file.
+/// What a [sweep](crate::sweep) takes away: data, which can stand in a file.
 ///
 /// ```
-/// use offcut::sweep::SweepPolicy;
+/// use offcut_sweep::SweepPolicy;
 /// use std::time::Duration;
 ///
 /// let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);

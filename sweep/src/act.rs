@@ -3,11 +3,14 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
+use offcut::layout::swept_key;
+
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Put};
-use crate::store::layout::swept_key;
-use crate::store::{Other, is_same};
+
+/// How many bytes of stored content are read at once.
+pub(super) const BLOCK: u64 = 1 << 20;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +114,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
         }
         Action::BringBack => bring_back(store, &place, key).await,
         Action::Settle => {
-            if is_same(store, key, &mut Other::Stored(store, &place)).await? {
+            if is_same(store, [key, &place]).await? {
                 store.remove(&place).await?;
                 return Ok(Done::Removed);
             }
@@ -122,6 +125,23 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
         Action::Remove => {
             store.remove(&place).await?;
             Ok(Done::Removed)
+        }
+    }
+}
+
+/// Whether the same is stored under both of `keys`.
+async fn is_same(store: &dyn Backend, keys: [&Key; 2]) -> Result<bool, BackendError> {
+    let mut at = 0;
+    loop {
+        let block = at..at + BLOCK;
+        let one = store.read(keys[0], block.clone()).await?.bytes;
+        let other = store.read(keys[1], block.clone()).await?.bytes;
+        if one != other {
+            return Ok(false);
+        }
+        at += one.len() as u64;
+        if at < block.end {
+            return Ok(true);
         }
     }
 }
@@ -167,8 +187,9 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
+    use offcut::backend::Memory;
+
     use super::*;
-    use crate::backend::Memory;
 
     #[tokio::test]
     async fn what_takes_too_long_stops_and_is_counted() {

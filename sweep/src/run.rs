@@ -1,76 +1,20 @@
-//! Takes away what is stored and no conversation names any more, and never anything that a live one
-//! names.
-//!
-//! ```
-//! use offcut::ToolReduction;
-//! use offcut::backend::Memory;
-//! use offcut::sweep::{Live, SweepPolicy};
-//! use std::time::{Duration, SystemTime};
-//!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let transcripts = tempfile::tempdir()?;
-//! # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
-//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
-//! let now = SystemTime::now(); // before anything live is looked at
-//! let live = Live::new().folder(transcripts.path())?;
-//! let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
-//! let report = reduction.sweep(&live, &policy, now).await?; // a dry run
-//! println!("{} bytes would go", report.moved.bytes);
-//! reduction.sweep(&live, &policy.apply(), now).await?;
-//! # Ok(()) }
-//! ```
-//!
-//! [`ToolReduction::sweep`](crate::ToolReduction::sweep) is called by one program, now and then,
-//! such as once a day; `offcut sweep` does it from a shell. Agents go on meanwhile. They never
-//! remove anything.
-//!
-//! # Guarantees
-//!
-//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and
-//!   other cleared content name in turn; nor anything that was stored within the grace.
-//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is
-//!   removed by a later sweep, when the grace is over and nobody has named it since: an agent may
-//!   just have stored the same again.
-//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name
-//!   is taken for other content.
-//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next
-//!   sweep goes on; until the grace is over it says that another one may be under way.
-//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace
-//!   ends itself. One that can't write its lease, such as on a full disk, only removes what has
-//!   waited for the grace.
-//!
-//! `docs/sweeping.md` in the repository says what is not promised.
-
-mod act;
-mod folder;
-mod index;
-mod lease;
-mod live;
-mod names;
-mod plan;
-mod policy;
-mod report;
-mod spelling;
-
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::StreamExt;
+use offcut::ToolReduction;
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, Location};
+use offcut::layout::{FOLDERS, swept_key};
 
-use self::act::{Deadline, act, pretend};
-use self::index::{Index, names_it};
-use self::lease::Lease;
-use self::names::Scanner;
-use self::plan::{Holdings, Judge};
-use self::policy::LEAST_GRACE;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
-use crate::session::Session;
-use crate::store::layout::swept_key;
-use crate::store::{BLOCK, longest_key};
-
-pub use live::{Live, LiveError};
-pub use policy::SweepPolicy;
-pub use report::{SweepError, SweepFailure, SweepReport, Tally};
+use super::act::{BLOCK, Deadline, act, pretend};
+use super::holdings::Holdings;
+use super::index::{Index, names_it};
+use super::lease::{self, Lease};
+use super::live::Live;
+use super::names::Scanner;
+use super::plan::Judge;
+use super::policy::{LEAST_GRACE, SweepPolicy};
+use super::report::{SweepError, SweepFailure, SweepReport};
 
 /// One store of the configuration, and what it holds.
 struct Swept {
@@ -79,10 +23,20 @@ struct Swept {
     holdings: Holdings,
 }
 
-/// Sweeps what lies below the prefix of `session` in all of its stores, as far as they can be
-/// swept.
-pub(crate) async fn sweep(
-    session: &Session,
+/// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the
+/// configuration of `reduction`, below its prefix, all sessions made from it included. A dry run
+/// unless the policy [applies](SweepPolicy::apply).
+///
+/// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What was
+/// stored after it stays. The crate's doc has an example, and what is promised.
+///
+/// # Errors
+///
+/// Nothing was swept: a grace that is too short, no store that can be swept, another sweep under
+/// way, or a store that can't say what it holds. What fails later is in the report, and leaves
+/// everything readable.
+pub async fn sweep(
+    reduction: &ToolReduction,
     live: &Live,
     policy: &SweepPolicy,
     now: SystemTime,
@@ -93,12 +47,12 @@ pub(crate) async fn sweep(
             at_least: LEAST_GRACE,
         });
     }
-    let stores = session.stores();
+    let stores = reduction.stores();
     let sweepable: Vec<_> = stores.iter().filter(|store| store.can_be_swept()).collect();
     if sweepable.is_empty() {
         return Err(SweepError::NoStore);
     }
-    let probe = longest_key(session.roots(), false);
+    let probe = probe(reduction.prefix())?;
     for store in sweepable {
         if !names_it(store.locate(&probe).as_str(), &probe) {
             return Err(SweepError::Locations {
@@ -107,7 +61,8 @@ pub(crate) async fn sweep(
         }
     }
     let sweep = Sweep {
-        session,
+        prefix: reduction.prefix(),
+        probe,
         live,
         policy,
         now,
@@ -165,7 +120,10 @@ enum Right {
 }
 
 struct Sweep<'s> {
-    session: &'s Session,
+    /// Of all that may go.
+    prefix: &'s str,
+    /// A key below it.
+    probe: Key,
     live: &'s Live,
     policy: &'s SweepPolicy,
     now: SystemTime,
@@ -211,7 +169,7 @@ impl Sweep<'_> {
             let judge = Judge {
                 policy: self.policy,
                 now: self.now,
-                prefix: self.session.roots().prefix(),
+                prefix: self.prefix,
             };
             let mut steps = judge.plan(holdings, |key| index.is_live(key), &mut report);
             let until = match right {
@@ -237,7 +195,7 @@ impl Sweep<'_> {
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => {
-                    let location = root_of(&**store, &longest_key(self.session.roots(), false));
+                    let location = root_of(&**store, &self.probe);
                     report.failed.push(SweepFailure {
                         location,
                         error: error.to_string(),
@@ -290,6 +248,13 @@ impl Sweep<'_> {
     }
 }
 
+/// A key of stored content below `prefix`, to see what a store's locations look like.
+fn probe(prefix: &str) -> Result<Key, BackendError> {
+    Key::new(format!("{prefix}{}/{}", FOLDERS[0], "x".repeat(64))).map_err(|error| {
+        BackendError::new(ErrorKind::Other, "there is no room for a key").with_source(error)
+    })
+}
+
 /// What the store's locations begin with; `key` is any.
 fn root_of(store: &dyn Backend, key: &Key) -> Location {
     let location = store.locate(key);
@@ -334,8 +299,3 @@ async fn name_in_turn(
         }
     }
 }
-
-/// The example of docs/sweeping.md compiles.
-#[cfg(all(doctest, feature = "fs"))]
-#[doc = include_str!("../docs/sweeping.md")]
-struct Page;

@@ -1,7 +1,7 @@
 //! What a text names stays, however the text spells it.
 
 use offcut::backend::{Backend, Memory};
-use offcut::sweep::Live;
+use offcut_sweep::Live;
 
 use super::clocked::{Clock, Clocked};
 use super::rules::sweep;

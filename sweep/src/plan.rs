@@ -1,51 +1,12 @@
 //! What is to be done with what a store holds: decided without I/O.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use offcut::backend::Key;
+
+use super::holdings::{Holdings, Seen};
 use super::policy::SweepPolicy;
 use super::report::SweepReport;
-use crate::backend::{Entry, Key};
-use crate::store::layout::{original_key, swept_key};
-
-/// What a store holds, by the key that it means.
-#[derive(Debug, Default)]
-pub(super) struct Holdings(pub(super) BTreeMap<Key, Holding>);
-
-/// What there is for one key, in the two places where it may be.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Holding {
-    pub(super) there: Option<Seen>,
-    pub(super) swept: Option<Seen>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub(super) bytes: u64,
-    stored_at: SystemTime,
-}
-
-impl Holding {
-    /// The length of what is under the key, or will be.
-    fn bytes(&self) -> u64 {
-        self.there.or(self.swept).map_or(0, |seen| seen.bytes)
-    }
-}
-
-impl Holdings {
-    /// Takes an entry, if it is stored content.
-    pub(super) fn take(&mut self, entry: &Entry) {
-        let seen = Some(Seen {
-            bytes: entry.bytes,
-            stored_at: entry.stored_at,
-        });
-        if let Some(key) = original_key(&entry.key) {
-            self.0.entry(key).or_default().swept = seen;
-        } else if swept_key(&entry.key).is_some() {
-            self.0.entry(entry.key.clone()).or_default().there = seen;
-        }
-    }
-}
 
 /// What is to be done with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,6 +175,8 @@ impl Judge<'_> {
 
 #[cfg(test)]
 mod tests {
+    use offcut::backend::Entry;
+
     use super::*;
 
     const HOUR: u64 = 60 * 60;

@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::live::{Live, LiveError, Problem};
+use super::file;
+use super::live_error::{LiveError, Problem};
+use super::names::Names;
 
 /// How often a folder is looked at again in which something has changed. Who is still writing then
 /// writes what is new.
@@ -15,12 +17,12 @@ const WALKS: usize = 16;
 const COARSEST: Duration = Duration::from_secs(2);
 
 /// Takes for live what is named in all files below `path`.
-pub(super) fn read(path: &Path, live: &mut Live) -> Result<(), LiveError> {
+pub(super) fn read(path: &Path, names: &mut Names) -> Result<(), LiveError> {
     let mut folder = Folder::default();
     // Who writes a transcript anew puts it in the place of the old one, which may hide both from a
     // walk: so what has changed since it was looked at is looked at again.
     for _ in 0..WALKS {
-        if !folder.walk(path, live)? {
+        if !folder.walk(path, names)? {
             break;
         }
     }
@@ -71,11 +73,11 @@ impl Version {
 impl Folder {
     /// Reads what `path` leads to and has not been read as it is now, and says whether anything has
     /// changed meanwhile.
-    fn walk(&mut self, path: &Path, live: &mut Live) -> Result<bool, LiveError> {
+    fn walk(&mut self, path: &Path, names: &mut Names) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);
         while let Some(at) = todo.pop() {
-            match self.look_again(&at, live, &mut folders) {
+            match self.look_again(&at, names, &mut folders) {
                 Ok(Looked::Read {
                     has_changed: file_has,
                 }) => has_changed |= file_has,
@@ -101,12 +103,12 @@ impl Folder {
     fn look_again(
         &mut self,
         at: &Path,
-        live: &mut Live,
+        names: &mut Names,
         folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
     ) -> Result<Looked, Problem> {
         let mut last = io::ErrorKind::NotFound.into();
         for _ in 0..WALKS {
-            let error = match self.look(at, live, folders) {
+            let error = match self.look(at, names, folders) {
                 Err(Problem::Io(error)) => error,
                 looked => return looked,
             };
@@ -123,7 +125,7 @@ impl Folder {
     fn look(
         &mut self,
         at: &Path,
-        live: &mut Live,
+        names: &mut Names,
         folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
     ) -> Result<Looked, Problem> {
         // Links are followed: what they lead to may be the only transcript.
@@ -152,7 +154,7 @@ impl Folder {
             return Ok(Looked::Read { has_changed: false });
         }
         let file = File::open(at).map_err(Problem::Io)?;
-        live.file(&file)?;
+        file::read(&file, names)?;
         let after = file.metadata().map_err(Problem::Io)?;
         self.files.insert(at.to_owned(), before);
         Ok(Looked::Read {
@@ -177,15 +179,13 @@ fn is_not_found(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::backend::Key;
-    use crate::sweep::index::Index;
+    use offcut::backend::Key;
 
-    fn keeps(live: &Live, key: &str) -> bool {
-        let key = Key::new(key).unwrap();
-        let mut index = Index::new([(0, &key)]);
-        live.name(&mut index, [&key].into_iter());
-        index.is_live(&key)
+    use super::super::index::are_named;
+    use super::*;
+
+    fn keeps(names: &Names, key: &str) -> bool {
+        are_named(names, &Key::new(key).unwrap())
     }
 
     fn set_time(path: &Path, time: SystemTime) {
@@ -200,14 +200,14 @@ mod tests {
             home.path().join("log.1"),
             SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000),
         );
-        let (mut folder, mut live) = (Folder::default(), Live::new());
+        let (mut folder, mut names) = (Folder::default(), Names::default());
         for name in ["s1/trunc/a", "s1/trunc/b"] {
             let new = home.path().join("log");
             std::fs::write(&new, name).unwrap();
             set_time(&new, time);
             std::fs::rename(new, &at).unwrap();
-            folder.walk(home.path(), &mut live).unwrap();
-            assert!(keeps(&live, name), "{name}");
+            folder.walk(home.path(), &mut names).unwrap();
+            assert!(keeps(&names, name), "{name}");
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
         let changes_at = |time| {
             set_time(home.path(), time);
             Folder::default()
-                .walk(home.path(), &mut Live::new())
+                .walk(home.path(), &mut Names::default())
                 .unwrap()
         };
         let now = SystemTime::now();

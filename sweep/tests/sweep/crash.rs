@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::SystemTime;
 
 use offcut::backend::{Backend, Fs, Key, Memory, Put};
-use offcut::sweep::{Live, SweepPolicy};
+use offcut_sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
 use super::{DAY, contents, key, quick, read};
@@ -89,10 +89,14 @@ async fn finish<B: Backend + Clone>(
 ) {
     for _ in 0..6 {
         store.clock.turn(2 * DAY);
-        let report = quick(store.clone())
-            .sweep(&live(means), &policy(), store.clock.now())
-            .await
-            .unwrap();
+        let report = offcut_sweep::sweep(
+            &quick(store.clone()),
+            &live(means),
+            &policy(),
+            store.clock.now(),
+        )
+        .await
+        .unwrap();
         assert_eq!(report.failed, [], "after {after}");
         check_of("live", store, means, after).await;
     }
@@ -115,9 +119,8 @@ async fn fail_everywhere<B: Backend + Clone>(make: impl Fn() -> B) {
             left: Some(calls),
             ..Calls::default()
         });
-        let swept = quick(failing)
-            .sweep(&live(&means), &policy(), store.clock.now())
-            .await;
+        let swept =
+            offcut_sweep::sweep(&quick(failing), &live(&means), &policy(), store.clock.now()).await;
         let after = format!("{calls} calls");
         check(&store, &means, &after).await;
         finish(&store, &means, &after).await;
@@ -157,9 +160,7 @@ async fn a_sweep_that_is_dropped_anywhere_harms_nothing() {
             ..Calls::default()
         });
         let is_done = drop_after(polls, async {
-            quick(slow)
-                .sweep(&live(&means), &policy(), store.clock.now())
-                .await
+            offcut_sweep::sweep(&quick(slow), &live(&means), &policy(), store.clock.now()).await
         });
         let after = format!("{polls} polls");
         check(&store, &means, &after).await;
@@ -204,14 +205,14 @@ async fn what_a_sweep_can_not_list_it_does_not_touch() {
         left: Some(2),
         ..Calls::default()
     });
-    let error = quick(failing)
-        .sweep(
-            &Live::new().text("clear/call_1"),
-            &policy(),
-            SystemTime::now(),
-        )
-        .await
-        .unwrap_err();
+    let error = offcut_sweep::sweep(
+        &quick(failing),
+        &Live::new().text("clear/call_1"),
+        &policy(),
+        SystemTime::now(),
+    )
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("nothing was swept"), "{error}");
     assert!(read(&store, "trunc/call_2").await.is_ok());
 }

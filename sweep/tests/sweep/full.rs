@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
-use offcut::sweep::{Live, SweepPolicy};
+use offcut_sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
 use super::{DAY, HOUR, contents, key, quick};
@@ -48,8 +48,7 @@ async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
         ..Calls::default()
     });
     let live = Live::new().text("trunc/live");
-    let report = quick(full)
-        .sweep(&live, &policy(), store.clock.now())
+    let report = offcut_sweep::sweep(&quick(full), &live, &policy(), store.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -82,8 +81,7 @@ async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
         "{report:?}"
     );
     // Space was found: the next sweep goes on.
-    let report = quick(store.clone())
-        .sweep(&live, &policy(), store.clock.now())
+    let report = offcut_sweep::sweep(&quick(store.clone()), &live, &policy(), store.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -114,8 +112,7 @@ async fn w4_one_store_without_a_lease_does_not_stop_the_others() {
         .tool("grep", offcut::ToolPolicy::new().backend(other.clone()))
         .build()
         .unwrap();
-    let report = reduction
-        .sweep(&Live::new(), &policy(), full.clock.now())
+    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy(), full.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -135,10 +132,14 @@ async fn w5_the_report_says_when_space_will_be_free() {
     store.clock.turn(2 * DAY);
     let begun = store.clock.now();
     let sweep = async |live: &str, policy: SweepPolicy| {
-        quick(store.clone())
-            .sweep(&Live::new().text(live), &policy, store.clock.now())
-            .await
-            .unwrap()
+        offcut_sweep::sweep(
+            &quick(store.clone()),
+            &Live::new().text(live),
+            &policy,
+            store.clock.now(),
+        )
+        .await
+        .unwrap()
     };
     let would = sweep("trunc/b", SweepPolicy::new().unreferenced()).await;
     assert_eq!(
@@ -240,10 +241,14 @@ async fn w5_lengths_beyond_all_sums_are_counted_as_the_most_there_is() {
         SweepPolicy::new().unreferenced(),
     ] {
         for policy in [policy.clone(), policy.apply()] {
-            let report = quick(store.clone())
-                .sweep(&live, &policy, SystemTime::now() + 2 * DAY)
-                .await
-                .unwrap();
+            let report = offcut_sweep::sweep(
+                &quick(store.clone()),
+                &live,
+                &policy,
+                SystemTime::now() + 2 * DAY,
+            )
+            .await
+            .unwrap();
             assert_eq!(
                 (report.live.count, report.live.bytes),
                 (2, u64::MAX),
@@ -260,10 +265,14 @@ async fn w5_a_quota_holds_however_much_there_is() {
         store.put(&key(path), path.to_owned().into()).await.unwrap();
     }
     let policy = SweepPolicy::new().quota_bytes(u64::MAX);
-    let report = quick(store)
-        .sweep(&Live::new(), &policy, SystemTime::now() + 2 * DAY)
-        .await
-        .unwrap();
+    let report = offcut_sweep::sweep(
+        &quick(store),
+        &Live::new(),
+        &policy,
+        SystemTime::now() + 2 * DAY,
+    )
+    .await
+    .unwrap();
     assert_eq!(
         (report.moved.count, report.kept.count),
         (2, 1),

@@ -1,0 +1,73 @@
+//! Takes away what [`offcut`] has stored and no conversation names any more, and never anything
+//! that a live one names.
+//!
+//! ```
+//! use offcut::ToolReduction;
+//! use offcut::backend::Memory;
+//! use offcut_sweep::{Live, SweepPolicy, sweep};
+//! use std::time::{Duration, SystemTime};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let transcripts = tempfile::tempdir()?;
+//! # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
+//! let reduction = ToolReduction::recommended(Memory::new()).build()?;
+//! let now = SystemTime::now(); // before anything live is looked at
+//! let live = Live::new().folder(transcripts.path())?;
+//! let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
+//! let report = sweep(&reduction, &live, &policy, now).await?; // a dry run
+//! println!("{} bytes would go", report.moved.bytes);
+//! sweep(&reduction, &live, &policy.apply(), now).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! One program calls [`sweep`] now and then, such as once a day; `offcut sweep` does it from a shell.
+//! Agents go on meanwhile. They never remove anything.
+//!
+//! # Guarantees
+//!
+//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and
+//!   other cleared content name in turn; nor anything that was stored within the grace.
+//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is
+//!   removed by a later sweep, when the grace is over and nobody has named it since: an agent may
+//!   just have stored the same again.
+//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name
+//!   is taken for other content.
+//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next
+//!   sweep goes on; until the grace is over it says that another one may be under way.
+//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace
+//!   ends itself. One that can't write its lease, such as on a full disk, only removes what has
+//!   waited for the grace.
+//!
+//! `docs/sweeping.md` in the repository says what is not promised.
+
+mod act;
+mod file;
+mod folder;
+mod holdings;
+mod index;
+mod lease;
+mod live;
+mod live_error;
+mod names;
+mod paths;
+mod plan;
+mod policy;
+mod report;
+mod run;
+mod spelling;
+
+pub use live::Live;
+pub use live_error::LiveError;
+pub use policy::SweepPolicy;
+pub use report::{SweepError, SweepFailure, SweepReport, Tally};
+pub use run::sweep;
+
+/// The example of docs/sweeping.md compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/sweeping.md")]
+struct Page;
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -120,6 +120,30 @@ pub enum Body {
     Stream(BoxStream<'static, Result<Chunk, ToolError>>),
 }
 
+impl Body {
+    /// The content as a stream; parts are chunks.
+    pub(crate) fn chunks(self) -> BoxStream<'static, Result<Chunk, ToolError>> {
+        match self {
+            Self::Parts(parts) => stream::iter(parts)
+                .map(|part| Ok(Chunk::Part(part)))
+                .boxed(),
+            Self::Stream(chunks) => chunks,
+        }
+    }
+
+    /// All chunks up to the end, or up to the error that ends the stream.
+    pub(crate) async fn collect(self) -> (Vec<Chunk>, Option<ToolError>) {
+        let (mut chunks, mut all) = (self.chunks(), Vec::new());
+        while let Some(chunk) = chunks.next().await {
+            match chunk {
+                Ok(chunk) => all.push(chunk),
+                Err(error) => return (all, Some(error)),
+            }
+        }
+        (all, None)
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -190,18 +214,8 @@ impl ToolOutput {
     /// Bytes that are no UTF-8 become replacement characters here;
     /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores them first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
-        let mut stream = match self.body {
-            Body::Parts(parts) => return (parts, None),
-            Body::Stream(stream) => stream,
-        };
-        let mut parts = Parts::default();
-        while let Some(chunk) = stream.next().await {
-            match chunk {
-                Ok(chunk) => parts.push(chunk),
-                Err(error) => return (parts.finish(), Some(error)),
-            }
-        }
-        (parts.finish(), None)
+        let (chunks, interrupted) = self.body.collect().await;
+        (Parts::of(chunks).0, interrupted)
     }
 }
 
@@ -225,12 +239,15 @@ impl Parts {
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<Part> {
-        self.finish_telling().0
+    /// The parts of `chunks`, and whether one of them has replacement characters for bytes that
+    /// are not UTF-8.
+    pub(crate) fn of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
+        let mut parts = Self::default();
+        chunks.into_iter().for_each(|chunk| parts.push(chunk));
+        parts.finish()
     }
 
-    /// The parts, and whether one of them has replacement characters for bytes that are no UTF-8.
-    pub(crate) fn finish_telling(mut self) -> (Vec<Part>, bool) {
+    pub(crate) fn finish(mut self) -> (Vec<Part>, bool) {
         self.end_text();
         (self.whole, self.is_lossy)
     }

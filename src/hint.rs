@@ -14,6 +14,7 @@
 //! and the location as a JSON string. Since lengths are in it, sentence and preview may hold
 //! anything, and a text that was changed afterwards is no hint any more.
 
+mod draft;
 mod en;
 mod envelope;
 mod position;
@@ -23,6 +24,7 @@ mod zh;
 
 use crate::backend::Location;
 
+pub(crate) use draft::Draft;
 pub use position::Position;
 pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
 pub use sentence::Sentence;

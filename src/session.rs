@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Location};
 use crate::config::{Names, Policy, Settings};
 use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
-use crate::hint::{Language, Prose};
+use crate::hint::{Draft, Hint, Language, Prose};
 use crate::report::Report;
 use crate::store::{Id, Phase, Roots, Stored, longest_key};
 use crate::tokens::Meter;
@@ -167,6 +167,11 @@ impl Session {
     /// The sentences of hints.
     pub(crate) fn prose(&self) -> &Prose {
         &self.shared.prose
+    }
+
+    /// The hint of `draft` at `location`; `None` says that nothing is stored.
+    pub(crate) fn hint(&self, draft: Draft, location: Option<Location>) -> Hint {
+        draft.at(location, self.prose(), self.reader())
     }
 
     pub(crate) fn language(&self) -> Language {

@@ -180,26 +180,9 @@ impl Target {
         Err(self.both_taken())
     }
 
-    /// Names what `writer` was given, and says where it is.
-    pub(crate) async fn finish(
-        &self,
-        backend: &dyn Backend,
-        writer: &mut dyn Writer,
-    ) -> Result<Location, BackendError> {
-        self.name(backend, writer, By::Finish).await
-    }
-
-    /// Keeps what `writer` was given, and its store could not take, in that store's spool, and says
+    /// Names what `writer` was given, in `store`, which is the writer's own or its spool, and says
     /// where it is.
-    pub(crate) async fn keep(
-        &self,
-        spool: &dyn Backend,
-        writer: &mut dyn Writer,
-    ) -> Result<Location, BackendError> {
-        self.name(spool, writer, By::Keep).await
-    }
-
-    async fn name(
+    pub(crate) async fn name(
         &self,
         store: &dyn Backend,
         writer: &mut dyn Writer,

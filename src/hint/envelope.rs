@@ -45,6 +45,28 @@ impl Hint {
         text
     }
 
+    /// The same hint with its header on the other side of the preview.
+    pub(crate) fn turned(&self) -> Self {
+        let placement = match self.placement {
+            Placement::First => Placement::Last,
+            Placement::Last => Placement::First,
+        };
+        Self {
+            placement,
+            ..self.clone()
+        }
+    }
+
+    /// The bytes of the hint, which was `rendered`, or of the [`turned`](Self::turned) one if those
+    /// are more.
+    pub(crate) fn longest(&self, rendered: &str) -> usize {
+        // After an empty preview a header takes a line feed and `-0` more than before it.
+        match self.placement {
+            Placement::First if self.preview.is_empty() => rendered.len() + "\n-0".len(),
+            Placement::First | Placement::Last => rendered.len(),
+        }
+    }
+
     fn header(&self, prose: usize, preview: usize) -> String {
         let mut text = String::from(OPENING);
         text.push_str(match self.kind {

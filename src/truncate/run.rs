@@ -1,26 +1,22 @@
-//! One result on its way: what the splitter and the plan decide, done.
+//! One result on its way: what is held and what the plan decides, done.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::cut::{self, Cut, Joined};
-use super::pages::Pages;
-use super::passing::{grows_by, passing};
-use super::save::{Place, Saved};
-use super::spill::{Source, Spill};
-use super::splitter::{self, Slot, Splitter, part_size, text_bytes};
-use super::text::{Content, Text};
-use super::truncated::nothing_done;
-use super::written::not_there;
-use crate::backend::{Backend, BackendError};
-use crate::config::{Limit, OnOffloadError, Policy};
-use crate::content::{Chunk, Part, ToolCall};
+use super::cut::Cut;
+use super::held::Held;
+use super::job::{Job, Size, report, text_bytes};
+use super::plan::Planner;
+use super::spill::{Saved, Spill};
+use super::text::{Content, skip_shown};
+use crate::backend::{BackendError, Location};
+use crate::content::{Chunk, Part};
 use crate::error::Error;
 use crate::hint::Placement;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject};
-use crate::session::Session;
+use crate::read_back::OtherReader;
+use crate::report::{Change, Decision, Outcome, Reason, Report};
 use crate::store::{Id, MAX_WHOLE, Phase};
 
 /// A stream that could not be stored is shown whole up to so many bytes: more has no place in
@@ -29,102 +25,80 @@ const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// What one call returned, as far as it has come.
 pub(super) struct Run {
-    session: Session,
-    call: ToolCall,
+    job: Arc<Job>,
     id: Id,
-    policy: Policy,
-    backend: Arc<dyn Backend>,
-    splitter: Splitter,
-    pages: Pages,
+    held: Held,
     spill: Spill,
+    /// The reader that the result may come from, if it may be of what is stored already (R3). Set
+    /// once the result is over the limit.
+    reader: Option<OtherReader>,
     /// Everything passes: the store failed, and all that came is at hand.
     passes: bool,
     decision: Decision,
 }
 
 impl Run {
-    /// `None` if the tool's results are never truncated.
-    pub(super) fn new(
-        session: &Session,
-        call: &ToolCall,
-        placement: Placement,
-        is_stream: bool,
-    ) -> Option<Self> {
-        let policy = session.policy(&call.name).clone();
-        let backend = policy.backend().cloned().filter(|_| policy.truncates)?;
+    pub(super) fn new(job: Arc<Job>, placement: Placement, is_stream: bool) -> Self {
         // A preview by user's code sees the whole text.
-        let spill_above = if policy.hooks.preview.is_some() {
+        let spill_above = if job.policy.hooks.preview.is_some() {
             MAX_WHOLE
         } else {
             0
         };
-        let splitter = Splitter::new(
-            session,
-            &policy,
-            placement,
-            is_stream.then_some(spill_above),
-        );
-        let (id, error) = session.id_of(Phase::Truncate, &call.id, || call.clone());
-        let decision = Decision {
-            tool: call.name.clone(),
-            call_id: call.id.clone(),
-            message: None,
-            subject: Subject::Result,
-            outcome: Outcome::Kept(Reason::WithinLimit),
-            bytes: Change::default(),
-            tokens: matches!(policy.limit, Limit::Tokens { .. }).then(Change::default),
-            locations: Vec::new(),
-            error,
-        };
-        Some(Self {
-            session: session.clone(),
-            call: call.clone(),
-            id,
-            policy,
-            spill: Spill::new(Arc::clone(&backend)),
-            backend,
-            splitter,
-            pages: Pages::default(),
+        let call = &job.call;
+        let (id, error) = job
+            .session
+            .id_of(Phase::Truncate, &call.id, || call.clone());
+        Self {
+            held: Held::new(job.clone(), placement, is_stream.then_some(spill_above)),
+            spill: Spill::new(job.clone(), id.clone()),
+            reader: None,
             passes: false,
-            decision,
-        })
+            decision: Decision {
+                error,
+                ..job.decision(Outcome::Kept(Reason::WithinLimit))
+            },
+            id,
+            job,
+        }
     }
 
-    /// The result goes on with `chunk`. What comes back is shown now.
+    /// Goes on with `chunk`. What comes back is shown now.
     pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Error> {
         if self.passes {
-            self.passes_by(&chunk);
+            let bytes = match &chunk {
+                Chunk::Bytes(bytes) => bytes.len() as u64,
+                Chunk::Part(part) => text_bytes(part),
+            };
+            self.decision.bytes.before += bytes;
+            self.decision.bytes.after += bytes;
             return Ok(vec![chunk]);
         }
         // The pieces shown before do not wait for this.
-        self.pages.compare().await;
-        let step = self.splitter.push(chunk);
-        self.pages.read_on(
-            &self.session,
-            &self.call,
-            &self.splitter,
-            step.spill.as_ref(),
-        );
-        if let Some(bytes) = step.spill
+        self.compare().await;
+        let (mut show, spill) = self.held.push(chunk);
+        self.read_on(spill.as_ref());
+        if let Some(bytes) = spill
             && let Err(error) = self.spill.write(bytes.clone()).await
         {
-            self.failed(error)?;
-            if self.session.settings().on_offload_error == OnOffloadError::KeepOriginal
-                && let Some(spilled) = self.take_back_all(&bytes).await
-            {
-                self.splitter.take_back(&spilled);
-                self.passes = true;
-                return Ok(step.show.into_iter().chain(self.pass_held()).collect());
-            }
+            let spilled = if self.failed(error)? {
+                self.all_spilled(&bytes).await
+            } else {
+                None
+            };
             self.spill.lose();
-            self.splitter.lose_spilled();
+            self.held.take_back_all(spilled.as_deref());
+            self.passes = spilled.is_some();
+            if self.passes {
+                show.extend(self.pass_held());
+            }
         }
-        Ok(step.show)
+        Ok(show)
     }
 
     /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or
     /// is lost.
-    async fn take_back_all(&mut self, last: &[u8]) -> Option<Vec<u8>> {
+    async fn all_spilled(&mut self, last: &[u8]) -> Option<Vec<u8>> {
         let before = self.spill.length();
         if before + last.len() as u64 > MAX_TAKEN_BACK {
             return None;
@@ -134,396 +108,194 @@ impl Run {
         Some(bytes)
     }
 
-    /// What the store said, and whether that is the end of it.
-    fn failed(&mut self, error: BackendError) -> Result<(), Error> {
-        if self.session.settings().on_offload_error == OnOffloadError::Fail {
-            let (tool, call_id) = (self.call.name.clone(), self.call.id.clone());
-            return Err(Error::Offload {
-                tool,
-                call_id,
-                source: error,
-            });
-        }
-        self.decision.error = Some(error.to_string());
-        Ok(())
+    /// Notes the store's error, unless that is the end of it. `true` if the original is kept.
+    fn failed(&mut self, error: BackendError) -> Result<bool, Error> {
+        let (said, keeps) = self.job.store_failed(error)?;
+        self.decision.error = Some(said);
+        Ok(keeps)
     }
 
-    /// All that is held, as it came.
+    /// All that is held, as it came. In the place of what an earlier failure took is a hint that
+    /// says so.
     fn pass_held(&mut self) -> Vec<Chunk> {
-        let (shown_slots, shown_bytes) = self.splitter.shown;
-        self.decision.bytes = Change::none(self.splitter.passed.bytes + shown_bytes as u64);
-        let mut lost = cut::lost(
-            &self.session,
-            &self.policy,
-            &self.call,
-            &self.id,
-            &self.splitter.slots,
-        )
-        .into_iter();
-        let slots = std::mem::take(&mut self.splitter.slots);
-        let mut chunks = Vec::new();
-        for (index, slot) in slots.into_iter().enumerate() {
-            let shown = if index == shown_slots { shown_bytes } else { 0 };
-            match slot {
-                // An earlier failure took it. What is left is to say so.
-                Slot::Text(text) if text.is_lost() => {
-                    let Some(cut) = lost.next() else { continue };
-                    let mut hint = cut.hint(&self.session, &self.call.name, None, false);
-                    hint.placement = self.splitter.placement;
-                    let hint = hint.render();
-                    self.decision.outcome = Outcome::Lost;
-                    self.decision.bytes.before += text.bytes.saturating_sub(shown as u64);
-                    self.decision.bytes.after += (hint.len() - shown) as u64;
-                    chunks.push(if shown > 0 {
-                        Chunk::Bytes(Bytes::from(hint).slice(shown..))
-                    } else {
-                        Chunk::Part(Part::Text(hint))
-                    });
-                }
-                Slot::Text(text) => {
-                    let longer = if text.is_utf8() {
-                        0
-                    } else {
-                        grows_by(&text, shown)
-                    };
-                    let passing = passing(text, shown);
-                    passing.iter().for_each(|chunk| self.passes_by(chunk));
-                    self.decision.bytes.after += longer;
-                    chunks.extend(passing);
-                }
-                Slot::Part(part) => {
-                    let part = Chunk::Part(part);
-                    self.passes_by(&part);
-                    chunks.push(part);
-                }
-                Slot::Shown => {}
-            }
+        let (Size { bytes: before, .. }, _) = self.held.size();
+        for cut in Planner::new(&self.job, &self.id, &self.held, None).lost() {
+            self.decision.outcome = Outcome::Lost;
+            let slots = cut.slots.clone();
+            self.held.replace(&slots, cut.hint(&self.job.session, None));
         }
+        let (chunks, Size { bytes: after, .. }) = self.held.show_rest(true);
+        self.decision.bytes = Change { before, after };
         chunks
     }
 
-    /// Counts what passes, in bytes: nobody is going to count its tokens, it may be of any length.
-    fn passes_by(&mut self, chunk: &Chunk) {
-        let bytes = match chunk {
-            Chunk::Bytes(bytes) => bytes.len() as u64,
-            Chunk::Part(part) => text_bytes(part),
-        };
-        let Change { before, after } = &mut self.decision.bytes;
-        (*before, *after) = (*before + bytes, *after + bytes);
-    }
-
-    /// The result has ended. What comes back is shown behind the rest.
+    /// Ends the result. What comes back is shown after the rest.
     pub(super) async fn finish(mut self, interrupted: bool) -> Result<(Vec<Chunk>, Report), Error> {
         if self.passes {
             if self.decision.outcome != Outcome::Lost {
                 self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
             }
             self.decision.tokens = None;
-            return Ok((Vec::new(), self.report()));
+            return Ok((Vec::new(), report(Some(self.decision))));
         }
-        self.splitter.end();
-        self.see_all();
-        let (session, call, limit) = (&self.session, &self.call, self.policy.limit);
-        let stored = self
-            .pages
-            .finish(session, call, &self.splitter, limit)
-            .await;
-        if let Some((location, parts)) = stored {
+        self.held.end();
+        let (before, is_counted) = self.held.size();
+        if let Some((location, parts)) = self.page().await {
             self.decision.outcome = Outcome::Paged;
             self.decision.locations = vec![location];
-            self.splitter.slots = parts.into_iter().map(Slot::Part).collect();
+            self.held.replace_all(parts);
         } else {
-            self.restore(self.splitter.wanted_back()).await?;
-            let broken = if interrupted {
-                self.splitter.last_in_chunks()
-            } else {
-                None
-            };
-            let plan = loop {
-                let plan = cut::plan(
-                    &self.session,
-                    &self.policy,
-                    &self.call,
-                    &self.id,
-                    &self.splitter.slots,
-                    broken,
-                );
-                let left_whole = self.left_whole(&plan);
+            self.restore(&self.held.wanted_back()).await?;
+            let broken = self.held.last_in_chunks().filter(|_| interrupted);
+            let cuts = loop {
+                let cuts = Planner::new(&self.job, &self.id, &self.held, broken).plan();
+                let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
+                let texts = self.held.texts().map(|(slot, _)| slot);
+                let left_whole: Vec<usize> = texts
+                    .filter(|slot| !cut.contains(slot) && self.held.spilled(*slot).is_some())
+                    .collect();
                 if left_whole.is_empty() {
-                    break plan;
+                    break cuts;
                 }
                 // Where that fails they are lost, and there is another plan.
-                self.restore(left_whole).await?;
+                self.restore(&left_whole).await?;
             };
-            self.save_all(plan).await?;
-        }
-        let chunks = self.show_rest();
-        Ok((chunks, self.report()))
-    }
-
-    fn report(self) -> Report {
-        Report {
-            decisions: vec![self.decision],
-            ..nothing_done()
-        }
-    }
-
-    /// Notes how much there is before anything is changed.
-    fn see_all(&mut self) {
-        let mut bytes = self.splitter.passed.bytes;
-        let mut tokens = self.splitter.passed.tokens;
-        for slot in &self.splitter.slots {
-            match slot {
-                Slot::Text(text) => {
-                    bytes += text.bytes;
-                    tokens = tokens.saturating_add(
-                        splitter::size(&self.session, self.policy.limit, text).tokens,
-                    );
-                }
-                Slot::Part(part) => {
-                    let size = part_size(&self.session, self.policy.limit, part);
-                    bytes += size.bytes;
-                    tokens = tokens.saturating_add(size.tokens);
-                }
-                Slot::Shown => {}
+            for cut in cuts {
+                self.store(cut).await?;
             }
         }
-        self.decision.bytes.before = bytes;
-        let is_counted = |slot: &Slot| !matches!(slot, Slot::Text(text) if text.has_more_tokens());
-        if !self.splitter.slots.iter().all(is_counted) {
-            self.decision.tokens = None;
-        }
-        if let Some(change) = &mut self.decision.tokens {
-            change.before = tokens;
-        }
-    }
-
-    /// The slots of spilled texts that the plan leaves as they are.
-    fn left_whole(&self, plan: &[Cut]) -> Vec<usize> {
-        let joined = plan
-            .iter()
-            .filter_map(|cut| cut.joined.as_ref())
-            .flat_map(|joined| &joined.slots);
-        let cut: HashSet<usize> = plan
-            .iter()
-            .map(|cut| cut.slot)
-            .chain(joined.copied())
-            .collect();
-        let is_spilled = |slot: &Slot| {
-            matches!(
-                slot,
-                Slot::Text(Text {
-                    content: Content::Spilled(_),
-                    ..
-                })
-            )
+        let (chunks, after) = self.held.show_rest(false);
+        let change = |of: fn(Size) -> u64| Change {
+            before: of(before),
+            after: of(after),
         };
-        let slots = self.splitter.slots.iter().enumerate();
-        slots
-            .filter(|(index, slot)| is_spilled(slot) && !cut.contains(index))
-            .map(|(index, _)| index)
-            .collect()
+        self.decision.bytes = change(|size| size.bytes);
+        self.decision.tokens =
+            (self.job.counts_tokens() && is_counted).then(|| change(|size| size.tokens));
+        Ok((chunks, report(Some(self.decision))))
     }
 
-    /// Takes spilled texts back into memory.
-    async fn restore(&mut self, slots: Vec<usize>) -> Result<(), Error> {
+    /// Takes spilled texts back into memory. Those that can't be read are lost.
+    async fn restore(&mut self, slots: &[usize]) -> Result<(), Error> {
         for slot in slots {
-            let Slot::Text(text) = &self.splitter.slots[slot] else {
+            let Some(range) = self.held.spilled(*slot) else {
                 continue;
             };
-            let Content::Spilled(start) = text.content else {
-                continue;
-            };
-            let end = start + text.bytes;
-            match self.spill.read(start..end).await {
-                Ok(bytes) => {
-                    if let Slot::Text(text) = &mut self.splitter.slots[slot] {
-                        text.content = Content::Memory(bytes);
-                    }
-                }
+            let bytes = match self.spill.read(range).await {
+                Ok(bytes) => Some(bytes),
                 Err(error) => {
                     self.failed(error)?;
                     // This one alone: the others may still get their names.
-                    if let Slot::Text(text) = &mut self.splitter.slots[slot] {
-                        text.content = Content::Lost;
-                    }
+                    None
                 }
-            }
+            };
+            self.held.take_back(*slot, bytes);
         }
         Ok(())
     }
 
-    /// Stores what the plan cuts, and puts the hints in its place.
-    async fn save_all(&mut self, plan: Vec<Cut>) -> Result<(), Error> {
-        for cut in plan {
-            self.decision.error = self.decision.error.take().or(cut.problem.clone());
-            let saved = match self.save(&cut).await {
+    /// Stores what is cut, and puts the hint in its place.
+    async fn store(&mut self, cut: Cut) -> Result<(), Error> {
+        let earlier = self.decision.error.take();
+        self.decision.error = earlier.or_else(|| cut.problem.clone());
+        let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
+        let stored = match sources {
+            // A text that was lost earlier has been reported with the error of that time.
+            None => None,
+            Some(sources) => match self.spill.store(cut.number, sources).await {
                 Ok(Saved {
                     location,
                     is_local,
                     error,
                 }) => {
-                    self.decision.error = error
-                        .map(|error| error.to_string())
-                        .or(self.decision.error.take());
+                    if let Some(error) = error {
+                        self.decision.error = Some(error.to_string());
+                    }
+                    self.decision.locations.push(location.clone());
                     Some((location, is_local))
                 }
                 Err(error) => {
-                    // A text that was lost earlier has been reported with the error of that time.
-                    if !self.is_lost(&cut) {
-                        self.failed(error)?;
-                    }
-                    let keeps =
-                        self.session.settings().on_offload_error == OnOffloadError::KeepOriginal;
-                    if keeps && self.take_back(&cut).await {
-                        self.decision.outcome = match self.decision.outcome {
-                            Outcome::Kept(_) => Outcome::Kept(Reason::StoreFailed),
-                            changed => changed,
-                        };
-                        continue;
+                    if self.failed(error)? && self.take_back(&cut.slots).await? {
+                        if let Outcome::Kept(reason) = &mut self.decision.outcome {
+                            *reason = Reason::StoreFailed;
+                        }
+                        return Ok(());
                     }
                     None
                 }
-            };
-            self.decision.outcome = match (&saved, self.decision.outcome) {
-                (None, _) | (_, Outcome::Lost) => Outcome::Lost,
-                (Some(_), _) => Outcome::Truncated,
-            };
-            let is_local = saved.as_ref().is_some_and(|(_, is_local)| *is_local);
-            let mut hint = cut.hint(
-                &self.session,
-                &self.call.name,
-                saved.map(|(location, _)| location),
-                is_local,
-            );
-            hint.placement = self.splitter.placement;
-            self.decision.locations.extend(hint.location.clone());
-            for slot in cut.joined.iter().flat_map(|joined| &joined.slots) {
-                self.splitter.slots[*slot] = Slot::Shown;
-            }
-            self.splitter.slots[cut.slot] = Slot::Part(Part::Text(hint.render()));
+            },
+        };
+        if stored.is_none() {
+            self.decision.outcome = Outcome::Lost;
+        } else if self.decision.outcome != Outcome::Lost {
+            self.decision.outcome = Outcome::Truncated;
         }
+        let slots = cut.slots.clone();
+        self.held
+            .replace(&slots, cut.hint(&self.job.session, stored));
         Ok(())
     }
 
-    /// Takes back into memory what the cut would have stored, to show it instead; `false` if that
-    /// is too much or is lost.
-    async fn take_back(&mut self, cut: &Cut) -> bool {
-        let slots = cut
-            .joined
-            .as_ref()
-            .map_or_else(|| vec![cut.slot], |joined| joined.slots.clone());
-        let spilled = slots.iter().map(|slot| match &self.splitter.slots[*slot] {
-            Slot::Text(Text {
-                content: Content::Spilled(_),
-                bytes,
-                ..
-            }) => *bytes,
-            _ => 0,
-        });
-        if spilled.sum::<u64>() > MAX_TAKEN_BACK {
-            return false;
+    /// Takes back into memory what could not be stored, to show it instead; `false` if that is too
+    /// much or is lost.
+    async fn take_back(&mut self, slots: &[usize]) -> Result<bool, Error> {
+        let spilled = slots.iter().filter_map(|slot| self.held.spilled(*slot));
+        let length: u64 = spilled.map(|range| range.end - range.start).sum();
+        if length > MAX_TAKEN_BACK {
+            return Ok(false);
         }
-        if self.restore(slots.clone()).await.is_err() {
-            return false;
-        }
-        slots.iter().all(|slot| {
-            matches!(
-                &self.splitter.slots[*slot],
-                Slot::Text(Text {
-                    content: Content::Memory(_),
-                    ..
-                })
-            )
-        })
+        self.restore(slots).await?;
+        Ok(self.held.is_in_memory(slots))
     }
 
-    fn is_lost(&self, cut: &Cut) -> bool {
-        let mut slots =
-            std::iter::once(&cut.slot).chain(cut.joined.iter().flat_map(|joined| &joined.slots));
-        slots.any(|slot| matches!(&self.splitter.slots[*slot], Slot::Text(text) if text.is_lost()))
-    }
-
-    async fn save(&mut self, cut: &Cut) -> Result<Saved, BackendError> {
-        let (place, sources) = (self.place(cut), self.sources(cut)?);
-        self.spill.save(&place, sources).await
-    }
-
-    fn place(&self, cut: &Cut) -> Place {
-        Place {
-            session: self.session.clone(),
-            backend: self.backend.clone(),
-            id: self.id.clone(),
-            number: cut.number,
+    /// Compares what came last with what is stored already.
+    async fn compare(&mut self) {
+        if let Some(reader) = &mut self.reader
+            && !reader.compare().await
+        {
+            self.reader = None;
         }
     }
 
-    /// What the cut stores, piece by piece.
-    fn sources(&self, cut: &Cut) -> Result<Vec<Source>, BackendError> {
-        let Some(Joined { manifest, slots }) = &cut.joined else {
-            return Ok(vec![self.source(cut.slot)?]);
+    /// Hands on bytes that leave memory to be compared. The first ones leave it once the result is
+    /// over the limit.
+    fn read_on(&mut self, bytes: Option<&Bytes>) {
+        let Some((text, shown)) = self.held.only_text() else {
+            self.reader = None;
+            return;
         };
-        let mut sources = vec![Source::Bytes(Bytes::from(manifest.clone()))];
-        for slot in slots {
-            sources.push(self.source(*slot)?);
-            sources.push(Source::Bytes(Bytes::from_static(b"\n")));
-        }
-        Ok(sources)
-    }
-
-    fn source(&self, slot: usize) -> Result<Source, BackendError> {
-        match &self.splitter.slots[slot] {
-            Slot::Text(Text {
-                content: Content::Memory(bytes),
-                ..
-            }) => Ok(Source::Bytes(Bytes::copy_from_slice(bytes))),
-            Slot::Text(Text {
-                content: Content::Spilled(start),
-                bytes,
-                ..
-            }) => Ok(Source::Spilled(*start..start + bytes)),
-            _ => Err(not_there()),
+        let Some(bytes) = bytes else { return };
+        if let Some(reader) = &mut self.reader {
+            reader.push(bytes.clone());
+        } else if text.bytes == bytes.len() as u64 {
+            self.reader = self.other_reader(bytes.clone(), shown);
         }
     }
 
-    /// What is shown of what has not been shown.
-    fn show_rest(&mut self) -> Vec<Chunk> {
-        let (shown_slots, shown_bytes) = self.splitter.shown;
-        let slots = std::mem::take(&mut self.splitter.slots);
-        self.decision.bytes.after = self.splitter.passed.bytes;
-        let mut tokens_after = self.splitter.passed.tokens;
-        let mut chunks = Vec::new();
-        for (index, slot) in slots.into_iter().enumerate() {
-            let shown = if index == shown_slots { shown_bytes } else { 0 };
-            let part = match slot {
-                // Taken back from the store that failed: it goes on as it came.
-                Slot::Text(text) if text.comes_in_chunks && !text.is_utf8() => {
-                    let size = splitter::size(&self.session, self.policy.limit, &text);
-                    tokens_after = tokens_after.saturating_add(size.tokens);
-                    // As it is shown in the end.
-                    self.decision.bytes.after +=
-                        text.shown().map_or(text.bytes, |text| text.len() as u64);
-                    chunks.extend(passing(text, shown));
-                    continue;
-                }
-                Slot::Text(text) => text.into_part(),
-                Slot::Part(part) => part,
-                Slot::Shown => continue,
-            };
-            let size = part_size(&self.session, self.policy.limit, &part);
-            self.decision.bytes.after += size.bytes;
-            tokens_after = tokens_after.saturating_add(size.tokens);
-            match part {
-                Part::Text(text) if shown == text.len() && shown > 0 => {}
-                Part::Text(text) if shown > 0 => {
-                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..)));
-                }
-                part => chunks.push(Chunk::Part(part)),
+    /// Where the result is stored already, and what is shown of that, if another reader returned
+    /// it.
+    async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
+        let (text, shown) = self.held.only_text()?;
+        let length = text.bytes;
+        let reader = match (self.reader.take(), &text.content) {
+            (Some(reader), _) => reader,
+            (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
+                self.other_reader(Bytes::copy_from_slice(bytes), shown)?
             }
-        }
-        if let Some(tokens) = &mut self.decision.tokens {
-            tokens.after = tokens_after;
-        }
-        chunks
+            _ => return None,
+        };
+        let limit = self.job.policy.limit.safe_bytes();
+        let (location, parts) = reader
+            .finish(&self.job.session, &self.job.call.name, length, limit)
+            .await?;
+        // What was shown stays.
+        let begins_as_shown =
+            matches!(parts.first(), Some(Part::Text(text)) if text.len() >= shown);
+        begins_as_shown.then_some((location, parts))
+    }
+
+    fn other_reader(&self, first: Bytes, shown: usize) -> Option<OtherReader> {
+        let shown = skip_shown(&first, shown);
+        OtherReader::new(&self.job.session, &self.job.call, first, shown)
     }
 }

@@ -1,17 +1,22 @@
-//! The bytes of a result that have left memory, and content put together from them.
+//! The bytes of a result that have left memory, and where its texts are stored.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
-use super::save::{Place, Saved};
-use super::written::{block, copy, not_there};
-use crate::backend::{Backend, BackendError, Writer};
+use super::job::Job;
+use crate::backend::{BackendError, ErrorKind, Location, Put, Writer, hex};
+use crate::store::{self, BLOCK, By, Id, Name, Phase, Target};
 
-/// Where bytes go that leave memory, and whence they come back.
+/// How often a writer is asked for what it was given.
+const ATTEMPTS: usize = 8;
+
+/// The one writer of a result: takes the bytes that leave memory, gives them back, and stores texts.
 pub(super) struct Spill {
-    backend: Arc<dyn Backend>,
+    job: Arc<Job>,
+    id: Id,
     /// Opened for the first bytes.
     writer: Option<Box<dyn Writer>>,
     length: u64,
@@ -24,24 +29,39 @@ pub(super) enum Source {
     Spilled(Range<u64>),
 }
 
-impl Spill {
-    pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
+/// The place where content went.
+pub(super) struct Saved {
+    pub(super) location: Location,
+    /// Whether that is in the spool, a file on this machine.
+    pub(super) is_local: bool,
+    /// The error of the store, where the spool had to take it.
+    pub(super) error: Option<BackendError>,
+}
+
+impl Saved {
+    fn at(location: Location) -> Self {
         Self {
-            backend,
+            location,
+            is_local: false,
+            error: None,
+        }
+    }
+}
+
+impl Spill {
+    pub(super) fn new(job: Arc<Job>, id: Id) -> Self {
+        Self {
+            job,
+            id,
             writer: None,
             length: 0,
         }
     }
 
-    /// How many bytes there are.
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), BackendError> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(self.backend.writer().await?),
+            None => self.writer.insert(self.job.backend.writer().await?),
         };
         let length = bytes.len() as u64;
         writer.write(bytes).await?;
@@ -49,7 +69,12 @@ impl Spill {
         Ok(())
     }
 
-    /// What was spilled is gone. What comes next goes to a new writer.
+    /// How many bytes were written.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Forgets what was spilled. What comes next goes to a new writer.
     pub(super) fn lose(&mut self) {
         (self.writer, self.length) = (None, 0);
     }
@@ -57,66 +82,161 @@ impl Spill {
     pub(super) async fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
         let mut bytes = Vec::new();
         if !range.is_empty() {
-            let writer = self.writer()?;
-            let mut at = range.start;
-            while at < range.end {
-                let block = block(writer, at..range.end).await?;
-                at += block.len() as u64;
+            let mut blocks = Blocks(opened(&mut self.writer)?, range);
+            while let Some(block) = blocks.next().await? {
                 bytes.extend_from_slice(&block);
             }
         }
         Ok(bytes)
     }
 
-    /// Stores the sources, one behind the other.
-    pub(super) async fn save(
+    /// Stores the sources, one after the other, as the result's `number`-th text, counted from 1.
+    pub(super) async fn store(
         &mut self,
-        place: &Place,
+        number: usize,
         sources: Vec<Source>,
     ) -> Result<Saved, BackendError> {
-        match sources.as_slice() {
-            // All that was spilled is this text: it only has to be named.
-            [Source::Spilled(all)] if *all == (0..self.length) => {
-                place.name(self.writer()?, all.end).await
-            }
-            _ if sources
-                .iter()
-                .all(|source| matches!(source, Source::Bytes(_))) =>
-            {
-                let mut content = Vec::new();
-                for source in sources {
-                    match source {
-                        Source::Bytes(bytes) if content.is_empty() => content = bytes.into(),
-                        Source::Bytes(bytes) => content.extend_from_slice(&bytes),
-                        Source::Spilled(_) => {}
+        let Self {
+            job,
+            id,
+            writer: spilled,
+            length: all,
+        } = self;
+        // All that was spilled is this text: it only has to be named.
+        if matches!(&sources[..], [Source::Spilled(range)] if *range == (0..*all)) {
+            return name(job, id, number, opened(spilled)?, *all).await;
+        }
+        if let Some(content) = in_memory(&sources) {
+            let name = id.name_of(&content).part(number);
+            let target = Target::new(job.session.roots(), Phase::Truncate, &name, &content);
+            return target.save(&*job.backend, content).await.map(Saved::at);
+        }
+        let mut writer = job.backend.writer().await?;
+        let mut length = 0;
+        for source in sources {
+            match source {
+                Source::Bytes(bytes) => {
+                    length += bytes.len() as u64;
+                    writer.write(bytes).await?;
+                }
+                Source::Spilled(range) => {
+                    length += range.end - range.start;
+                    let mut blocks = Blocks(opened(spilled)?, range);
+                    while let Some(block) = blocks.next().await? {
+                        writer.write(block).await?;
                     }
                 }
-                place.put(content.into()).await
-            }
-            _ => {
-                let mut writer = self.backend.writer().await?;
-                let mut length = 0;
-                for source in sources {
-                    match source {
-                        Source::Bytes(bytes) => {
-                            length += bytes.len() as u64;
-                            writer.write(bytes).await?;
-                        }
-                        Source::Spilled(range) => {
-                            length += range.end - range.start;
-                            copy(self.writer()?, range, &mut *writer).await?;
-                        }
-                    }
-                }
-                place.name(&mut *writer, length).await
             }
         }
+        name(job, id, number, &mut *writer, length).await
     }
+}
 
-    fn writer(&mut self) -> Result<&mut dyn Writer, BackendError> {
-        match &mut self.writer {
-            Some(writer) => Ok(&mut **writer),
-            None => Err(not_there()),
+/// The sources put together, if none of them was spilled.
+fn in_memory(sources: &[Source]) -> Option<Bytes> {
+    let pieces: Option<Vec<&Bytes>> = sources
+        .iter()
+        .map(|source| match source {
+            Source::Bytes(bytes) => Some(bytes),
+            Source::Spilled(_) => None,
+        })
+        .collect();
+    let pieces = pieces?;
+    if let [whole] = pieces[..] {
+        return Some(whole.clone());
+    }
+    let mut all = Vec::new();
+    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+    Some(all.into())
+}
+
+/// Names what `writer` was given, `length` bytes.
+async fn name(
+    job: &Job,
+    id: &Id,
+    number: usize,
+    writer: &mut dyn Writer,
+    length: u64,
+) -> Result<Saved, BackendError> {
+    let (backend, roots, spool) = (&*job.backend, job.session.roots(), job.backend.spool());
+    let name = id.name().map(|name| name.part(number));
+    // The digest costs reading all of it again: only where it is needed. The spool needs it once
+    // the store has failed, when nothing can be read any more.
+    let mut is_taken = false;
+    if let (Some(name), None) = (&name, &spool) {
+        let key = store::key(roots, Phase::Truncate, name);
+        if store::name(backend, writer, &key, By::Finish).await? != Put::Taken {
+            return Ok(Saved::at(backend.locate(&key)));
         }
+        is_taken = true;
+    }
+    let mut sha256 = Sha256::new();
+    let mut blocks = Blocks(writer, 0..length);
+    while let Some(block) = blocks.next().await? {
+        sha256.update(&block);
+    }
+    let digest = hex(&sha256.finalize().into());
+    let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(number));
+    let mut target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
+    if is_taken {
+        target = target.second_only();
+    }
+    let error = match target.name(backend, writer, By::Finish).await {
+        Ok(location) => return Ok(Saved::at(location)),
+        Err(error) => error,
+    };
+    let Some(spool) = spool else {
+        return Err(error);
+    };
+    match target.name(&*spool, writer, By::Keep).await {
+        Ok(location) => Ok(Saved {
+            location,
+            is_local: true,
+            error: Some(error),
+        }),
+        Err(_) => Err(error),
+    }
+}
+
+fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, BackendError> {
+    match writer {
+        Some(writer) => Ok(&mut **writer),
+        None => Err(BackendError::new(
+            ErrorKind::Other,
+            "what was written can't be read back: the store failed before",
+        )),
+    }
+}
+
+/// A range of what a writer was given, block by block.
+struct Blocks<'w>(&'w mut dyn Writer, Range<u64>);
+
+impl Blocks<'_> {
+    /// Once a store has failed a writer may have the only copy, so it is asked again whatever the
+    /// store says.
+    async fn next(&mut self) -> Result<Option<Bytes>, BackendError> {
+        let Self(writer, left) = self;
+        if left.is_empty() {
+            return Ok(None);
+        }
+        let mut attempt = 1;
+        let block = loop {
+            let range = left.start..left.end.min(left.start + BLOCK);
+            match writer.read(range).await {
+                Err(error) if attempt < ATTEMPTS => {
+                    tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
+                }
+                answer => break answer?,
+            }
+            attempt += 1;
+        };
+        if block.is_empty() {
+            return Err(BackendError::new(
+                ErrorKind::Other,
+                "the store gave back less than was written: it is broken",
+            ));
+        }
+        left.start += block.len() as u64;
+        Ok(Some(block))
     }
 }

@@ -1,4 +1,4 @@
-//! A result that is shown as it comes.
+//! Results that nobody but their limit decides about: read to their end, or shown as they come.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,14 +9,72 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream, Stream};
 
-use super::handled::{self, handler};
+use super::job::{Job, report};
 use super::run::Run;
-use super::truncated::nothing_done;
-use crate::content::{Body, Chunk, ToolCall, ToolError, ToolOutput};
+use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
 use crate::error::Error;
+use crate::guard::HandlerError;
 use crate::hint::Placement;
 use crate::report::Report;
 use crate::session::Session;
+
+/// What the model is to be shown of a result, and what was done to it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Truncated {
+    /// What is shown.
+    pub parts: Vec<Part>,
+    /// Whether the tool said that it failed.
+    pub is_error: bool,
+    /// The error that ended the tool's stream early.
+    pub interrupted: Option<ToolError>,
+    /// What was done.
+    pub report: Report,
+}
+
+impl Truncated {
+    /// The texts that are shown, one after the other.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut all = String::new();
+        for part in &self.parts {
+            if let Part::Text(text) = part {
+                all.push_str(text);
+            }
+        }
+        all
+    }
+}
+
+/// What is shown. The error that ended a stream early is the last part, as text.
+impl From<Truncated> for Vec<Part> {
+    fn from(truncated: Truncated) -> Self {
+        let error = truncated
+            .interrupted
+            .map(|error| Part::Text(error.to_string()));
+        truncated.parts.into_iter().chain(error).collect()
+    }
+}
+
+/// What is shown. The error that ended a stream early ends this one too.
+impl From<Truncated> for ToolOutput {
+    fn from(truncated: Truncated) -> Self {
+        let Truncated {
+            parts,
+            is_error,
+            interrupted,
+            report: _,
+        } = truncated;
+        let body = match interrupted {
+            None => Body::Parts(parts),
+            Some(error) => {
+                let parts = stream::iter(parts).map(|part| Ok(Chunk::Part(part)));
+                Body::Stream(parts.chain(stream::iter([Err(error)])).boxed())
+            }
+        };
+        Self { body, is_error }
+    }
+}
 
 /// What the model is to be shown of a tool's result, as it comes: its beginning at once, and once
 /// it has ended the rest of it, or, where it was over the limit, its end and a hint that says where
@@ -44,6 +102,56 @@ impl TruncatedStream {
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.report.get()
+    }
+
+    /// A result that is shown as it comes.
+    pub(super) fn new(session: Session, is_error: bool, flow: Flow) -> Self {
+        let report = Arc::new(OnceLock::new());
+        let seen = report.clone();
+        let chunks = stream::unfold((flow, session, seen), async |(mut flow, session, seen)| {
+            let chunk = flow.next().await;
+            if let Some(report) = flow.report.take() {
+                session.observe(&report);
+                // It is set once: nothing comes after the end.
+                _ = seen.set(report);
+            }
+            let chunk = chunk?.map_err(|broken| match broken {
+                Broken::Tool(error) => error,
+                Broken::Store(error) => error.into(),
+            });
+            Some((chunk, (flow, session, seen)))
+        });
+        Self {
+            is_error,
+            // `unfold` panics when it is polled after its end.
+            chunks: chunks.fuse().boxed(),
+            report,
+        }
+    }
+
+    /// A result that is there as a whole once `truncated` is.
+    pub(super) fn whole(
+        session: Session,
+        is_error: bool,
+        truncated: impl Future<Output = Result<Truncated, Error>> + Send + 'static,
+    ) -> Self {
+        let report = Arc::new(OnceLock::new());
+        let seen = report.clone();
+        let chunks = async move {
+            match truncated.await {
+                Ok(truncated) => {
+                    session.observe(&truncated.report);
+                    _ = seen.set(truncated.report.clone());
+                    ToolOutput::from(truncated).body.chunks()
+                }
+                Err(error) => stream::iter([Err(error.into())]).boxed(),
+            }
+        };
+        Self {
+            is_error,
+            chunks: stream::once(chunks).flatten().fuse().boxed(),
+            report,
+        }
     }
 }
 
@@ -78,128 +186,95 @@ impl From<TruncatedStream> for ToolOutput {
     }
 }
 
-/// What a result is as a stream: its parts are chunks.
-fn chunks(body: Body) -> BoxStream<'static, Result<Chunk, ToolError>> {
-    match body {
-        Body::Parts(parts) => {
-            stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part)))).boxed()
-        }
-        Body::Stream(stream) => stream,
-    }
-}
-
-pub(crate) fn truncate_stream(
-    session: &Session,
-    call: &ToolCall,
+/// Truncates a result without a handler, read to its end. `problem` is why no handler decided.
+pub(super) async fn treat(
+    job: Option<Arc<Job>>,
     output: ToolOutput,
-) -> TruncatedStream {
-    let is_error = output.is_error;
-    let report = Arc::new(OnceLock::new());
-    if let Some(handler) = handler(session, call) {
-        let (session, call, seen) = (session.clone(), call.clone(), report.clone());
-        let handled = async move {
-            let shown = match handled::truncate(&session, &call, &*handler, output).await {
-                Ok(truncated) => {
-                    session.observe(&truncated.report);
-                    _ = seen.set(truncated.report.clone());
-                    chunks(ToolOutput::from(truncated).body)
-                }
-                Err(error) => stream::iter([Err(error.into())]).boxed(),
-            };
-            shown.boxed()
-        };
-        return TruncatedStream {
-            is_error,
-            chunks: stream::once(handled).flatten().fuse().boxed(),
-            report,
-        };
+    problem: Option<HandlerError>,
+) -> Result<Truncated, Error> {
+    let ToolOutput { body, is_error } = output;
+    let (mut parts, mut interrupted) = (Parts::default(), None);
+    let mut flow = Flow::new(job, body, Placement::First);
+    while let Some(chunk) = flow.next().await {
+        match chunk {
+            Ok(chunk) => parts.push(chunk),
+            Err(Broken::Tool(error)) => interrupted = Some(error),
+            Err(Broken::Store(error)) => return Err(error),
+        }
     }
-    let body = output.body;
-    let state = State {
-        source: chunks(body).fuse().boxed(),
-        run: Run::new(session, call, Placement::Last, true),
-        ready: VecDeque::new(),
-        is_done: false,
-        session: session.clone(),
-        report: report.clone(),
-    };
-    // `unfold` panics when it is polled behind its end.
-    let chunks = stream::unfold(state, async |mut state| {
-        state.next().await.map(|chunk| (chunk, state))
-    })
-    .fuse();
-    TruncatedStream {
+    let mut report = flow.report.unwrap_or_else(|| report(None));
+    if let (Some(problem), Some(decision)) = (problem, report.decisions.first_mut()) {
+        decision.error.get_or_insert(problem.to_string());
+    }
+    Ok(Truncated {
+        parts: parts.finish().0,
         is_error,
-        chunks: chunks.boxed(),
+        interrupted,
         report,
-    }
+    })
 }
 
-struct State {
+/// A result that comes, and what is shown of it.
+pub(super) struct Flow {
     source: BoxStream<'static, Result<Chunk, ToolError>>,
     /// `None` where everything passes, and at the end.
     run: Option<Run>,
-    ready: VecDeque<Result<Chunk, ToolError>>,
+    ready: VecDeque<Result<Chunk, Broken>>,
     is_done: bool,
-    session: Session,
-    report: Arc<OnceLock<Report>>,
+    /// What was done, at the end; nothing where the store ends it.
+    report: Option<Report>,
 }
 
-impl State {
-    async fn next(&mut self) -> Option<Result<Chunk, ToolError>> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Some(chunk);
-            }
-            if self.is_done {
-                return None;
-            }
-            let chunk = self.source.next().await;
-            let Some(run) = &mut self.run else {
-                // The tool's results are never truncated.
-                if !matches!(chunk, Some(Ok(_))) {
-                    self.end(nothing_done());
-                }
-                return chunk;
-            };
-            match chunk {
-                Some(Ok(chunk)) => match run.feed(chunk).await {
-                    Ok(shown) => self.ready.extend(shown.into_iter().map(Ok)),
-                    Err(error) => self.fail(error),
-                },
-                Some(Err(error)) => {
-                    self.finish(true).await;
-                    // One error ends a stream: the store's, where that is to end it.
-                    if !matches!(self.ready.back(), Some(Err(_))) {
-                        self.ready.push_back(Err(error));
-                    }
-                }
-                None => self.finish(false).await,
-            }
+/// What ends a result early.
+enum Broken {
+    Tool(ToolError),
+    Store(Error),
+}
+
+impl Flow {
+    /// Without a job everything passes.
+    pub(super) fn new(job: Option<Arc<Job>>, body: Body, placement: Placement) -> Self {
+        let is_stream = placement == Placement::Last || matches!(body, Body::Stream(_));
+        Self {
+            source: body.chunks(),
+            run: job.map(|job| Run::new(job, placement, is_stream)),
+            ready: VecDeque::new(),
+            is_done: false,
+            report: None,
         }
     }
 
-    async fn finish(&mut self, interrupted: bool) {
-        let Some(run) = self.run.take() else { return };
-        match run.finish(interrupted).await {
-            Ok((shown, report)) => {
+    async fn next(&mut self) -> Option<Result<Chunk, Broken>> {
+        while self.ready.is_empty() && !self.is_done {
+            if let Err(error) = self.go_on().await {
+                (self.run, self.is_done) = (None, true);
+                self.ready.push_back(Err(Broken::Store(error)));
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    async fn go_on(&mut self) -> Result<(), Error> {
+        let broken = match self.source.next().await {
+            Some(Ok(chunk)) => {
+                let shown = match &mut self.run {
+                    Some(run) => run.feed(chunk).await?,
+                    None => vec![chunk],
+                };
                 self.ready.extend(shown.into_iter().map(Ok));
-                self.end(report);
+                return Ok(());
             }
-            Err(error) => self.fail(error),
-        }
-    }
-
-    fn fail(&mut self, error: Error) {
-        self.run = None;
-        self.is_done = true;
-        self.ready.push_back(Err(error.into()));
-    }
-
-    fn end(&mut self, report: Report) {
-        self.is_done = true;
-        self.session.observe(&report);
-        // It is set once: nothing comes after the end.
-        _ = self.report.set(report);
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        let (shown, report) = match self.run.take() {
+            Some(run) => run.finish(broken.is_some()).await?,
+            None => (Vec::new(), report(None)),
+        };
+        (self.report, self.is_done) = (Some(report), true);
+        self.ready.extend(shown.into_iter().map(Ok));
+        self.ready
+            .extend(broken.map(|error| Err(Broken::Tool(error))));
+        Ok(())
     }
 }

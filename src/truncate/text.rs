@@ -1,9 +1,12 @@
 //! One text of a result, as it comes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use bytes::Bytes;
 use serde_json::Value;
 
+use super::token_sum::{Counts, TokenSum};
 use crate::content::Part;
 use crate::preview::Sketch;
 use crate::tokens::Meter;
@@ -47,10 +50,7 @@ impl Text {
             content: Content::Memory(Vec::new()),
             bytes: 0,
             decoder: Decoder::default(),
-            tokens: TokenSum {
-                counts,
-                ..TokenSum::default()
-            },
+            tokens: TokenSum::new(counts),
         }
     }
 
@@ -86,8 +86,8 @@ impl Text {
     /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going
     /// to be out of reach.
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
-        if matches!(self.tokens.counts, Counts::Nothing) {
-            self.tokens.counts = Counts::Bytes(most);
+        if self.tokens.counts_nothing() {
+            self.tokens = TokenSum::new(Counts::Bytes(most));
             let seen = &bytes[..bytes.len() - self.decoder.begun.len()];
             self.tokens.push(&String::from_utf8_lossy(seen), meter);
         }
@@ -117,6 +117,26 @@ impl Text {
         }
     }
 
+    /// The range that it has in what was spilled, if it was.
+    pub(super) fn spilled(&self) -> Option<Range<u64>> {
+        match self.content {
+            Content::Spilled(start) => Some(start..start + self.bytes),
+            Content::Memory(_) | Content::Lost => None,
+        }
+    }
+
+    /// Its bytes as they came, without those of which the first `shown` bytes were shown; none if
+    /// they are not at hand.
+    pub(super) fn into_rest(self, shown: usize) -> Bytes {
+        match self.content {
+            Content::Memory(bytes) => {
+                let from = skip_shown(&bytes, shown);
+                Bytes::from(bytes).slice(from..)
+            }
+            Content::Spilled(_) | Content::Lost => Bytes::new(),
+        }
+    }
+
     /// The part that it was.
     pub(super) fn into_part(self) -> Part {
         let shown = self.shown().unwrap_or_default().into_owned();
@@ -131,23 +151,41 @@ impl Text {
 
     /// Whether its tokens are not all counted.
     pub(super) fn has_more_tokens(&self) -> bool {
-        self.tokens.is_enough
+        self.tokens.is_enough()
     }
 
-    /// So many tokens it has at least. A text of more than `most` bytes counts as of as many as it
-    /// takes.
+    /// A lower bound on its tokens; `u64::MAX` for texts of more than `most` bytes, which always
+    /// gain.
     pub(super) fn tokens_at_least(&self, most: usize, meter: &Meter) -> u64 {
-        match (self.tokens.counts, self.shown()) {
-            (Counts::Nothing, Some(text)) if text.len() > most => u64::MAX,
-            (Counts::Nothing, Some(text)) => meter.text(&text),
-            _ => self.tokens.at_least(meter),
+        match self.shown().filter(|_| self.tokens.counts_nothing()) {
+            Some(text) if text.len() > most => u64::MAX,
+            Some(text) => meter.text(&text),
+            None => self.tokens.at_least(meter),
         }
     }
 
     /// The tokens that are counted already.
     pub(super) fn counted(&self) -> u64 {
-        self.tokens.sum
+        self.tokens.so_far()
     }
+}
+
+/// Where in `bytes` that follows of which the first `shown` bytes were shown: what is not UTF-8 is
+/// shown as replacement characters.
+pub(super) fn skip_shown(bytes: &[u8], shown: usize) -> usize {
+    let (mut at, mut seen) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        let (valid, invalid) = (chunk.valid().len(), chunk.invalid().len());
+        if seen + valid >= shown {
+            return at + (shown - seen);
+        }
+        at += valid + invalid;
+        seen += valid;
+        if invalid > 0 {
+            seen += char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+    }
+    at
 }
 
 /// Bytes into text, whatever the chunks: the same as [`String::from_utf8_lossy`] of all of them.
@@ -257,94 +295,11 @@ fn first_of(bytes: &[u8]) -> First<'_> {
     }
 }
 
-/// A text is counted in pieces of so many bytes where it need not be there as a whole.
-const PIECE: usize = 32 * 1024;
-/// What a cut may cost at most, in tokens, that the whole text does not.
-const PER_CUT: u64 = 8;
-
-/// What of a text's tokens has to be known.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Counts {
-    #[default]
-    Nothing,
-    /// Those of a text up to so many bytes. A longer one is a gain in any case.
-    Bytes(usize),
-    /// Those up to so many tokens, as they come. More than that is over the limit in any case.
-    Tokens(u64),
-}
-
-/// The tokens of a text that comes piece by piece.
-#[derive(Clone, Debug, Default)]
-struct TokenSum {
-    counts: Counts,
-    /// What is not counted yet.
-    pending: String,
-    sum: u64,
-    cuts: u64,
-    /// Whether there are more than have to be known.
-    is_enough: bool,
-}
-
-impl TokenSum {
-    fn push(&mut self, text: &str, meter: &Meter) {
-        match self.counts {
-            _ if self.is_enough => {}
-            Counts::Nothing => {}
-            Counts::Bytes(most) if self.pending.len() + text.len() > most => self.enough(),
-            Counts::Bytes(_) => self.pending.push_str(text),
-            Counts::Tokens(most) => self.count(text, most, meter),
-        }
-    }
-
-    fn enough(&mut self) {
-        self.is_enough = true;
-        self.pending = String::new();
-    }
-
-    fn count(&mut self, mut text: &str, most: u64, meter: &Meter) {
-        loop {
-            let room = PIECE - self.pending.len();
-            if text.len() <= room {
-                return self.pending.push_str(text);
-            }
-            let (piece, rest) = text.split_at(text.floor_char_boundary(room));
-            self.pending.push_str(piece);
-            self.sum = self.sum.saturating_add(meter.once(&self.pending));
-            self.pending.clear();
-            self.cuts += 1;
-            if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
-                return self.enough();
-            }
-            text = rest;
-        }
-    }
-
-    /// All tokens, in pieces, as far as they have to be known.
-    fn total(&self, meter: &Meter) -> u64 {
-        match self.cuts {
-            _ if self.is_enough => self.sum,
-            0 => meter.text(&self.pending),
-            _ => self.sum.saturating_add(meter.once(&self.pending)),
-        }
-    }
-
-    fn at_least(&self, meter: &Meter) -> u64 {
-        if self.is_enough {
-            u64::MAX
-        } else {
-            self.total(meter).saturating_sub(PER_CUT * self.cuts)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::{any, prop_assert_eq, proptest};
 
     use super::*;
-    use crate::tokens::Estimate;
 
     fn decode<'b>(chunks: impl Iterator<Item = &'b [u8]>) -> (String, bool) {
         let (mut decoder, mut text) = (Decoder::default(), String::new());
@@ -384,29 +339,6 @@ mod tests {
             let bytes: Vec<u8> = bytes.iter().map(|byte| [b'a', 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, *byte][usize::from(*byte) % 8]).collect();
             let should = String::from_utf8_lossy(&bytes).into_owned();
             prop_assert_eq!(decode(bytes.chunks(size)), (should, std::str::from_utf8(&bytes).is_ok()));
-        }
-
-        #[test]
-        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..200_000, most in 0u64..60_000) {
-            let meter = Meter::new(Arc::new(Estimate));
-            let text = "abcdefg hijk€".repeat(length / 13);
-            let sum = |chunk: usize, counts| {
-                let mut sum = TokenSum { counts, ..TokenSum::default() };
-                let mut rest = text.as_str();
-                while !rest.is_empty() {
-                    let (piece, tail) = rest.split_at(rest.ceil_char_boundary(chunk.min(rest.len())));
-                    sum.push(piece, &meter);
-                    rest = tail;
-                }
-                (sum.total(&meter), sum.at_least(&meter), sum.is_enough)
-            };
-            for counts in [Counts::Bytes(50_000), Counts::Tokens(most)] {
-                let (total, at_least, is_enough) = sum(size, counts);
-                prop_assert_eq!((total, at_least, is_enough), sum(usize::MAX, counts));
-                prop_assert!(is_enough || at_least <= meter.text(&text));
-            }
-            let (total, _, is_enough) = sum(size, Counts::Tokens(most));
-            prop_assert!(!is_enough || total > most && meter.text(&text) > most);
         }
     }
 }

@@ -1,0 +1,357 @@
+//! A result as far as it has come: what can be shown at once, what is held, and what has to leave
+//! memory. Without I/O.
+
+mod rest;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::job::{Job, Size};
+use super::spill::Source;
+use super::text::{Content, Text};
+use super::token_sum::Counts;
+use crate::config::Limit;
+use crate::content::{Chunk, Part};
+use crate::hint::Placement;
+
+/// Once a result over its limit has so many parts, the texts that follow are one, each after a line
+/// feed: what is kept of each text would be without bound.
+const MAX_SLOTS: usize = 256;
+
+/// A result as far as it has come.
+#[derive(Debug)]
+pub(super) struct Held {
+    job: Arc<Job>,
+    slots: Vec<Slot>,
+    /// Whether the last text may go on.
+    is_open: bool,
+    /// Whether what came last were bytes of it.
+    is_in_chunks: bool,
+    /// The texts that have ended.
+    ended: Size,
+    /// Texts may leave memory once the result is over the limit and has more bytes than this;
+    /// `None` for never.
+    spill_above: Option<u64>,
+    /// How many bytes were spilled.
+    spilled: u64,
+    /// Whether hints come after their previews, and the first text is shown as it comes.
+    placement: Placement,
+    /// How many slots were shown as a whole, and how many bytes of the text after them.
+    shown: (usize, usize),
+    /// How much those slots were.
+    passed: Size,
+}
+
+/// A part of a result.
+#[derive(Debug)]
+enum Slot {
+    /// A text that counts.
+    Text(Text),
+    /// What passes through, in its place.
+    Part(Part),
+    /// What has passed.
+    Shown,
+}
+
+impl Held {
+    pub(super) fn new(job: Arc<Job>, placement: Placement, spill_above: Option<u64>) -> Self {
+        Self {
+            job,
+            slots: Vec::new(),
+            is_open: false,
+            is_in_chunks: false,
+            ended: Size::default(),
+            spill_above,
+            spilled: 0,
+            placement,
+            shown: (0, 0),
+            passed: Size::default(),
+        }
+    }
+
+    /// Takes the next chunk. What comes back is shown now, and appended to what was spilled before.
+    pub(super) fn push(&mut self, chunk: Chunk) -> (Vec<Chunk>, Option<Bytes>) {
+        let spill = match chunk {
+            Chunk::Bytes(bytes) if bytes.is_empty() => None,
+            Chunk::Bytes(bytes) => {
+                let goes_on = std::mem::replace(&mut self.is_in_chunks, true) && self.is_open;
+                if !goes_on && self.is_full() {
+                    self.join(&bytes)
+                } else {
+                    if !goes_on {
+                        self.begin(None, true);
+                    }
+                    self.go_on(bytes)
+                }
+            }
+            Chunk::Part(part) => {
+                self.is_in_chunks = false;
+                self.part(part)
+            }
+        };
+        (self.show(), spill)
+    }
+
+    fn part(&mut self, part: Part) -> Option<Bytes> {
+        let (text, json) = match part {
+            Part::Text(text) if self.is_full() => return self.join(text.as_bytes()),
+            Part::Text(text) => (text, None),
+            Part::Json(value) => {
+                let text = value.to_string();
+                // A document counts for itself: over the limit it is shown as text, within it
+                // passes.
+                if !self.job.is_over_limit(self.job.size_of(&text)) {
+                    return self.pass(Part::Json(value));
+                }
+                (text, Some(value))
+            }
+            Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => return self.pass(part),
+        };
+        self.begin(json, false);
+        let spill = self.go_on(text.into());
+        self.end();
+        spill
+    }
+
+    fn pass(&mut self, part: Part) -> Option<Bytes> {
+        self.end();
+        self.slots.push(Slot::Part(part));
+        None
+    }
+
+    fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
+        self.end();
+        let counts = match self.job.policy.limit {
+            Limit::Bytes(_) => Counts::Nothing,
+            Limit::Tokens { tokens } => Counts::Tokens(tokens),
+        };
+        let mut text = Text::new(self.job.sketch(), counts);
+        (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
+        self.slots.push(Slot::Text(text));
+        self.is_open = true;
+    }
+
+    /// Nothing comes any more.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.is_open)
+            && let Some(Slot::Text(text)) = self.slots.last_mut()
+        {
+            text.end(self.job.session.meter());
+            self.ended = self.ended.plus(self.job.size(text));
+        }
+    }
+
+    /// Whether no more texts are kept apart.
+    fn is_full(&mut self) -> bool {
+        if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several) {
+            self.end();
+        }
+        self.slots.len() >= MAX_SLOTS && self.is_over_limit()
+    }
+
+    /// Goes on with the next of the texts that are one.
+    fn join(&mut self, text: &[u8]) -> Option<Bytes> {
+        if self.is_open {
+            return self.go_on([b"\n", text].concat().into());
+        }
+        // Chunks may be among them, and end inside a character.
+        self.begin(None, true);
+        if let Some(Slot::Text(joined)) = self.slots.last_mut() {
+            joined.is_several = true;
+        }
+        self.go_on(Bytes::copy_from_slice(text))
+    }
+
+    fn go_on(&mut self, bytes: Bytes) -> Option<Bytes> {
+        let meter = self.job.session.meter();
+        let Some(Slot::Text(text)) = self.slots.last_mut() else {
+            return None;
+        };
+        text.see(&bytes, meter);
+        let so_far = self.ended.plus(Size {
+            bytes: text.length(),
+            tokens: text.counted(),
+        });
+        let held = match &mut text.content {
+            Content::Spilled(_) => {
+                self.spilled += bytes.len() as u64;
+                return Some(bytes);
+            }
+            Content::Lost => return None,
+            Content::Memory(held) => held,
+        };
+        let spills = self.spill_above.is_some_and(|above| so_far.bytes > above)
+            && self.job.is_over_limit(so_far);
+        let bytes = if spills && held.is_empty() {
+            bytes
+        } else {
+            // Without a copy where there is nothing yet.
+            if held.is_empty() {
+                *held = bytes.into();
+            } else {
+                held.extend_from_slice(&bytes);
+            }
+            if !spills {
+                return None;
+            }
+            std::mem::take(held).into()
+        };
+        text.note_tokens(&bytes, self.job.sure_gain(), meter);
+        text.content = Content::Spilled(self.spilled);
+        self.spilled += bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// What can be shown now that is going to be shown whatever follows: the parts before the first
+    /// text, and of that the head.
+    fn show(&mut self) -> Vec<Chunk> {
+        let mut show = Vec::new();
+        let Some(head) = self.job.settled_head() else {
+            return show;
+        };
+        if self.placement == Placement::First {
+            return show;
+        }
+        while let Some(slot) = self.slots.get_mut(self.shown.0) {
+            if let Slot::Text(text) = slot {
+                let head = text.sketch.settled(head);
+                let more = head
+                    .get(self.shown.1..)
+                    .filter(|more| text.comes_in_chunks && !more.is_empty());
+                if let Some(more) = more {
+                    show.push(Chunk::Bytes(Bytes::copy_from_slice(more.as_bytes())));
+                    self.shown.1 = head.len();
+                }
+                break;
+            }
+            if let Slot::Part(part) = std::mem::replace(slot, Slot::Shown) {
+                self.passed = self.passed.plus(self.job.size_of_part(&part));
+                show.push(Chunk::Part(part));
+            }
+            self.shown.0 += 1;
+        }
+        show
+    }
+}
+
+/// What there is.
+impl Held {
+    pub(super) fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    pub(super) fn is_several(&self) -> bool {
+        self.slots.len() > 1
+    }
+
+    /// The texts that count, with their slots.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, part)| match part {
+                Slot::Text(text) => Some((slot, text)),
+                Slot::Part(_) | Slot::Shown => None,
+            })
+    }
+
+    fn text(&self, slot: usize) -> Option<&Text> {
+        match &self.slots[slot] {
+            Slot::Text(text) => Some(text),
+            Slot::Part(_) | Slot::Shown => None,
+        }
+    }
+
+    /// The only text of the result, if that is all it is, and how many bytes of it were shown.
+    pub(super) fn only_text(&self) -> Option<(&Text, usize)> {
+        match self.slots.as_slice() {
+            [Slot::Text(text)] if text.json.is_none() => Some((text, self.shown.1)),
+            _ => None,
+        }
+    }
+
+    /// The slot of the text that would have gone on.
+    pub(super) fn last_in_chunks(&self) -> Option<usize> {
+        let last = self.slots.len().checked_sub(1)?;
+        self.text(last)?.comes_in_chunks.then_some(last)
+    }
+
+    /// Whether the texts that have ended are over the limit together.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.job.is_over_limit(self.ended)
+    }
+
+    /// The size of all of it, as it came, and whether all its tokens are counted.
+    pub(super) fn size(&self) -> (Size, bool) {
+        let (mut size, mut is_counted) = (self.passed, true);
+        for slot in &self.slots {
+            size = size.plus(match slot {
+                Slot::Text(text) => {
+                    is_counted &= !text.has_more_tokens();
+                    Size {
+                        bytes: text.bytes,
+                        ..self.job.size(text)
+                    }
+                }
+                Slot::Part(part) => self.job.size_of_part(part),
+                Slot::Shown => Size::default(),
+            });
+        }
+        (size, is_counted)
+    }
+
+    /// The range that a text has in what was spilled.
+    pub(super) fn spilled(&self, slot: usize) -> Option<Range<u64>> {
+        self.text(slot)?.spilled()
+    }
+
+    /// The slots of spilled texts that may be shown whole after all: the shortest ones, as many as
+    /// are within the limit.
+    pub(super) fn wanted_back(&self) -> Vec<usize> {
+        if !self.texts().any(|(_, text)| text.spilled().is_some()) {
+            return Vec::new();
+        }
+        let mut texts: Vec<_> = self
+            .texts()
+            .map(|(slot, text)| (slot, self.job.size(text)))
+            .collect();
+        texts.sort_by_key(|(slot, size)| (size.bytes, *slot));
+        let mut sum = Size::default();
+        let within = texts.into_iter().take_while(|(_, size)| {
+            sum = sum.plus(*size);
+            !self.job.is_over_limit(sum)
+        });
+        within
+            .map(|(slot, _)| slot)
+            .filter(|slot| self.spilled(*slot).is_some())
+            .collect()
+    }
+
+    /// Whether all texts of `slots` are in memory.
+    pub(super) fn is_in_memory(&self, slots: &[usize]) -> bool {
+        let is_in_memory = |text: &Text| matches!(text.content, Content::Memory(_));
+        slots
+            .iter()
+            .all(|slot| self.text(*slot).is_some_and(is_in_memory))
+    }
+
+    /// What is stored of the texts of `slots`: of several, first the manifest, and after each a
+    /// line feed. `None` if one of them is lost.
+    pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
+        let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
+        let mut sources = Vec::from_iter(manifest.map(|manifest| bytes(manifest.as_bytes())));
+        for slot in slots {
+            let text = self.text(*slot)?;
+            sources.push(match &text.content {
+                Content::Memory(held) => bytes(held),
+                Content::Spilled(_) => Source::Spilled(text.spilled()?),
+                Content::Lost => return None,
+            });
+            sources.extend(manifest.map(|_| bytes(b"\n")));
+        }
+        Some(sources)
+    }
+}

@@ -1,0 +1,98 @@
+//! A held result on its way out: what is taken back, replaced, and shown at its end.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Held, Slot};
+use crate::content::{Chunk, Part};
+use crate::truncate::job::{Size, text_bytes};
+use crate::truncate::text::Content;
+
+impl Held {
+    /// Takes a spilled text back into memory; without its bytes it is lost.
+    pub(in crate::truncate) fn take_back(&mut self, slot: usize, bytes: Option<Vec<u8>>) {
+        if let Slot::Text(text) = &mut self.slots[slot] {
+            text.content = bytes.map_or(Content::Lost, Content::Memory);
+        }
+    }
+
+    /// Takes back all that was spilled, which is `bytes`; without them it is lost. Later texts are
+    /// spilled anew: the store may have recovered.
+    pub(in crate::truncate) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
+        self.spilled = 0;
+        for slot in 0..self.slots.len() {
+            if let Some(Range { start, end }) = self.spilled(slot) {
+                // Both are within what was spilled, so they are within a usize.
+                let bytes = bytes.map(|bytes| bytes[start as usize..end as usize].to_vec());
+                self.take_back(slot, bytes);
+            }
+        }
+    }
+
+    /// Puts a hint in the place of the first of `slots`. The others leave the result.
+    pub(in crate::truncate) fn replace(&mut self, slots: &[usize], hint: String) {
+        for slot in slots {
+            self.slots[*slot] = Slot::Shown;
+        }
+        if let Some(first) = slots.first() {
+            self.slots[*first] = Slot::Part(Part::Text(hint));
+        }
+    }
+
+    /// Puts `parts` in the place of all of it.
+    pub(in crate::truncate) fn replace_all(&mut self, parts: Vec<Part>) {
+        self.slots = parts.into_iter().map(Slot::Part).collect();
+    }
+
+    /// What is shown of what has not been shown, and the size of all that is shown in the end. The
+    /// last text may go on as it came, and then nobody counts tokens: it may be of any length.
+    pub(in crate::truncate) fn show_rest(&mut self, goes_on: bool) -> (Vec<Chunk>, Size) {
+        let (mut chunks, mut size) = (Vec::new(), self.passed);
+        for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            let shown = if index == self.shown.0 {
+                self.shown.1
+            } else {
+                0
+            };
+            let part = match slot {
+                // Taken back from the store that failed: it goes on as it came.
+                Slot::Text(text) if text.comes_in_chunks && (goes_on || !text.is_utf8()) => {
+                    let length = text.shown().map_or(text.bytes, |text| text.len() as u64);
+                    let tokens = if goes_on {
+                        0
+                    } else {
+                        self.job.size(&text).tokens
+                    };
+                    let rest = text.into_rest(shown);
+                    size = size.plus(Size {
+                        // As it is shown in the end.
+                        bytes: length.max((shown + rest.len()) as u64),
+                        tokens,
+                    });
+                    chunks.extend((!rest.is_empty()).then_some(Chunk::Bytes(rest)));
+                    continue;
+                }
+                Slot::Text(text) => text.into_part(),
+                Slot::Part(part) => part,
+                Slot::Shown => continue,
+            };
+            size = size.plus(if goes_on {
+                Size {
+                    bytes: text_bytes(&part),
+                    tokens: 0,
+                }
+            } else {
+                self.job.size_of_part(&part)
+            });
+            match part {
+                Part::Text(text) if shown == text.len() && shown > 0 => {}
+                Part::Text(text) if shown > 0 => {
+                    chunks.push(Chunk::Bytes(Bytes::from(text).slice(shown..)));
+                }
+                part => chunks.push(Chunk::Part(part)),
+            }
+        }
+        (chunks, size)
+    }
+}

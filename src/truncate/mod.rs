@@ -1,0 +1,60 @@
+//! Truncation: when a tool returns, a result over the limit is stored whole and replaced by a
+//! preview and a hint.
+//!
+//! Whole results and streams go the same way: [`held`] takes the chunks and says what leaves
+//! memory, [`run`] does it, and at the end [`plan`] decides what is shown.
+
+mod cut;
+mod file_read;
+mod handled;
+mod held;
+mod job;
+mod plan;
+mod run;
+mod spill;
+mod stream;
+mod text;
+mod token_sum;
+
+use job::Job;
+
+use crate::content::{ToolCall, ToolOutput};
+use crate::error::Error;
+use crate::hint::Placement;
+use crate::session::Session;
+
+pub use stream::{Truncated, TruncatedStream};
+
+/// Reads the result to its end and says what is to be shown of it.
+pub(crate) async fn truncate(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+) -> Result<Truncated, Error> {
+    let job = Job::new(session, call);
+    match job.as_ref().and_then(handled::handler) {
+        Some((job, handler)) => handled::truncate(job, &*handler, output).await,
+        None => stream::treat(job, output, None).await,
+    }
+}
+
+/// Shows the result as it comes. What a handler decides about is shown once it has ended.
+pub(crate) fn truncate_stream(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+) -> TruncatedStream {
+    let job = Job::new(session, call);
+    let (session, is_error) = (session.clone(), output.is_error);
+    match job.as_ref().and_then(handled::handler) {
+        Some((job, handler)) => {
+            let job = job.clone();
+            let handled = async move { handled::truncate(&job, &*handler, output).await };
+            TruncatedStream::whole(session, is_error, handled)
+        }
+        None => {
+            let flow = stream::Flow::new(job, output.body, Placement::Last);
+            TruncatedStream::new(session, is_error, flow)
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The decision which texts of a result are cut, and what is shown of each. Without I/O.
+
+use std::cell::OnceCell;
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+
+use super::cut::{Cut, Form};
+use super::file_read::reads_a_file;
+use super::held::Held;
+use super::job::{Job, Size};
+use super::text::Text;
+use crate::backend::Location;
+use crate::hint::{Draft, Kind};
+use crate::preview::longest_marks;
+use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Phase, Target};
+
+/// More texts than this are stored as one: so many hints would fill the context themselves.
+const MAX_CUTS: usize = 32;
+
+/// A text of a result, before it is decided about.
+#[derive(Clone, Copy)]
+struct Candidate<'s> {
+    slot: usize,
+    text: &'s Text,
+    /// Whether it may have been shown in part already, and so keeps the head that it was shown
+    /// with.
+    is_first: bool,
+}
+
+impl Candidate<'_> {
+    /// Whether it can't stay as it is, however short the others are.
+    fn must_be_stored(self) -> bool {
+        !self.text.is_utf8() || self.text.json.is_some() || self.text.is_several
+    }
+}
+
+/// Decides about a result.
+pub(super) struct Planner<'a> {
+    job: &'a Job,
+    id: &'a Id,
+    held: &'a Held,
+    /// The slot of the text in which the output broke off.
+    broken: Option<usize>,
+    /// Where a text may be stored, and whether that is the spool.
+    locations: OnceCell<Vec<(Location, bool)>>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(job: &'a Job, id: &'a Id, held: &'a Held, broken: Option<usize>) -> Self {
+        Self {
+            job,
+            id,
+            held,
+            broken,
+            locations: OnceCell::new(),
+        }
+    }
+
+    /// The texts that are cut, in order.
+    pub(super) fn plan(&self) -> Vec<Cut> {
+        let (mut cuts, texts) = (self.lost(), self.texts(false));
+        cuts.extend(self.cut_texts(&texts, &cuts));
+        // Names in the order of the parts: `<id>`, `<id>-2`, …
+        cuts.sort_by_key(|cut| cut.slots.first().copied());
+        for (cut, number) in cuts.iter_mut().zip(1..) {
+            cut.number = number;
+        }
+        cuts
+    }
+
+    /// The texts that are lost, each cut to a preview whatever the others are.
+    pub(super) fn lost(&self) -> Vec<Cut> {
+        let lost = self.texts(true);
+        lost.iter()
+            .map(|candidate| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate)))
+            .collect()
+    }
+
+    fn texts(&self, are_lost: bool) -> Vec<Candidate<'a>> {
+        let texts = self.held.texts().enumerate();
+        texts
+            .filter(|(_, (_, text))| text.is_lost() == are_lost)
+            .map(|(number, (slot, text))| Candidate {
+                slot,
+                text,
+                is_first: number == 0,
+            })
+            .collect()
+    }
+
+    /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so
+    /// many shares.
+    ///
+    /// The first text may have been shown as far as its head before anybody knew of the others, so
+    /// it keeps that, and what the marks behind it take, without which there is no preview; what is
+    /// left is shared equally.
+    fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
+        let length = cut.iter().map(|candidate| candidate.text.length()).sum();
+        let all = self.job.policy.preview_length.of(length);
+        let head = self.job.settled_head();
+        let head = head.filter(|_| cut.iter().any(|candidate| candidate.is_first));
+        let Some(head) = head else {
+            let all = all / shares.max(1);
+            return Budget { head: all / 2, all };
+        };
+        let first = head + longest_marks() + 1;
+        let share = (all - first) / shares.max(1);
+        if candidate.is_first {
+            Budget {
+                head,
+                all: first + share,
+            }
+        } else {
+            Budget {
+                head: share / 2,
+                all: share,
+            }
+        }
+    }
+
+    fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
+        let mut longest: Vec<Candidate<'_>> = texts.to_vec();
+        longest.sort_by_key(|candidate| (Reverse(candidate.text.length()), candidate.slot));
+        let at_least = self.previewed(&longest);
+        let some = self.cut_longest(&longest, lost, at_least..=longest.len().min(MAX_CUTS));
+        // A preview within the limit may be no gain: what fits stays whole.
+        let some = some.or_else(|| self.cut_longest(&longest, lost, 0..=at_least.checked_sub(1)?));
+        some.unwrap_or_else(|| self.cut_all(texts, lost))
+    }
+
+    /// How many of the longest texts are previewed even where all are within the limit.
+    fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
+        let Job {
+            session,
+            policy,
+            call,
+            ..
+        } = self.job;
+        let Some(above) = policy.preview_above else {
+            return 0;
+        };
+        if session.settings().keep_file_reads && reads_a_file(call) {
+            return 0;
+        }
+        let long = longest
+            .iter()
+            .take_while(|candidate| candidate.text.length() > above as u64);
+        let count = long.count().min(MAX_CUTS);
+        // A result with hints in it was shown before: the texts beside them stayed whole, and stay.
+        let is_ours = |candidate: &Candidate<'_>| {
+            let shown = candidate.text.shown();
+            shown.is_some_and(|text| session.own_hints(policy, &text).is_some())
+        };
+        if count == 0 || longest.iter().any(is_ours) {
+            0
+        } else {
+            count
+        }
+    }
+
+    /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of
+    /// them does.
+    fn cut_longest(
+        &self,
+        longest: &[Candidate<'_>],
+        lost: &[Cut],
+        counts: RangeInclusive<usize>,
+    ) -> Option<Vec<Cut>> {
+        for count in counts {
+            let (cut, rest) = longest.split_at(count);
+            // Previews cost more than sums.
+            if !self.fit(lost.iter(), rest) {
+                continue;
+            }
+            // Shares only get smaller from here on: once a cut is no gain, more cuts are none
+            // either.
+            let cuts: Option<Vec<Cut>> = cut
+                .iter()
+                .map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate)))
+                .collect();
+            let mut cuts = cuts?;
+            // Bytes that can't be shown are stored all the same.
+            let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
+            let is_at_hand = whole.try_for_each(|candidate| {
+                // What is not in memory is over the limit.
+                let shown = candidate.text.shown()?.into_owned();
+                cuts.push(self.cut_as(*candidate, shown));
+                Some(())
+            });
+            if is_at_hand.is_some() && self.fit(cuts.iter().chain(lost), rest) {
+                return Some(cuts);
+            }
+        }
+        None
+    }
+
+    /// All texts as one, and each document for itself; where that does not fit either, the
+    /// documents too.
+    fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
+        let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
+            .iter()
+            .partition(|candidate| candidate.text.json.is_some());
+        let shares = json.len() + 1;
+        let documents = json
+            .iter()
+            .map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
+        let joined = plain
+            .first()
+            .and_then(|first| match self.share(texts, shares, *first) {
+                // One text is stored as it is.
+                share if plain.len() == 1 => self.cut(*first, share),
+                share => self.join(&plain, share),
+            });
+        let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
+        match apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[])) {
+            Some(cuts) => cuts,
+            None => {
+                let all = texts
+                    .first()
+                    .and_then(|first| self.join(texts, self.share(texts, 1, *first)));
+                all.into_iter().collect()
+            }
+        }
+    }
+
+    /// Whether the hints, with the longest location each can get, and the other texts are within
+    /// the limit together.
+    fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
+        let meter = self.job.session.meter();
+        let hints = cuts.map(|cut| self.job.sized(cut.bytes(), || cut.tokens(meter)));
+        let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
+        let others = others.map(|candidate| self.job.size(candidate.text));
+        let all = hints.chain(others).fold(Size::default(), Size::plus);
+        !self.job.is_over_limit(all)
+    }
+
+    /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be
+    /// stored anyway.
+    fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
+        let cut = self.cut_to(candidate, budget);
+        let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
+        is_gain.then_some(cut)
+    }
+
+    fn cut_to(&self, candidate: Candidate<'_>, Budget { head, all }: Budget) -> Cut {
+        let Job { policy, call, .. } = self.job;
+        let text = candidate.text;
+        let own = || {
+            let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
+            let previewer = policy.previewer(&call.name, || call.arguments.clone());
+            previewer.own(&shown, all)
+        };
+        let (preview, problem) = match own() {
+            Some(Ok(preview)) => (preview, None),
+            Some(Err(problem)) => (text.sketch.show(head, all), Some(problem)),
+            None => (text.sketch.show(head, all), None),
+        };
+        Cut {
+            problem,
+            ..self.cut_as(candidate, preview)
+        }
+    }
+
+    fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
+        let text = candidate.text;
+        self.draft(&[candidate], None, text.bytes, text.sketch.lines(), preview)
+    }
+
+    /// All texts as one object.
+    fn join(&self, texts: &[Candidate<'_>], Budget { head, all }: Budget) -> Option<Cut> {
+        let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
+        let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
+        let mut sketch = self.job.sketch();
+        for candidate in texts {
+            sketch.append(&candidate.text.sketch);
+            sketch.push("\n");
+        }
+        let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
+        let (lines, preview) = (sketch.lines() + 1, sketch.show(head, all));
+        let cut = self.draft(texts, Some(manifest), bytes, lines, preview);
+        (cut.draft.hint.notes.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
+    }
+
+    /// `texts` cut to `preview`; the bytes and lines are those of what is stored.
+    fn draft(
+        &self,
+        texts: &[Candidate<'_>],
+        manifest: Option<String>,
+        bytes: u64,
+        lines: u64,
+        preview: String,
+    ) -> Cut {
+        let Job { session, call, .. } = self.job;
+        let mut draft = Draft::new(Kind::Truncated, bytes, &call.name, preview);
+        draft.parts = texts.len();
+        draft.hint.lines = Some(lines);
+        draft.hint.placement = self.held.placement();
+        draft.hint.notes.joined = manifest.is_some();
+        for Candidate { slot, text, .. } in texts {
+            draft.hint.notes.not_utf8 |= !text.is_utf8();
+            draft.hint.notes.interrupted |= self.broken == Some(*slot);
+        }
+        let forms = self.locations().iter().map(|(location, local)| {
+            Form::new(session, draft.clone(), Some(location.clone()), *local)
+        });
+        Cut {
+            slots: texts.iter().map(|candidate| candidate.slot).collect(),
+            number: 1,
+            manifest,
+            forms: forms.collect(),
+            draft,
+            problem: None,
+        }
+    }
+
+    /// Whether the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
+    fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
+        let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
+        if cut.bytes() >= bytes {
+            return false;
+        }
+        let (most, meter) = (self.job.sure_gain(), self.job.session.meter());
+        let at_least = texts
+            .iter()
+            .map(|candidate| candidate.text.tokens_at_least(most, meter));
+        let tokens = at_least.fold(0, u64::saturating_add);
+        // A hint of no more bytes need not be counted by a counter that finds no more tokens.
+        let is_sure = meter.counts_at_most_bytes() && cut.bytes() <= tokens;
+        tokens == u64::MAX || is_sure || cut.tokens(meter) <= tokens
+    }
+
+    fn locations(&self) -> &[(Location, bool)] {
+        self.locations.get_or_init(|| {
+            let Job {
+                session, backend, ..
+            } = self.job;
+            let spool = backend.spool();
+            let stores = || {
+                let spool = spool.iter().map(|spool| (spool, true));
+                std::iter::once((backend, false)).chain(spool)
+            };
+            let name = self.id.name();
+            let name = name.unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()));
+            // The number after the name is not known yet: one of six digits is as long as any.
+            let numbers = std::iter::once(1).chain(self.held.is_several().then_some(999_999));
+            let mut locations = Vec::new();
+            for name in numbers.map(|number| name.clone().part(number)) {
+                let roots = session.roots();
+                let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
+                for (store, local) in stores() {
+                    locations.extend(target.keys().map(|key| (store.locate(key), local)));
+                }
+            }
+            locations
+        })
+    }
+}
+
+/// What a preview may take, in bytes.
+#[derive(Clone, Copy)]
+struct Budget {
+    head: usize,
+    all: usize,
+}

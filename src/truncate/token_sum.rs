@@ -1,0 +1,139 @@
+//! The tokens of a text that comes piece by piece, as far as they have to be known.
+
+use crate::tokens::Meter;
+
+/// A text is counted in pieces of so many bytes where it need not be there as a whole.
+const PIECE: usize = 32 * 1024;
+/// What a cut may cost at most, in tokens, that the whole text does not.
+const PER_CUT: u64 = 8;
+
+/// What of a text's tokens has to be known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Counts {
+    #[default]
+    Nothing,
+    /// Those of a text up to so many bytes. A longer one is a gain in any case.
+    Bytes(usize),
+    /// Those up to so many tokens, as they come. More than that is over the limit in any case.
+    Tokens(u64),
+}
+
+/// The tokens of a text that comes piece by piece.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TokenSum {
+    counts: Counts,
+    /// What is not counted yet.
+    pending: String,
+    sum: u64,
+    cuts: u64,
+    /// Whether there are more than have to be known.
+    is_enough: bool,
+}
+
+impl TokenSum {
+    pub(super) fn new(counts: Counts) -> Self {
+        Self {
+            counts,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn counts_nothing(&self) -> bool {
+        matches!(self.counts, Counts::Nothing)
+    }
+
+    /// Whether there are more than have to be known.
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_enough
+    }
+
+    /// Those that are counted already.
+    pub(super) fn so_far(&self) -> u64 {
+        self.sum
+    }
+
+    pub(super) fn push(&mut self, text: &str, meter: &Meter) {
+        match self.counts {
+            _ if self.is_enough => {}
+            Counts::Nothing => {}
+            Counts::Bytes(most) if self.pending.len() + text.len() > most => self.enough(),
+            Counts::Bytes(_) => self.pending.push_str(text),
+            Counts::Tokens(most) => self.count(text, most, meter),
+        }
+    }
+
+    fn enough(&mut self) {
+        self.is_enough = true;
+        self.pending = String::new();
+    }
+
+    fn count(&mut self, mut text: &str, most: u64, meter: &Meter) {
+        loop {
+            let room = PIECE - self.pending.len();
+            if text.len() <= room {
+                return self.pending.push_str(text);
+            }
+            let (piece, rest) = text.split_at(text.floor_char_boundary(room));
+            self.pending.push_str(piece);
+            self.sum = self.sum.saturating_add(meter.once(&self.pending));
+            self.pending.clear();
+            self.cuts += 1;
+            if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
+                return self.enough();
+            }
+            text = rest;
+        }
+    }
+
+    /// All tokens, in pieces, as far as they have to be known.
+    pub(super) fn total(&self, meter: &Meter) -> u64 {
+        match self.cuts {
+            _ if self.is_enough => self.sum,
+            0 => meter.text(&self.pending),
+            _ => self.sum.saturating_add(meter.once(&self.pending)),
+        }
+    }
+
+    pub(super) fn at_least(&self, meter: &Meter) -> u64 {
+        if self.is_enough {
+            u64::MAX
+        } else {
+            self.total(meter).saturating_sub(PER_CUT * self.cuts)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::tokens::Estimate;
+
+    proptest! {
+        #[test]
+        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..200_000, most in 0u64..60_000) {
+            let meter = Meter::new(Arc::new(Estimate));
+            let text = "abcdefg hijk€".repeat(length / 13);
+            let sum = |chunk: usize, counts| {
+                let mut sum = TokenSum::new(counts);
+                let mut rest = text.as_str();
+                while !rest.is_empty() {
+                    let (piece, tail) = rest.split_at(rest.ceil_char_boundary(chunk.min(rest.len())));
+                    sum.push(piece, &meter);
+                    rest = tail;
+                }
+                (sum.total(&meter), sum.at_least(&meter), sum.is_enough)
+            };
+            for counts in [Counts::Bytes(50_000), Counts::Tokens(most)] {
+                let (total, at_least, is_enough) = sum(size, counts);
+                prop_assert_eq!((total, at_least, is_enough), sum(usize::MAX, counts));
+                prop_assert!(is_enough || at_least <= meter.text(&text));
+            }
+            let (total, _, is_enough) = sum(size, Counts::Tokens(most));
+            prop_assert!(!is_enough || total > most && meter.text(&text) > most);
+        }
+    }
+}

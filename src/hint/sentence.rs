@@ -78,67 +78,52 @@ impl Sentence {
     /// The placeholders that a template of the sentence must hold.
     #[must_use]
     pub fn required(self) -> &'static [&'static str] {
-        match self {
-            Self::Truncated | Self::Unsaved | Self::NotUtf8 | Self::Local => &[],
-            Self::Joined => &["parts"],
-            Self::Interrupted => &["bytes"],
-            Self::Cleared | Self::ClearedLink | Self::ClearedArguments | Self::Gone => &["tool"],
-            Self::ClearedMedia => &["mime", "tool"],
-            Self::Reader => &["reader"],
-            Self::Page => &["first", "last"],
-            Self::PageOfOne | Self::PageInLine | Self::PageOfNothing => &["first"],
-            Self::Next => &["next"],
-            Self::Matches => &["count"],
-            Self::MoreMatches => &["count", "next"],
-        }
+        self.row().1
     }
 
     /// The placeholders that it may hold beside those: `{tool}` is the tool's name, `{bytes}` the
     /// original's length, `{location}` where it is stored.
     #[must_use]
     pub fn optional(self) -> &'static [&'static str] {
-        match self {
-            Self::Truncated | Self::Joined | Self::NotUtf8 | Self::Local | Self::Reader => {
-                &["tool", "bytes", "location"]
-            }
-            Self::Interrupted => &["tool", "location"],
-            Self::Unsaved => &["tool", "bytes"],
-            Self::Cleared | Self::ClearedMedia | Self::ClearedArguments => &["bytes", "location"],
-            Self::Gone => &["bytes"],
-            Self::ClearedLink => &["location"],
-            Self::Page
-            | Self::PageOfOne
-            | Self::PageInLine
-            | Self::PageOfNothing
-            | Self::Next
-            | Self::Matches
-            | Self::MoreMatches => &[],
-        }
+        self.row().2
     }
 
     /// Its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Its name, and the placeholders that a template of it must and may hold.
+    fn row(
+        self,
+    ) -> (
+        &'static str,
+        &'static [&'static str],
+        &'static [&'static str],
+    ) {
+        const ALL: &[&str] = &["tool", "bytes", "location"];
+        const STORED: &[&str] = &["bytes", "location"];
         match self {
-            Self::Truncated => "truncated",
-            Self::Joined => "joined",
-            Self::Unsaved => "unsaved",
-            Self::Interrupted => "interrupted",
-            Self::NotUtf8 => "not_utf8",
-            Self::Local => "local",
-            Self::Cleared => "cleared",
-            Self::ClearedMedia => "cleared_media",
-            Self::ClearedLink => "cleared_link",
-            Self::ClearedArguments => "cleared_arguments",
-            Self::Gone => "gone",
-            Self::Reader => "reader",
-            Self::Page => "page",
-            Self::PageOfOne => "page_of_one",
-            Self::PageInLine => "page_in_line",
-            Self::PageOfNothing => "page_of_nothing",
-            Self::Next => "next",
-            Self::Matches => "matches",
-            Self::MoreMatches => "more_matches",
+            Self::Truncated => ("truncated", &[], ALL),
+            Self::Joined => ("joined", &["parts"], ALL),
+            Self::Unsaved => ("unsaved", &[], &["tool", "bytes"]),
+            Self::Interrupted => ("interrupted", &["bytes"], &["tool", "location"]),
+            Self::NotUtf8 => ("not_utf8", &[], ALL),
+            Self::Local => ("local", &[], ALL),
+            Self::Cleared => ("cleared", &["tool"], STORED),
+            Self::ClearedMedia => ("cleared_media", &["mime", "tool"], STORED),
+            Self::ClearedLink => ("cleared_link", &["tool"], &["location"]),
+            Self::ClearedArguments => ("cleared_arguments", &["tool"], STORED),
+            Self::Gone => ("gone", &["tool"], &["bytes"]),
+            Self::Reader => ("reader", &["reader"], ALL),
+            Self::Page => ("page", &["first", "last"], &[]),
+            Self::PageOfOne => ("page_of_one", &["first"], &[]),
+            Self::PageInLine => ("page_in_line", &["first"], &[]),
+            Self::PageOfNothing => ("page_of_nothing", &["first"], &[]),
+            Self::Next => ("next", &["next"], &[]),
+            Self::Matches => ("matches", &["count"], &[]),
+            Self::MoreMatches => ("more_matches", &["count", "next"], &[]),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a
 //! page.
 
+use std::borrow::Cow;
+
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose, count_lines};
 use crate::session::Place;
@@ -29,8 +31,8 @@ pub(super) struct Cutter {
 pub(super) struct Page {
     from: Position,
     text: String,
-    /// The last line that some of is shown.
-    last: u64,
+    /// The place after its last byte.
+    end: Position,
     /// Where the next page begins, unless this is the last one.
     pub(super) next: Option<Place>,
     total: u64,
@@ -113,24 +115,18 @@ impl Cutter {
                 String::from_utf8_lossy(&self.bytes[..stop]).into_owned()
             }
         };
-        let shown = &self.bytes[..stop];
-        let end = from.after(shown);
+        let end = from.after(&self.bytes[..stop]);
         let next = Place {
             position: end,
             at: self.begin + stop as u64,
         };
         let is_all = stop == self.bytes.len();
-        let last = if end.byte == 0 && end.line > from.line {
-            end.line - 1
-        } else {
-            end.line
-        };
         let lines = (self.length == total)
             .then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
         Page {
             from,
             text,
-            last,
+            end,
             next: (!is_all).then_some(next),
             total,
             lines,
@@ -175,15 +171,17 @@ impl Page {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;
         hint.location = Some(location);
-        hint.prose = prose.of_page(
-            self.from,
-            self.last,
-            self.next.map(|next| next.position),
-            self.text.is_empty(),
-        );
+        hint.prose = said(prose, self.from, self.end, self.next.is_some());
         hint.preview = self.text;
         hint
     }
+}
+
+/// The sentences for the page from `from` to `end`.
+fn said(prose: &Prose, from: Position, end: Position, has_next: bool) -> String {
+    // The last line that some of is shown.
+    let last = end.line - u64::from(end.byte == 0 && end.line > from.line);
+    prose.of_page(from, last, has_next.then_some(end), from == end)
 }
 
 pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Prose) -> bool {
@@ -195,27 +193,16 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
     // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the
     // same text.
     let shown = match &text {
-        std::borrow::Cow::Borrowed(_) => {
-            rest.get(..preview.len()).filter(|shown| *shown == preview)
-        }
-        std::borrow::Cow::Owned(_) => {
-            raw_length(&rest, &hint.preview).map(|length| &rest[..length])
-        }
+        Cow::Borrowed(_) => rest.get(..preview.len()).filter(|shown| *shown == preview),
+        Cow::Owned(_) => raw_length(&rest, &hint.preview).map(|length| &rest[..length]),
     };
     let Some(shown) = shown else { return false };
     let end = at.after(shown);
-    let last = if end.byte == 0 && end.line > at.line {
-        end.line - 1
-    } else {
-        end.line
-    };
-    let next = (shown.len() < rest.len()).then_some(end);
+    let has_next = shown.len() < rest.len();
     at == from
         && hint.bytes == content.len() as u64
         && hint.lines.is_none_or(|lines| lines == count_lines(content))
-        && prose.is_said(&hint.prose, |prose| {
-            prose.of_page(from, last, next, preview.is_empty())
-        })
+        && prose.is_said(&hint.prose, |prose| said(prose, from, end, has_next))
 }
 
 /// How many of `bytes` are shown as exactly `text`, invalid ones as replacement characters.

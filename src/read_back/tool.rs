@@ -113,26 +113,20 @@ impl ReadRequest {
                 "`path` is missing: pass the location that a hint shows",
             ));
         };
-        let offset = match given.get("offset") {
-            None | Some(Value::Null) => Offset::From(Position::START),
-            Some(offset) => parse_offset(offset).ok_or_else(|| {
-                ToolError::new(
-                    "`offset` is no line: pass a number from 1, a negative number, or \"LINE+BYTE\" as a page shows it",
-                )
-            })?,
+        let field = |name| given.get(name).filter(|value| !value.is_null());
+        let offset = field("offset").map_or(Some(Offset::From(Position::START)), parse_offset);
+        let offset = offset.ok_or_else(|| {
+            ToolError::new(
+                "`offset` is no line: pass a number from 1, a negative number, or \"LINE+BYTE\" as a page shows it",
+            )
+        })?;
+        let lines = |limit: &Value| {
+            let lines = limit.as_u64().or_else(|| limit.as_str()?.parse().ok());
+            lines.filter(|lines| *lines > 0).ok_or_else(|| {
+                ToolError::new("`limit` is no number of lines: pass a number from 1")
+            })
         };
-        let limit = match given.get("limit") {
-            None | Some(Value::Null) => None,
-            Some(limit) => {
-                let lines = limit
-                    .as_u64()
-                    .or_else(|| limit.as_str()?.parse().ok())
-                    .filter(|lines| *lines > 0);
-                Some(lines.ok_or_else(|| {
-                    ToolError::new("`limit` is no number of lines: pass a number from 1")
-                })?)
-            }
-        };
+        let limit = field("limit").map(lines).transpose()?;
         let pattern = given
             .get("pattern")
             .and_then(Value::as_str)
@@ -176,39 +170,41 @@ pub(crate) async fn read(
             "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it",
         ));
     };
-    let answer = match &request.pattern {
+    match &request.pattern {
         Some(pattern) => find(session, &stored, pattern, request, room).await,
         None if media_type(&stored.key).is_some() => media(&stored).await,
         None => show(session, &stored, request, room).await,
-    };
-    answer?.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => ToolError::new(
-            "nothing is stored at `path` any more: call the tool again if you need its result",
-        )
-        .with_source(error),
-        _ => ToolError::new(
-            "the store failed: try again, or call the tool again if you need its result",
-        )
-        .with_source(error),
-    })
+    }
 }
 
-type Answer = Result<Result<ToolOutput, BackendError>, ToolError>;
+fn store_failed(error: BackendError) -> ToolError {
+    let advice = match error.kind() {
+        ErrorKind::NotFound => {
+            "nothing is stored at `path` any more: call the tool again if you need its result"
+        }
+        _ => "the store failed: try again, or call the tool again if you need its result",
+    };
+    ToolError::new(advice).with_source(error)
+}
 
-async fn show(session: &Session, stored: &Stored, request: &ReadRequest, room: usize) -> Answer {
+async fn show(
+    session: &Session,
+    stored: &Stored,
+    request: &ReadRequest,
+    room: usize,
+) -> Result<ToolOutput, ToolError> {
     let from = match request.offset {
         Offset::From(position) => position,
-        Offset::FromEnd(lines) => match count_lines(stored).await {
-            Ok(total) => Position {
+        Offset::FromEnd(lines) => {
+            let total = count_lines(stored).await.map_err(store_failed)?;
+            Position {
                 line: total.saturating_sub(lines) + 1,
                 byte: 0,
-            },
-            Err(error) => return Ok(Err(error)),
-        },
+            }
+        }
     };
-    Ok(page(session, stored, from, request.limit, room)
-        .await
-        .map(ToolOutput::from))
+    let page = page(session, stored, from, request.limit, room).await;
+    page.map(ToolOutput::from).map_err(store_failed)
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -229,7 +225,7 @@ async fn find(
     pattern: &str,
     request: &ReadRequest,
     room: usize,
-) -> Answer {
+) -> Result<ToolOutput, ToolError> {
     let pattern = RegexBuilder::new(pattern)
         .size_limit(ReadFileTool::MAX_PATTERN)
         .build()
@@ -238,13 +234,10 @@ async fn find(
                 "`pattern` is no regular expression that can be used here: {error}"
             ))
         })?;
-    let from = match request.offset {
-        Offset::From(position) => position.line,
-        Offset::FromEnd(_) => {
-            return Err(ToolError::new(
-                "`pattern` goes with an `offset` from 1: leave the sign away",
-            ));
-        }
+    let Offset::From(Position { line: from, .. }) = request.offset else {
+        return Err(ToolError::new(
+            "`pattern` goes with an `offset` from 1: leave the sign away",
+        ));
     };
     let room = room
         .saturating_sub(overhead(&stored.location, session.prose()))
@@ -256,21 +249,19 @@ async fn find(
             "`pattern` takes too long to search for: make it simpler, without counts such as `{100}`, or leave it away",
         ));
     }
-    Ok(scanned.map(|total| {
-        let hint = finder.finish(total, stored.location.clone(), session.prose());
-        ToolOutput::from(hint.render())
-    }))
+    let total = scanned.map_err(store_failed)?;
+    let hint = finder.finish(total, stored.location.clone(), session.prose());
+    Ok(hint.render().into())
 }
 
 /// An image is shown as an image.
-async fn media(stored: &Stored) -> Answer {
+async fn media(stored: &Stored) -> Result<ToolOutput, ToolError> {
     let mime = media_type(&stored.key).unwrap_or_default().to_owned();
-    match stored.whole().await {
-        Ok(Some(data)) => Ok(Ok(ToolOutput::parts(vec![Part::Media { mime, data }]))),
-        Ok(None) => Err(ToolError::new(
+    match stored.whole().await.map_err(store_failed)? {
+        Some(data) => Ok(ToolOutput::parts(vec![Part::Media { mime, data }])),
+        None => Err(ToolError::new(
             "the file at `path` is too large to be shown",
         )),
-        Err(error) => Ok(Err(error)),
     }
 }
 

@@ -1,0 +1,207 @@
+//! What hints say, in each language.
+
+use super::*;
+
+/// Everything that a hint can say, in one language.
+fn all_that_is_said(language: Language) -> String {
+    let prose = Prose::of(language);
+    let at = |line, byte| Position { line, byte };
+    let stored = Some("/x/trunc/a");
+    let facts = Facts {
+        tool: "grep",
+        reader: Some("read_file"),
+        parts: 12,
+        ..Facts::default()
+    };
+    let (no_reader, no_tool) = (
+        Facts {
+            reader: None,
+            ..facts
+        },
+        Facts { tool: "", ..facts },
+    );
+    let neither = Facts {
+        reader: None,
+        ..no_tool
+    };
+    let media = |mime| Facts {
+        mime: Some(mime),
+        ..facts
+    };
+    let arguments = Facts {
+        is_arguments: true,
+        ..facts
+    };
+    let say = |kind, location: Option<&str>, notes, facts| {
+        let hint = Hint {
+            location: location.map(Location::new),
+            notes,
+            ..Hint::new(kind, 5)
+        };
+        prose.of_hint(&hint, facts)
+    };
+    let none = Notes::default();
+    [
+        say(Kind::Truncated, stored, none, facts),
+        say(Kind::Truncated, stored, none, no_reader),
+        say(Kind::Truncated, stored, ALL_NOTES, facts),
+        say(Kind::Truncated, None, none, facts),
+        say(Kind::Cleared, stored, none, facts),
+        say(Kind::Cleared, stored, none, neither),
+        say(Kind::Cleared, None, none, no_tool),
+        say(Kind::Link, stored, none, no_tool),
+        say(Kind::Cleared, stored, none, media("image/png")),
+        say(Kind::Cleared, stored, none, media("")),
+        say(Kind::Cleared, stored, none, arguments),
+        say(Kind::Cleared, None, none, facts),
+        say(Kind::Link, stored, none, facts),
+        prose.of_page(at(1, 0), 40, Some(at(41, 0)), false),
+        prose.of_page(at(41, 0), 60, None, false),
+        prose.of_page(at(61, 0), 61, Some(at(62, 0)), false),
+        prose.of_page(at(1, 4000), 1, Some(at(1, 8000)), false),
+        prose.of_page(at(99, 0), 99, None, true),
+        prose.of_matches(7, None),
+        prose.of_matches(7, Some(at(812, 0))),
+    ]
+    .join("\n")
+}
+
+#[test]
+fn h2_what_is_said_in_english() {
+    insta::assert_snapshot!(all_that_is_said(Language::English), @"
+    Stored in full. Read it with read_file.
+    Stored in full.
+    Stored in full. The store failed, so this is a file on the agent's machine. It was 12 texts; the first stored line gives their lengths. The tool's output broke off after 5 bytes. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
+    It could not be stored; what is not shown is lost.
+    Old result of grep. Read it with read_file.
+    Old result of an unnamed tool.
+    Old result of an unnamed tool, removed and not stored. Call it again if you need it.
+    Old link from an unnamed tool.
+    Old image/png from grep. Read it with read_file.
+    Old media from grep. Read it with read_file.
+    Old arguments of grep. Read it with read_file.
+    Old result of grep, removed and not stored. Call it again if you need it.
+    Old link from grep.
+    Lines 1-40. Go on with offset 41.
+    Lines 41-60.
+    Line 61. Go on with offset 62.
+    Part of line 1. Go on with offset 1+8000.
+    Nothing from line 99 on.
+    Matching lines: 7.
+    Matching lines so far: 7. Go on with offset 812.
+    ");
+}
+
+#[test]
+fn h2_what_is_said_in_chinese() {
+    insta::assert_snapshot!(all_that_is_said(Language::Chinese), @"
+    已完整存储。可用 read_file 读取。
+    已完整存储。
+    已完整存储。存储失败，此为智能体所在机器上的文件。原为 12 段文本，存储内容的首行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
+    内容未能保存，未显示的部分已丢失。
+    grep 的旧结果。可用 read_file 读取。
+    未命名工具的旧结果。
+    未命名工具的旧结果已移除且未保存，如有需要请重新调用。
+    未命名工具返回的旧链接。
+    grep 返回的旧 image/png。可用 read_file 读取。
+    grep 返回的旧媒体。可用 read_file 读取。
+    grep 的旧参数。可用 read_file 读取。
+    grep 的旧结果已移除且未保存，如有需要请重新调用。
+    grep 返回的旧链接。
+    第 1-40 行。续读请用 offset 41。
+    第 41-60 行。
+    第 61 行。续读请用 offset 62。
+    第 1 行的一部分。续读请用 offset 1+8000。
+    从第 99 行起没有内容。
+    匹配行数：7。
+    目前匹配行数：7。续读请用 offset 812。
+    ");
+}
+
+#[test]
+fn h2_every_sentence_is_a_template_that_would_be_accepted() {
+    for language in Language::ALL {
+        for (place, sentence) in Sentence::ALL.into_iter().enumerate() {
+            assert_eq!(sentence as usize, place);
+            check(sentence, language.sentence(sentence)).unwrap();
+            assert_eq!(serde_json::to_value(sentence).unwrap(), sentence.name());
+        }
+    }
+}
+
+#[test]
+fn o2_what_is_no_template_of_a_sentence() {
+    let cases = [
+        (Sentence::Cleared, "Gone."),
+        (Sentence::Cleared, "{tool} {tool}"),
+        (Sentence::Cleared, "{tool} {name}"),
+        (Sentence::Truncated, "{count}"),
+        (Sentence::Page, "{first}-{last} {location}"),
+        (Sentence::NotUtf8, "{"),
+        (Sentence::Unsaved, "lost: {location}"),
+        (Sentence::Next, "}"),
+    ];
+    let errors: Vec<String> = cases
+        .into_iter()
+        .map(|(sentence, text)| {
+            format!(
+                "{}: {text} -- {}",
+                sentence.name(),
+                check(sentence, text).unwrap_err()
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(errors.join("\n"), @"
+    cleared: Gone. -- lacks the placeholder `{tool}`: write it where its value is to stand
+    cleared: {tool} {tool} -- has the placeholder `{tool}` twice: once is enough
+    cleared: {tool} {name} -- has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+    truncated: {count} -- has the unknown placeholder `{count}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+    page: {first}-{last} {location} -- has the unknown placeholder `{location}`: it knows `{first}`, `{last}`; write `{{` for a brace
+    not_utf8: { -- has at byte 0 an opening brace that nothing closes: write `{{` for a brace
+    unsaved: lost: {location} -- has the unknown placeholder `{location}`: it knows `{tool}`, `{bytes}`; write `{{` for a brace
+    next: } -- has at byte 0 a closing brace without an opening one: write `}}` for a brace
+    ");
+    assert!(
+        check(Sentence::Truncated, "").is_ok()
+            && check(Sentence::Truncated, "{{x}} {location} {tool}").is_ok()
+    );
+}
+
+#[test]
+fn h1_names_in_a_hint_are_short_whoever_wrote_them() {
+    let long = "é".repeat(10_000);
+    for language in Language::ALL {
+        for facts in [
+            Facts {
+                tool: &long,
+                ..Facts::default()
+            },
+            Facts {
+                mime: Some(&long),
+                ..Facts::default()
+            },
+        ] {
+            let hint = Hint {
+                location: Some(Location::new("/x/clear/a")),
+                ..Hint::new(Kind::Cleared, 5)
+            };
+            assert!(
+                Prose::of(language).of_hint(&hint, facts).len() < 200,
+                "{language:?} {facts:.60?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn h1_what_is_filled_in_is_not_filled_in_again() {
+    let templates = [(Sentence::Cleared, "{{{tool}}} in {location}".to_owned())].into();
+    let prose = Prose::with(Language::English, &templates).unwrap();
+    let mut hint = Hint::new(Kind::Cleared, 5);
+    hint.location = Some(Location::new("{bytes}"));
+    let facts = Facts {
+        tool: "{mime} {{}} }",
+        ..Facts::default()
+    };
+    assert_eq!(prose.of_hint(&hint, facts), "{{mime} {{}} }} in {bytes}");
+}

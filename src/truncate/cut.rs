@@ -18,7 +18,7 @@ pub(super) struct Cut {
     pub(super) draft: Draft,
     /// The hint at each location that it may get, the longest of each kind.
     pub(super) forms: Vec<Form>,
-    /// What a user's preview did wrong.
+    /// The mistake of a user's preview.
     pub(super) problem: Option<String>,
 }
 

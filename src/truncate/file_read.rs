@@ -33,7 +33,7 @@ const COMMANDS: [&str; 7] = ["cat", "sed -n", "nl", "head", "tail", "bat", "less
 /// Longer arguments are no command that prints a file.
 const MAX_ARGUMENTS: usize = 4096;
 
-/// Whether `call` reads a file, by the tool's name and, for shells, by the command.
+/// `true` if `call` reads a file, by the tool's name and, for shells, by the command.
 pub(super) fn reads_a_file(call: &ToolCall) -> bool {
     let tool = call.name.to_ascii_lowercase();
     let is_of = |tools: &[&str]| tools.contains(&tool.as_str());
@@ -58,7 +58,7 @@ fn command(arguments: &str) -> Option<String> {
     command.as_str().map(str::to_owned)
 }
 
-/// Whether it begins with a command that prints a file, a change of directory aside.
+/// `true` if it begins with a command that prints a file, a change of directory aside.
 fn prints_a_file(command: &str) -> bool {
     let command = command.trim_start();
     let behind = command

@@ -39,7 +39,7 @@ pub(super) async fn truncate(
         guard_future("the truncation handler", handler.handle(detail)).await
     };
     let problem = match decided {
-        // What is shown would not be what came, and that would be nowhere.
+        // The parts shown would not be the bytes that came, and those would be nowhere.
         Ok(Handled::Keep) if whole.is_lossy => None,
         Ok(Handled::Default) => None,
         Ok(Handled::Keep) => {
@@ -105,7 +105,7 @@ struct Whole {
     chunks: Vec<Chunk>,
     /// The same, with texts put together.
     parts: Vec<Part>,
-    /// Whether `parts` have replacement characters for bytes that are not UTF-8.
+    /// `true` if `parts` have replacement characters for bytes that are not UTF-8.
     is_lossy: bool,
     is_stream: bool,
     is_error: bool,

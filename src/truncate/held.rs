@@ -26,22 +26,22 @@ const MAX_SLOTS: usize = 256;
 pub(super) struct Held {
     job: Arc<Job>,
     slots: Vec<Slot>,
-    /// Whether the last text may go on.
+    /// `true` while the last text may go on.
     is_open: bool,
-    /// Whether what came last were bytes of it.
+    /// `true` if the last chunk was bytes of it.
     is_in_chunks: bool,
     /// The texts that have ended.
     ended: Size,
     /// Texts may leave memory once the result is over the limit and has more bytes than this;
     /// `None` for never.
     spill_above: Option<u64>,
-    /// How many bytes were spilled.
+    /// The number of bytes that were spilled.
     spilled: u64,
-    /// Whether hints come after their previews, and the first text is shown as it comes.
+    /// The side of the preview that hints stand on. After it, the first text is shown as it comes.
     placement: Placement,
-    /// How many slots were shown as a whole, and how many bytes of the text after them.
+    /// The number of slots that were shown as a whole, and of bytes of the text after them.
     shown: (usize, usize),
-    /// How much those slots were.
+    /// The size of those slots.
     passed: Size,
 }
 
@@ -50,9 +50,9 @@ pub(super) struct Held {
 enum Slot {
     /// A text that counts.
     Text(Text),
-    /// What passes through, in its place.
+    /// A part that passes through, in its place.
     Part(Part),
-    /// What has passed.
+    /// A part or text that has left the result.
     Shown,
 }
 
@@ -144,7 +144,7 @@ impl Held {
         }
     }
 
-    /// Whether no more texts are kept apart.
+    /// Ends the last text unless it is several; `true` if no more texts are kept apart.
     fn is_full(&mut self) -> bool {
         if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several) {
             self.end();
@@ -205,7 +205,7 @@ impl Held {
         Some(bytes)
     }
 
-    /// What can be shown now that is going to be shown whatever follows: the parts before the first
+    /// Shows now what is going to be shown whatever follows: the parts before the first
     /// text, and of that the head.
     fn show(&mut self) -> Vec<Chunk> {
         let mut show = Vec::new();
@@ -237,7 +237,7 @@ impl Held {
     }
 }
 
-/// What there is.
+/// Queries.
 impl Held {
     pub(super) fn placement(&self) -> Placement {
         self.placement
@@ -279,7 +279,7 @@ impl Held {
         self.text(last)?.comes_in_chunks.then_some(last)
     }
 
-    /// Whether the texts that have ended are over the limit together.
+    /// `true` if the texts that have ended are over the limit together.
     pub(super) fn is_over_limit(&self) -> bool {
         self.job.is_over_limit(self.ended)
     }
@@ -330,7 +330,7 @@ impl Held {
             .collect()
     }
 
-    /// Whether all texts of `slots` are in memory.
+    /// `true` if all texts of `slots` are in memory.
     pub(super) fn is_in_memory(&self, slots: &[usize]) -> bool {
         let is_in_memory = |text: &Text| matches!(text.content, Content::Memory(_));
         slots
@@ -338,8 +338,8 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// What is stored of the texts of `slots`: of several, first the manifest, and after each a
-    /// line feed. `None` if one of them is lost.
+    /// The bytes to store for the texts of `slots`: for several, first the manifest, and a line feed
+    /// after each. `None` if one of them is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
         let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
         let mut sources = Vec::from_iter(manifest.map(|manifest| bytes(manifest.as_bytes())));

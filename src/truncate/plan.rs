@@ -22,13 +22,12 @@ const MAX_CUTS: usize = 32;
 struct Candidate<'s> {
     slot: usize,
     text: &'s Text,
-    /// Whether it may have been shown in part already, and so keeps the head that it was shown
-    /// with.
+    /// `true` if it may have been shown in part already: it keeps the head that it was shown with.
     is_first: bool,
 }
 
 impl Candidate<'_> {
-    /// Whether it can't stay as it is, however short the others are.
+    /// `true` if it can't stay as it is, however short the others are.
     fn must_be_stored(self) -> bool {
         !self.text.is_utf8() || self.text.json.is_some() || self.text.is_several
     }
@@ -41,7 +40,7 @@ pub(super) struct Planner<'a> {
     held: &'a Held,
     /// The slot of the text in which the output broke off.
     broken: Option<usize>,
-    /// Where a text may be stored, and whether that is the spool.
+    /// The locations that a text may get; `true` for those in the spool.
     locations: OnceCell<Vec<(Location, bool)>>,
 }
 
@@ -88,8 +87,8 @@ impl<'a> Planner<'a> {
             .collect()
     }
 
-    /// What of the preview's budget `candidate` gets, for head and all, where `cut` are cut into so
-    /// many shares.
+    /// The share of the preview's budget that `candidate` gets, for its head and in all, if `cut`
+    /// are cut into `shares`.
     ///
     /// The first text may have been shown as far as its head before anybody knew of the others, so
     /// it keeps that, and what the marks behind it take, without which there is no preview; what is
@@ -128,7 +127,7 @@ impl<'a> Planner<'a> {
         some.unwrap_or_else(|| self.cut_all(texts, lost))
     }
 
-    /// How many of the longest texts are previewed even where all are within the limit.
+    /// The number of the longest texts that are previewed even where all are within the limit.
     fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
         let Job {
             session,
@@ -223,7 +222,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the hints, with the longest location each can get, and the other texts are within
+    /// `true` if the hints, with the longest location each can get, and the other texts are within
     /// the limit together.
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
         let meter = self.job.session.meter();
@@ -313,7 +312,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
+    /// `true` if the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
     fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
         let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
         if cut.bytes() >= bytes {
@@ -356,7 +355,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What a preview may take, in bytes.
+/// The room for a preview, in bytes.
 #[derive(Clone, Copy)]
 struct Budget {
     head: usize,

@@ -23,7 +23,7 @@ use crate::store::{Id, MAX_WHOLE, Phase};
 /// memory, nor in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
 
-/// What one call returned, as far as it has come.
+/// The result of one call, as far as it has come.
 pub(super) struct Run {
     job: Arc<Job>,
     id: Id,
@@ -272,8 +272,8 @@ impl Run {
         }
     }
 
-    /// Where the result is stored already, and what is shown of that, if another reader returned
-    /// it.
+    /// The location where the result is stored already, and a page of that, if another reader
+    /// returned it.
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
         let (text, shown) = self.held.only_text()?;
         let length = text.bytes;

@@ -10,10 +10,10 @@ use super::job::Job;
 use crate::backend::{BackendError, ErrorKind, Location, Put, Writer, hex};
 use crate::store::{self, BLOCK, By, Id, Name, Phase, Target};
 
-/// How often a writer is asked for what it was given.
+/// Attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
 
-/// The one writer of a result: takes the bytes that leave memory, gives them back, and stores texts.
+/// The one writer of a result: takes bytes that leave memory, gives them back, and stores texts.
 pub(super) struct Spill {
     job: Arc<Job>,
     id: Id,
@@ -22,7 +22,7 @@ pub(super) struct Spill {
     length: u64,
 }
 
-/// What is stored, or a piece of it.
+/// Content to store, or a piece of it.
 pub(super) enum Source {
     Bytes(Bytes),
     /// A range of what was spilled.
@@ -32,7 +32,7 @@ pub(super) enum Source {
 /// The place where content went.
 pub(super) struct Saved {
     pub(super) location: Location,
-    /// Whether that is in the spool, a file on this machine.
+    /// `true` if that is in the spool, a file on this machine.
     pub(super) is_local: bool,
     /// The error of the store, where the spool had to take it.
     pub(super) error: Option<BackendError>,
@@ -69,7 +69,7 @@ impl Spill {
         Ok(())
     }
 
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub(super) fn length(&self) -> u64 {
         self.length
     }

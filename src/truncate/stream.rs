@@ -221,11 +221,11 @@ pub(super) struct Flow {
     run: Option<Run>,
     ready: VecDeque<Result<Chunk, Broken>>,
     is_done: bool,
-    /// What was done, at the end; nothing where the store ends it.
+    /// The report, at the end; `None` where the store ends it.
     report: Option<Report>,
 }
 
-/// What ends a result early.
+/// The error that ends a result early.
 enum Broken {
     Tool(ToolError),
     Store(Error),

@@ -16,11 +16,11 @@ use crate::tokens::Meter;
 pub(super) struct Text {
     /// The JSON document that it is the text of.
     pub(super) json: Option<Value>,
-    /// Whether it comes in chunks, rather than as one part.
+    /// `true` if it comes in chunks, rather than as one part.
     pub(super) comes_in_chunks: bool,
-    /// Whether it is several texts, and so can't stay as it is.
+    /// `true` if it is several texts, and so can't stay as it is.
     pub(super) is_several: bool,
-    /// What can be shown of it.
+    /// Its beginning, end and whatever else a preview may show.
     pub(super) sketch: Sketch,
     pub(super) content: Content,
     /// Its bytes as they came, which is not what is shown of bytes that are no UTF-8.
@@ -29,7 +29,7 @@ pub(super) struct Text {
     tokens: TokenSum,
 }
 
-/// Where the bytes of a text are.
+/// The place of a text's bytes.
 #[derive(Debug)]
 pub(super) enum Content {
     Memory(Vec<u8>),
@@ -93,7 +93,7 @@ impl Text {
         }
     }
 
-    /// How many bytes of text it is.
+    /// The length of its text in bytes, replacement characters included.
     pub(super) fn length(&self) -> u64 {
         self.sketch.bytes()
     }
@@ -106,7 +106,7 @@ impl Text {
         matches!(self.content, Content::Lost)
     }
 
-    /// What is shown of it, if its bytes are at hand.
+    /// Its text, if its bytes are at hand.
     pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
         match &self.content {
             // The beginning of a character is not seen before its end.
@@ -149,7 +149,7 @@ impl Text {
         self.tokens.total(meter)
     }
 
-    /// Whether its tokens are not all counted.
+    /// `true` if its tokens are not all counted.
     pub(super) fn has_more_tokens(&self) -> bool {
         self.tokens.is_enough()
     }
@@ -170,8 +170,8 @@ impl Text {
     }
 }
 
-/// Where in `bytes` that follows of which the first `shown` bytes were shown: what is not UTF-8 is
-/// shown as replacement characters.
+/// Returns the offset in `bytes` after those that were shown as the first `shown` bytes of text:
+/// invalid UTF-8 is shown as replacement characters.
 pub(super) fn skip_shown(bytes: &[u8], shown: usize) -> usize {
     let (mut at, mut seen) = (0, 0);
     for chunk in bytes.utf8_chunks() {

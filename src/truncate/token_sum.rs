@@ -4,10 +4,10 @@ use crate::tokens::Meter;
 
 /// A text is counted in pieces of so many bytes where it need not be there as a whole.
 const PIECE: usize = 32 * 1024;
-/// What a cut may cost at most, in tokens, that the whole text does not.
+/// The most tokens that a cut may cost beyond those of the whole text.
 const PER_CUT: u64 = 8;
 
-/// What of a text's tokens has to be known.
+/// The tokens of a text that have to be known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Counts {
     #[default]
@@ -22,11 +22,11 @@ pub(super) enum Counts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TokenSum {
     counts: Counts,
-    /// What is not counted yet.
+    /// Text that is not counted yet.
     pending: String,
     sum: u64,
     cuts: u64,
-    /// Whether there are more than have to be known.
+    /// `true` if there are more than have to be known.
     is_enough: bool,
 }
 
@@ -42,7 +42,7 @@ impl TokenSum {
         matches!(self.counts, Counts::Nothing)
     }
 
-    /// Whether there are more than have to be known.
+    /// `true` if there are more than have to be known.
     pub(super) fn is_enough(&self) -> bool {
         self.is_enough
     }

@@ -45,7 +45,7 @@ impl Held {
         self.slots = parts.into_iter().map(Slot::Part).collect();
     }
 
-    /// What is shown of what has not been shown, and the size of all that is shown in the end. The
+    /// Returns the chunks that are left to show, and the size of all that is shown in the end. The
     /// last text may go on as it came, and then nobody counts tokens: it may be of any length.
     pub(in crate::truncate) fn show_rest(&mut self, goes_on: bool) -> (Vec<Chunk>, Size) {
         let (mut chunks, mut size) = (Vec::new(), self.passed);

@@ -22,6 +22,8 @@ mod prose;
 mod sentence;
 mod zh;
 
+use sentence::Words;
+
 use crate::backend::Location;
 
 pub(crate) use draft::Draft;
@@ -67,28 +69,16 @@ impl Language {
         }
     }
 
-    /// Stands in a sentence for the tool of a result that names none.
-    fn unnamed_tool(self) -> &'static str {
-        match self {
-            Self::English => en::UNNAMED_TOOL,
-            Self::Chinese => zh::UNNAMED_TOOL,
-        }
-    }
-
-    /// Stands in a sentence for a media type that is not given.
-    fn unnamed_media(self) -> &'static str {
-        match self {
-            Self::English => en::UNNAMED_MEDIA,
-            Self::Chinese => zh::UNNAMED_MEDIA,
-        }
-    }
-
     /// The sentence in this language, as it is.
     #[must_use]
     pub fn sentence(self, sentence: Sentence) -> &'static str {
+        (self.words().sentence)(sentence)
+    }
+
+    fn words(self) -> &'static Words {
         match self {
-            Self::English => en::english(sentence),
-            Self::Chinese => zh::chinese(sentence),
+            Self::English => &en::ENGLISH,
+            Self::Chinese => &zh::CHINESE,
         }
     }
 }

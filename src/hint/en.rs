@@ -1,11 +1,15 @@
 //! The sentences in English.
 
-use super::Sentence;
+use super::sentence::{Sentence, Words};
 
-pub(super) const UNNAMED_TOOL: &str = "an unnamed tool";
-pub(super) const UNNAMED_MEDIA: &str = "media";
+pub(super) const ENGLISH: Words = Words {
+    sentence: english,
+    tool: "an unnamed tool",
+    media: "media",
+    space: " ",
+};
 
-pub(super) fn english(sentence: Sentence) -> &'static str {
+fn english(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "Stored in full.",
         Sentence::Joined => "It was {parts} texts; the first stored line gives their lengths.",

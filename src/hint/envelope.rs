@@ -355,6 +355,12 @@ mod tests {
         }
 
         #[test]
+        fn l3_a_hint_is_as_long_as_the_longer_of_its_sides(hint in hints()) {
+            let (one, other) = (hint.render(), hint.turned().render());
+            assert_eq!(hint.longest(&one), one.len().max(other.len()));
+        }
+
+        #[test]
         fn h1_several_hints_are_told_apart(hints in proptest::collection::vec(hints(), 1..4)) {
             let hints: Vec<_> = hints.into_iter().map(|hint| Hint { placement: Placement::First, ..hint }).collect();
             let text = hints.iter().map(Hint::render).collect::<Vec<_>>().join("\n");

@@ -91,13 +91,16 @@ impl Prose {
 
     /// The sentences for a hint that truncation or clearing wrote.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
-        let (tool, mime) = (head(facts.tool), facts.mime.map(head).unwrap_or_default());
-        let (tool, mime) = (tool.as_str(), mime.as_str());
+        let words = self.language.words();
+        let (tool, mime) = (head(facts.tool), facts.mime.map(head));
         let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
-            ("tool", or_else(tool, self.language.unnamed_tool())),
-            ("mime", or_else(mime, self.language.unnamed_media())),
+            ("tool", or_else(&tool, words.tool)),
+            (
+                "mime",
+                or_else(mime.as_deref().unwrap_or_default(), words.media),
+            ),
             ("reader", facts.reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
@@ -129,13 +132,10 @@ impl Prose {
                 .filter_map(|(sentence, is_so)| is_so.then_some(sentence)),
         );
         let text = self.join(&said, &values);
-        if self.language == Language::Chinese
-            && (tool.is_empty() || facts.mime.is_some() && mime.is_empty())
-        {
-            // Sentences put spaces around names, which are Latin; Chinese words have none around
-            // them.
-            let words = [self.language.unnamed_tool(), self.language.unnamed_media()];
-            return words.iter().fold(text, |text, word| {
+        // Sentences put spaces around names, which are Latin; Chinese words have none around them.
+        let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
+        if words.space.is_empty() && is_unnamed {
+            return [words.tool, words.media].iter().fold(text, |text, word| {
                 text.replace(&format!("{word} "), word)
                     .replace(&format!(" {word}"), word)
             });
@@ -249,19 +249,14 @@ impl Prose {
         )
     }
 
-    /// Chinese sentences follow each other without a space.
     fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
-        let space = match self.language {
-            Language::English => " ",
-            Language::Chinese => "",
-        };
         let texts = sentences
             .iter()
             .map(|sentence| fill(&self.sentences[*sentence as usize], values));
         texts
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
-            .join(space)
+            .join(self.language.words().space)
     }
 }
 

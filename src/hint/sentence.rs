@@ -127,3 +127,15 @@ impl Sentence {
         }
     }
 }
+
+/// The words of one language.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub(super) sentence: fn(Sentence) -> &'static str,
+    /// Stands in a sentence for the tool of a result that names none.
+    pub(super) tool: &'static str,
+    /// Stands in a sentence for a media type that is not given.
+    pub(super) media: &'static str,
+    /// Stands between sentences.
+    pub(super) space: &'static str,
+}

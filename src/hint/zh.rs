@@ -1,11 +1,15 @@
 //! The sentences in Chinese.
 
-use super::Sentence;
+use super::sentence::{Sentence, Words};
 
-pub(super) const UNNAMED_TOOL: &str = "未命名工具";
-pub(super) const UNNAMED_MEDIA: &str = "媒体";
+pub(super) const CHINESE: Words = Words {
+    sentence: chinese,
+    tool: "未命名工具",
+    media: "媒体",
+    space: "",
+};
 
-pub(super) fn chinese(sentence: Sentence) -> &'static str {
+fn chinese(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "已完整存储。",
         Sentence::Joined => "原为 {parts} 段文本，存储内容的首行列出各段长度。",

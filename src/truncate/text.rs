@@ -86,7 +86,7 @@ impl Text {
     /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going
     /// to be out of reach.
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
-        if self.tokens.counts_nothing() {
+        if matches!(self.tokens.counts, Counts::Nothing) {
             self.tokens = TokenSum::new(Counts::Bytes(most));
             let seen = &bytes[..bytes.len() - self.decoder.begun.len()];
             self.tokens.push(&String::from_utf8_lossy(seen), meter);
@@ -151,13 +151,14 @@ impl Text {
 
     /// `true` if its tokens are not all counted.
     pub(super) fn has_more_tokens(&self) -> bool {
-        self.tokens.is_enough()
+        self.tokens.is_enough
     }
 
     /// A lower bound on its tokens; `u64::MAX` for texts of more than `most` bytes, which always
     /// gain.
     pub(super) fn tokens_at_least(&self, most: usize, meter: &Meter) -> u64 {
-        match self.shown().filter(|_| self.tokens.counts_nothing()) {
+        let is_uncounted = matches!(self.tokens.counts, Counts::Nothing);
+        match self.shown().filter(|_| is_uncounted) {
             Some(text) if text.len() > most => u64::MAX,
             Some(text) => meter.text(&text),
             None => self.tokens.at_least(meter),
@@ -166,7 +167,7 @@ impl Text {
 
     /// The tokens that are counted already.
     pub(super) fn counted(&self) -> u64 {
-        self.tokens.so_far()
+        self.tokens.sum
     }
 }
 

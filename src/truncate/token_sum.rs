@@ -21,13 +21,14 @@ pub(super) enum Counts {
 /// The tokens of a text that comes piece by piece.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TokenSum {
-    counts: Counts,
+    pub(super) counts: Counts,
     /// Text that is not counted yet.
     pending: String,
-    sum: u64,
+    /// The tokens that are counted.
+    pub(super) sum: u64,
     cuts: u64,
     /// `true` if there are more than have to be known.
-    is_enough: bool,
+    pub(super) is_enough: bool,
 }
 
 impl TokenSum {
@@ -36,20 +37,6 @@ impl TokenSum {
             counts,
             ..Self::default()
         }
-    }
-
-    pub(super) fn counts_nothing(&self) -> bool {
-        matches!(self.counts, Counts::Nothing)
-    }
-
-    /// `true` if there are more than have to be known.
-    pub(super) fn is_enough(&self) -> bool {
-        self.is_enough
-    }
-
-    /// Those that are counted already.
-    pub(super) fn so_far(&self) -> u64 {
-        self.sum
     }
 
     pub(super) fn push(&mut self, text: &str, meter: &Meter) {

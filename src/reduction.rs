@@ -208,7 +208,7 @@ impl ToolReduction {
     /// ```
     #[must_use]
     pub fn truncates(&self, tool: &str) -> bool {
-        self.session.policy(tool).truncates
+        self.session.policy(tool).truncates()
     }
 
     /// The configuration.
@@ -297,7 +297,7 @@ impl Middleware for ToolReduction {
     ) -> Result<ToolOutput, ToolError> {
         let output = next.run(call).await?;
         match output.body {
-            _ if !self.session.policy(&call.name).truncates => Ok(output),
+            _ if !self.session.policy(&call.name).truncates() => Ok(output),
             Body::Stream(_) => Ok(self.truncate_stream(call, output).into()),
             Body::Parts(_) => self.wrap_failed_call(call, output).await,
         }

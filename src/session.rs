@@ -119,7 +119,7 @@ impl Session {
 
     /// Whether the clear pass has anything to do at all.
     pub(crate) fn clears(&self) -> bool {
-        self.shared.default.clears || self.shared.policies.values().any(|policy| policy.clears)
+        self.shared.default.clears() || self.shared.policies.values().any(|policy| policy.clears())
     }
 
     /// What the call's result is stored under in `phase`, and what a callback did wrong that was to
@@ -190,8 +190,8 @@ impl Session {
     /// How many bytes a page may take that `tool` returns: always under its truncation limit.
     pub(crate) fn page_room(&self, tool: &str) -> usize {
         let policy = self.policy(tool);
-        if policy.truncates {
-            policy.limit.safe_bytes().min(MAX_PAGE)
+        if policy.truncates() {
+            policy.max_length_for_trunc.safe_bytes().min(MAX_PAGE)
         } else {
             MAX_PAGE
         }

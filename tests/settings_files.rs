@@ -115,7 +115,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
         line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "max_length_for_trunc = { bytes = 5 }"
-        line 1, `max_length_for_trunc`: unknown field
+        line 1, `max_length_for_trunc.bytes`: unknown field
     "max_length_for_trunc = {}"
         line 1, `max_length_for_trunc`: missing field `tokens`
     "max_length_for_trunc = -5"

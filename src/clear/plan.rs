@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
         let key = item.settles_as(self.session.meter());
         let reason = self
             .reason_of_age(slot)
-            .or((!policy.clears).then_some(Reason::Excluded))
+            .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.ledger.settled(key))
             .or_else(|| {
@@ -224,7 +224,9 @@ impl<'a> Planner<'a> {
         };
         let (call, item) = (&items.outline.calls[at], &items.calls[at]);
         let policy = self.session.policy(items.outline.tool(slot));
-        if self.reason_of_age(slot).is_some() || !policy.clears || self.taken.contains(&item.place)
+        if self.reason_of_age(slot).is_some()
+            || !policy.clears()
+            || self.taken.contains(&item.place)
         {
             return;
         }

@@ -160,7 +160,7 @@ impl<'a> Planner<'a> {
         let may = text.len() > rule.above
             && policy.stub_length.of(length) <= policy.preview_length.of(length)
             && self.reason_of_age(slot).is_none()
-            && policy.clears
+            && policy.clears()
             && policy.backend().is_some()
             && policy.hooks.clear_handler.is_none()
             && !Self::is_short_error(slot, policy, item)

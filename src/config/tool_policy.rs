@@ -10,43 +10,78 @@ use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
 
-/// What is different for one tool. What is `None` is inherited from the [`Settings`](crate::Settings), field by
-/// field.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ToolPolicy {
-    /// Where this tool's results are stored, as a URL: see [`Settings::backend_url`](crate::Settings::backend_url).
-    #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
-    pub backend_url: Option<StoreUrl>,
-    /// See [`Settings::skip_truncation`](crate::Settings::skip_truncation).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_truncation: Option<bool>,
-    /// See [`Settings::skip_clear`](crate::Settings::skip_clear).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_clear: Option<bool>,
-    /// See [`Settings::max_length_for_trunc`](crate::Settings::max_length_for_trunc).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_length_for_trunc: Option<Limit>,
-    /// See [`Settings::preview_above`](crate::Settings::preview_above).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preview_above: Option<usize>,
-    /// See [`Settings::preview`](crate::Settings::preview).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preview: Option<Preview>,
-    /// See [`Settings::preview_length`](crate::Settings::preview_length).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preview_length: Option<Length>,
-    /// See [`Settings::stub_length`](crate::Settings::stub_length).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stub_length: Option<Length>,
-    /// See [`Settings::keep_errors`](crate::Settings::keep_errors).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keep_errors: Option<bool>,
-    /// What is no data.
-    #[serde(skip)]
-    pub(crate) hooks: Hooks,
+/// Hands the options that a tool may override to the macro `$then`. An option has one row here, a
+/// field and a default in [`Settings`](crate::Settings), and a row among the setters of the
+/// [`Builder`](crate::Builder).
+///
+/// A row is `option(argument of the setter): type of a tool's own value => type in the settings`.
+macro_rules! overridable {
+    ($then:ident) => {
+        $then! {
+            skip_truncation(bool): bool => bool;
+            skip_clear(bool): bool => bool;
+            max_length_for_trunc(impl Into<Limit>): Limit => Limit;
+            preview_above(usize): usize => Option<usize>;
+            preview(Preview): Preview => Preview, in place of preview;
+            preview_length(impl Into<Length>): Length => Length;
+            stub_length(impl Into<Length>): Length => Length;
+            keep_errors(bool): bool => bool;
+        }
+    };
 }
+pub(super) use overridable;
+
+macro_rules! tool_policy {
+    ($(
+        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)?;
+    )*) => {
+        /// What is different for one tool. What is `None` is inherited from the
+        /// [`Settings`](crate::Settings), field by field.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct ToolPolicy {
+            /// Where this tool's results are stored, as a URL: see
+            /// [`Settings::backend_url`](crate::Settings::backend_url).
+            #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
+            pub backend_url: Option<StoreUrl>,
+            $(
+                #[doc = see!($option)]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $option: Option<$own>,
+            )*
+            /// What is no data.
+            #[serde(skip)]
+            pub(crate) hooks: Hooks,
+        }
+
+        impl ToolPolicy {
+            $(
+                #[doc = see!($option)]
+                #[must_use]
+                pub fn $option(mut self, $option: $argument) -> Self {
+                    self.$option = Some($option.into());
+                    $(self.hooks.$hook = None;)?
+                    self
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! see {
+    ($option:ident) => {
+        concat!(
+            "See [`Settings::",
+            stringify!($option),
+            "`](crate::Settings::",
+            stringify!($option),
+            ").",
+        )
+    };
+}
+
+overridable!(tool_policy);
 
 /// What can be set for all tools and for single ones, and is no data. Two are equal that share
 /// everything.
@@ -150,42 +185,6 @@ impl ToolPolicy {
         self
     }
 
-    /// See [`Settings::skip_truncation`](crate::Settings::skip_truncation).
-    #[must_use]
-    pub fn skip_truncation(mut self, skip: bool) -> Self {
-        self.skip_truncation = Some(skip);
-        self
-    }
-
-    /// See [`Settings::skip_clear`](crate::Settings::skip_clear).
-    #[must_use]
-    pub fn skip_clear(mut self, skip: bool) -> Self {
-        self.skip_clear = Some(skip);
-        self
-    }
-
-    /// See [`Settings::max_length_for_trunc`](crate::Settings::max_length_for_trunc).
-    #[must_use]
-    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
-        self.max_length_for_trunc = Some(limit.into());
-        self
-    }
-
-    /// See [`Settings::preview_above`](crate::Settings::preview_above).
-    #[must_use]
-    pub fn preview_above(mut self, bytes: usize) -> Self {
-        self.preview_above = Some(bytes);
-        self
-    }
-
-    /// See [`Settings::preview`](crate::Settings::preview).
-    #[must_use]
-    pub fn preview(mut self, preview: Preview) -> Self {
-        self.preview = Some(preview);
-        self.hooks.preview = None;
-        self
-    }
-
     /// Previews this tool's results with code of your own: see
     /// [`Builder::preview_with`](crate::Builder::preview_with).
     #[must_use]
@@ -194,27 +193,6 @@ impl ToolPolicy {
         show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
     ) -> Self {
         self.hooks.preview = Some(Custom::new(show));
-        self
-    }
-
-    /// See [`Settings::preview_length`](crate::Settings::preview_length).
-    #[must_use]
-    pub fn preview_length(mut self, length: impl Into<Length>) -> Self {
-        self.preview_length = Some(length.into());
-        self
-    }
-
-    /// See [`Settings::stub_length`](crate::Settings::stub_length).
-    #[must_use]
-    pub fn stub_length(mut self, length: impl Into<Length>) -> Self {
-        self.stub_length = Some(length.into());
-        self
-    }
-
-    /// See [`Settings::keep_errors`](crate::Settings::keep_errors).
-    #[must_use]
-    pub fn keep_errors(mut self, keep: bool) -> Self {
-        self.keep_errors = Some(keep);
         self
     }
 }

@@ -1,9 +1,16 @@
 //! The kinds of values that settings have.
 
 use std::fmt;
+use std::sync::Arc;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+
+use super::BuildError;
+#[cfg(feature = "tiktoken")]
+use crate::tokens::Tiktoken;
+use crate::tokens::{CountTokens, Estimate};
 
 /// A length that must not be exceeded.
 ///
@@ -26,9 +33,19 @@ impl From<usize> for Limit {
     }
 }
 
-impl<'de> Deserialize<'de> for Limit {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(LimitVisitor)
+impl Limit {
+    /// A limit in tokens.
+    #[must_use]
+    pub fn tokens(tokens: u64) -> Self {
+        Self::Tokens { tokens }
+    }
+
+    /// So many bytes are never over the limit: a token is at least a byte.
+    pub(crate) fn safe_bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
+        }
     }
 }
 
@@ -129,83 +146,74 @@ impl Length {
     }
 }
 
-impl<'de> Deserialize<'de> for Length {
+impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(LengthVisitor)
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            tokens: u64,
+        }
+        let expected = "a whole number of bytes, or the table { tokens = N }";
+        bytes_or_table(from, expected, |Table { tokens }| Self::tokens(tokens))
     }
 }
 
-struct LengthVisitor;
-
-impl<'de> Visitor<'de> for LengthVisitor {
-    type Value = Length;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }",
-        )
-    }
-
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Length, E> {
-        Ok(Length::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
-    }
-
-    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Length, E> {
-        let bytes = u64::try_from(bytes)
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
-        self.visit_u64(bytes)
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Length, M::Error> {
-        const FIELDS: &[&str] = &["scale", "exponent", "at_most"];
-        let (mut scale, mut exponent, mut at_most) = (None, None, None);
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "scale" => scale = Some(map.next_value()?),
-                "exponent" => exponent = Some(map.next_value()?),
-                "at_most" => at_most = Some(map.next_value()?),
-                unknown => return Err(de::Error::unknown_field(unknown, FIELDS)),
-            }
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            scale: f64,
+            exponent: f64,
+            at_most: usize,
         }
-        let missing = de::Error::missing_field;
-        Ok(Length::Curve {
-            scale: scale.ok_or_else(|| missing("scale"))?,
-            exponent: exponent.ok_or_else(|| missing("exponent"))?,
-            at_most: at_most.ok_or_else(|| missing("at_most"))?,
+        let expected =
+            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }";
+        bytes_or_table(from, expected, |table: Table| {
+            Self::curve(table.scale, table.exponent, table.at_most)
         })
     }
 }
 
-struct LimitVisitor;
+/// Reads a number of bytes, or a table. An untagged enum would not say which field of the table is
+/// wrong.
+fn bytes_or_table<'de, D, T, V>(
+    from: D,
+    expected: &'static str,
+    of_table: fn(T) -> V,
+) -> Result<V, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    V: From<usize>,
+{
+    from.deserialize_any(BytesOrTable { expected, of_table })
+}
 
-impl<'de> Visitor<'de> for LimitVisitor {
-    type Value = Limit;
+struct BytesOrTable<T, V> {
+    expected: &'static str,
+    of_table: fn(T) -> V,
+}
+
+impl<'de, T: Deserialize<'de>, V: From<usize>> Visitor<'de> for BytesOrTable<T, V> {
+    type Value = V;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number of bytes, or the table { tokens = N }")
+        f.write_str(self.expected)
     }
 
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Limit, E> {
-        Ok(Limit::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<V, E> {
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX).into())
     }
 
-    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Limit, E> {
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<V, E> {
         let bytes = u64::try_from(bytes)
             .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
         self.visit_u64(bytes)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Limit, M::Error> {
-        let mut tokens = None;
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "tokens" => tokens = Some(map.next_value()?),
-                unknown => return Err(de::Error::unknown_field(unknown, &["tokens"])),
-            }
-        }
-        tokens
-            .map(Limit::tokens)
-            .ok_or_else(|| de::Error::missing_field("tokens"))
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V, M::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(self.of_table)
     }
 }
 
@@ -245,22 +253,6 @@ pub(super) mod name_or_false {
     }
 }
 
-impl Limit {
-    /// A limit in tokens.
-    #[must_use]
-    pub fn tokens(tokens: u64) -> Self {
-        Self::Tokens { tokens }
-    }
-
-    /// So many bytes are never over the limit: a token is at least a byte.
-    pub(crate) fn safe_bytes(self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
-        }
-    }
-}
-
 /// What counts tokens, by name. A counter of your own is set with
 /// [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,6 +267,24 @@ pub enum TokenCounter {
     /// A quarter of the bytes, rounded up.
     #[cfg_attr(not(feature = "tiktoken"), default)]
     Estimate,
+}
+
+impl TokenCounter {
+    pub(crate) fn counter(self) -> Result<Arc<dyn CountTokens>, BuildError> {
+        match self {
+            Self::Estimate => Ok(Arc::new(Estimate)),
+            #[cfg(feature = "tiktoken")]
+            Self::O200kBase => Ok(Arc::new(Tiktoken::o200k_base())),
+            #[cfg(feature = "tiktoken")]
+            Self::Cl100kBase => Ok(Arc::new(Tiktoken::cl100k_base())),
+            #[cfg(not(feature = "tiktoken"))]
+            Self::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
+            #[cfg(not(feature = "tiktoken"))]
+            Self::Cl100kBase => Err(BuildError::CounterNotCompiledIn {
+                name: "cl100k_base",
+            }),
+        }
+    }
 }
 
 /// What stored content is named by, behind `<root_dir>/trunc/` and `<root_dir>/clear/`.

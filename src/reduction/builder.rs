@@ -1,13 +1,13 @@
 //! From settings, backends and callbacks to a reduction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
-use super::checks::{Checks, check_clear, check_lengths, check_locations, check_opened, roots};
+use super::checks::{Checks, check_clear, check_locations, check_opened, roots};
 use super::opener::{NotOpened, Opener};
 use crate::backend::{Backend, open};
 use crate::config::{
@@ -17,12 +17,12 @@ use crate::config::{
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
-use crate::hint::{Language, Prose, Sentence, WrongTemplate};
+use crate::hint::{Language, Prose, Sentence};
 use crate::preview::{Custom, Preview, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, PageEnds, Session, Shared};
 use crate::store::Phase;
-use crate::tokens::{CountTokens, Estimate, Meter};
+use crate::tokens::{CountTokens, Meter};
 
 /// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build)
 /// checks it all.
@@ -207,61 +207,6 @@ impl Builder {
         self
     }
 
-    /// See [`Settings::root_dir`].
-    pub fn root_dir(mut self, prefix: impl Into<String>) -> Self {
-        self.settings.root_dir = prefix.into();
-        self
-    }
-
-    /// See [`Settings::names`].
-    pub fn names(mut self, names: Names) -> Self {
-        self.settings.names = names;
-        self
-    }
-
-    /// See [`Settings::skip_truncation`].
-    pub fn skip_truncation(mut self, skip: bool) -> Self {
-        self.settings.skip_truncation = skip;
-        self
-    }
-
-    /// See [`Settings::skip_clear`].
-    pub fn skip_clear(mut self, skip: bool) -> Self {
-        self.settings.skip_clear = skip;
-        self
-    }
-
-    /// See [`Settings::read_file_tool_name`].
-    pub fn read_file_tool_name<'n>(mut self, name: impl Into<Option<&'n str>>) -> Self {
-        self.settings.read_file_tool_name = name.into().map(str::to_owned);
-        self
-    }
-
-    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`Limit::tokens`] is tokens.
-    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
-        self.settings.max_length_for_trunc = limit.into();
-        self
-    }
-
-    /// See [`Settings::preview_above`].
-    pub fn preview_above(mut self, bytes: impl Into<Option<usize>>) -> Self {
-        self.settings.preview_above = bytes.into();
-        self
-    }
-
-    /// See [`Settings::keep_file_reads`].
-    pub fn keep_file_reads(mut self, keep: bool) -> Self {
-        self.settings.keep_file_reads = keep;
-        self
-    }
-
-    /// See [`Settings::preview`].
-    pub fn preview(mut self, preview: Preview) -> Self {
-        self.settings.preview = preview;
-        self.hooks.preview = None;
-        self
-    }
-
     /// Previews texts with code of your own, in place of [`Settings::preview`]: it gets the text,
     /// the tool, its arguments and the bytes that the preview may take, has to be pure, and is
     /// called more than once. Where it panics or takes more, the named preview is shown and the
@@ -286,15 +231,9 @@ impl Builder {
         self
     }
 
-    /// See [`Settings::preview_length`].
-    pub fn preview_length(mut self, length: impl Into<Length>) -> Self {
-        self.settings.preview_length = length.into();
-        self
-    }
-
-    /// See [`Settings::stub_length`].
-    pub fn stub_length(mut self, length: impl Into<Length>) -> Self {
-        self.settings.stub_length = length.into();
+    /// See [`Settings::read_file_tool_name`].
+    pub fn read_file_tool_name<'n>(mut self, name: impl Into<Option<&'n str>>) -> Self {
+        self.settings.read_file_tool_name = name.into().map(str::to_owned);
         self
     }
 
@@ -313,73 +252,6 @@ impl Builder {
         tools: impl IntoIterator<Item = S>,
     ) -> Self {
         self.settings.clear_exclude_tools = tools.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// See [`Settings::token_counter`].
-    pub fn token_counter(mut self, counter: TokenCounter) -> Self {
-        self.settings.token_counter = counter;
-        self.counter = None;
-        self
-    }
-
-    /// See [`Settings::max_tokens_for_clear`].
-    pub fn max_tokens_for_clear(mut self, tokens: u64) -> Self {
-        self.settings.max_tokens_for_clear = tokens;
-        self
-    }
-
-    /// See [`Settings::clear_retention_suffix_limit`].
-    pub fn clear_retention_suffix_limit(mut self, rounds: usize) -> Self {
-        self.settings.clear_retention_suffix_limit = rounds;
-        self
-    }
-
-    /// See [`Settings::clear_at_least_tokens`].
-    pub fn clear_at_least_tokens(mut self, tokens: u64) -> Self {
-        self.settings.clear_at_least_tokens = tokens;
-        self
-    }
-
-    /// See [`Settings::clear_target_tokens`].
-    pub fn clear_target_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
-        self.settings.clear_target_tokens = tokens.into();
-        self
-    }
-
-    /// See [`Settings::clear_tool_inputs`].
-    pub fn clear_tool_inputs(mut self, clear: bool) -> Self {
-        self.settings.clear_tool_inputs = clear;
-        self
-    }
-
-    /// See [`Settings::clear_tool_inputs_above`].
-    pub fn clear_tool_inputs_above(mut self, bytes: usize) -> Self {
-        self.settings.clear_tool_inputs_above = bytes;
-        self
-    }
-
-    /// See [`Settings::cost_aware`].
-    pub fn cost_aware(mut self, rule: impl Into<Option<CostAware>>) -> Self {
-        self.settings.cost_aware = rule.into();
-        self
-    }
-
-    /// See [`Settings::keep_errors`].
-    pub fn keep_errors(mut self, keep: bool) -> Self {
-        self.settings.keep_errors = keep;
-        self
-    }
-
-    /// See [`Settings::on_offload_error`].
-    pub fn on_offload_error(mut self, then: OnOffloadError) -> Self {
-        self.settings.on_offload_error = then;
-        self
-    }
-
-    /// See [`Settings::language`].
-    pub fn language(mut self, language: Language) -> Self {
-        self.settings.language = language;
         self
     }
 
@@ -417,47 +289,40 @@ impl Builder {
         if let Some(NotOpened { tool, url, source }) = not_opened {
             return Err(BuildError::Open { tool, url, source });
         }
-        let counter = counter.map_or_else(|| counter_by_name(settings.token_counter), Ok)?;
+        let counter = counter.map_or_else(|| settings.token_counter.counter(), Ok)?;
         let roots = roots(&settings)?;
         check_opened(&settings)?;
         if settings.read_file_tool_name.as_deref() == Some("") {
             return Err(BuildError::NamelessReader);
         }
-        let mut default = Policy::resolve(&settings, &hooks, None);
-        let templates = settings
-            .templates
-            .iter()
-            .map(|(language, templates)| Ok((*language, Prose::with(*language, templates)?)));
-        let mut prose: BTreeMap<Language, Prose> =
-            templates.collect::<Result<_, WrongTemplate>>()?;
-        let prose = prose
-            .remove(&settings.language)
-            .unwrap_or_else(|| Prose::of(settings.language));
-        let has_given_ids = gen_ids.iter().any(Option::is_some);
+        let mut prose = Prose::of(settings.language);
+        for (language, templates) in &settings.templates {
+            let own = Prose::with(*language, templates)?;
+            if *language == settings.language {
+                prose = own;
+            }
+        }
         let checks = Checks {
             settings: &settings,
+            hooks: &hooks,
             prose: &prose,
             roots: &roots,
-            has_given_ids,
+            has_given_ids: gen_ids.iter().any(Option::is_some),
         };
-        check_lengths(&default, None)?;
-        checks.truncation(&mut default, None)?;
+        let default = checks.policy(None)?;
         let listed = settings
             .trunc_exclude_tools
             .iter()
             .chain(&settings.clear_exclude_tools);
-        let mut policies = HashMap::new();
-        for name in settings.tool_config.keys().chain(listed) {
-            let mut policy = Policy::resolve(&settings, &hooks, Some(name));
-            check_lengths(&policy, Some(name))?;
-            checks.truncation(&mut policy, Some(name))?;
-            policies.insert(name.clone(), policy);
-        }
-        check_locations(std::iter::once(&default).chain(policies.values()), &roots)?;
-        if std::iter::once(&default)
-            .chain(policies.values())
-            .any(|policy| policy.clears)
-        {
+        let policies = settings
+            .tool_config
+            .keys()
+            .chain(listed)
+            .map(|name| Ok((name.clone(), checks.policy(Some(name))?)))
+            .collect::<Result<HashMap<_, _>, BuildError>>()?;
+        let all = || std::iter::once(&default).chain(policies.values());
+        check_locations(all(), &roots)?;
+        if all().any(Policy::clears) {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
@@ -477,18 +342,43 @@ impl Builder {
     }
 }
 
-fn counter_by_name(counter: TokenCounter) -> Result<Arc<dyn CountTokens>, BuildError> {
-    match counter {
-        TokenCounter::Estimate => Ok(Arc::new(Estimate)),
-        #[cfg(feature = "tiktoken")]
-        TokenCounter::O200kBase => Ok(Arc::new(crate::tokens::Tiktoken::o200k_base())),
-        #[cfg(feature = "tiktoken")]
-        TokenCounter::Cl100kBase => Ok(Arc::new(crate::tokens::Tiktoken::cl100k_base())),
-        #[cfg(not(feature = "tiktoken"))]
-        TokenCounter::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
-        #[cfg(not(feature = "tiktoken"))]
-        TokenCounter::Cl100kBase => Err(BuildError::CounterNotCompiledIn {
-            name: "cl100k_base",
-        }),
-    }
+/// Declares the setters of [`Settings`]' fields, a row for each: `field(argument)`, and the code of
+/// your own whose place it takes.
+macro_rules! setters {
+    ($($field:ident($argument:ty) $(, in place of $($code:ident).+)?;)*) => {
+        impl Builder {
+            $(
+                #[doc = concat!("See [`Settings::", stringify!($field), "`].")]
+                pub fn $field(mut self, $field: $argument) -> Self {
+                    self.settings.$field = $field.into();
+                    $(self.$($code).+ = None;)?
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    root_dir(impl Into<String>);
+    names(Names);
+    skip_truncation(bool);
+    skip_clear(bool);
+    max_length_for_trunc(impl Into<Limit>);
+    preview_above(impl Into<Option<usize>>);
+    keep_file_reads(bool);
+    preview(Preview), in place of hooks.preview;
+    preview_length(impl Into<Length>);
+    stub_length(impl Into<Length>);
+    token_counter(TokenCounter), in place of counter;
+    max_tokens_for_clear(u64);
+    clear_retention_suffix_limit(usize);
+    clear_at_least_tokens(u64);
+    clear_target_tokens(impl Into<Option<u64>>);
+    clear_tool_inputs(bool);
+    clear_tool_inputs_above(usize);
+    cost_aware(impl Into<Option<CostAware>>);
+    keep_errors(bool);
+    on_offload_error(OnOffloadError);
+    language(Language);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::backend::{Key, Location};
-use crate::config::{BuildError, Policy, Settings};
+use crate::config::{BuildError, Hooks, Policy, Settings};
 use crate::hint::{Facts, Hint, Kind, MAX_NAME, Notes, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::store::{Roots, is_reserved, longest_key, longest_session};
@@ -86,43 +86,38 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
-/// A curve has to be one.
-pub(super) fn check_lengths(policy: &Policy, tool: Option<&str>) -> Result<(), BuildError> {
-    let lengths = [
-        ("preview_length", policy.preview_length),
-        ("stub_length", policy.stub_length),
-    ];
-    match lengths.into_iter().find(|(_, length)| !length.is_sound()) {
-        Some((field, _)) => Err(BuildError::NoCurve {
-            field,
-            tool: tool.map(str::to_owned),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// What a truncation is checked against.
+/// What policies are made of, and checked against.
 pub(super) struct Checks<'c> {
     pub(super) settings: &'c Settings,
+    pub(super) hooks: &'c Hooks,
     pub(super) prose: &'c Prose,
     pub(super) roots: &'c Roots,
     pub(super) has_given_ids: bool,
 }
 
 impl Checks<'_> {
-    pub(super) fn truncation(
-        &self,
-        policy: &mut Policy,
-        tool: Option<&str>,
-    ) -> Result<(), BuildError> {
-        if !policy.truncates {
-            return Ok(());
+    /// The policy for the tool `name`, or for all others.
+    pub(super) fn policy(&self, name: Option<&str>) -> Result<Policy, BuildError> {
+        let mut policy = Policy::resolve(self.settings, self.hooks, name);
+        let tool = name.map(str::to_owned);
+        let lengths = [
+            ("preview_length", policy.preview_length),
+            ("stub_length", policy.stub_length),
+        ];
+        if let Some((field, _)) = lengths.into_iter().find(|(_, length)| !length.is_sound()) {
+            return Err(BuildError::NoCurve { field, tool });
         }
-        let tool = tool.map(str::to_owned);
+        if policy.truncates() {
+            self.truncation(&mut policy, tool)?;
+        }
+        Ok(policy)
+    }
+
+    fn truncation(&self, policy: &mut Policy, tool: Option<String>) -> Result<(), BuildError> {
         let Some(backend) = policy.backend() else {
             return Err(BuildError::NoBackend { tool });
         };
-        let limit = policy.limit.safe_bytes();
+        let limit = policy.max_length_for_trunc.safe_bytes();
         // Sessions made from this reduction keep the promise too, whatever their id.
         let key = longest_key(
             &self.roots.session(&longest_session()),

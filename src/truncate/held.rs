@@ -124,7 +124,7 @@ impl Held {
 
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
-        let counts = match self.job.policy.limit {
+        let counts = match self.job.policy.max_length_for_trunc {
             Limit::Bytes(_) => Counts::Nothing,
             Limit::Tokens { tokens } => Counts::Tokens(tokens),
         };

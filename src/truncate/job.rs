@@ -44,7 +44,7 @@ impl Job {
     /// `None` if the tool's results are never truncated.
     pub(super) fn new(session: &Session, call: &ToolCall) -> Option<Arc<Self>> {
         let policy = session.policy(&call.name);
-        let backend = policy.backend().filter(|_| policy.truncates)?;
+        let backend = policy.backend().filter(|_| policy.truncates())?;
         Some(Arc::new(Self {
             session: session.clone(),
             call: call.clone(),
@@ -54,11 +54,11 @@ impl Job {
     }
 
     pub(super) fn counts_tokens(&self) -> bool {
-        matches!(self.policy.limit, Limit::Tokens { .. })
+        matches!(self.policy.max_length_for_trunc, Limit::Tokens { .. })
     }
 
     pub(super) fn is_over_limit(&self, size: Size) -> bool {
-        match self.policy.limit {
+        match self.policy.max_length_for_trunc {
             Limit::Bytes(bytes) => size.bytes > bytes as u64,
             Limit::Tokens { tokens } => {
                 size.tokens > tokens || size.bytes > tokens.saturating_mul(MAX_TOKEN)
@@ -89,7 +89,10 @@ impl Job {
     /// A text of more bytes than this is longer than any hint for it, in tokens too: head and tail
     /// are of the text, and what is left out of 32 KiB costs more than the rest of a hint.
     pub(super) fn sure_gain(&self) -> usize {
-        self.policy.limit.safe_bytes().saturating_add(32 * 1024)
+        self.policy
+            .max_length_for_trunc
+            .safe_bytes()
+            .saturating_add(32 * 1024)
     }
 
     /// The sketch of a text without anything yet.

@@ -284,7 +284,7 @@ impl Run {
             }
             _ => return None,
         };
-        let limit = self.job.policy.limit.safe_bytes();
+        let limit = self.job.policy.max_length_for_trunc.safe_bytes();
         let (location, parts) = reader
             .finish(&self.job.session, &self.job.call.name, length, limit)
             .await?;

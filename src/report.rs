@@ -107,6 +107,39 @@ pub struct Decision {
     pub locations: Vec<Location>,
     /// What the store said, or a handler or callback, if it failed.
     pub error: Option<String>,
+    /// What it was that said so; `None` where `error` is.
+    pub error_source: Option<ErrorSource>,
+}
+
+/// What a decision's error comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorSource {
+    /// A store: it failed, or was not asked after it had failed several times in a row.
+    Store,
+    /// A [`TruncHandler`](crate::handler::TruncHandler), a
+    /// [`ClearHandler`](crate::handler::ClearHandler), or the
+    /// [`Replacement`](crate::handler::Replacement) that it gave.
+    Handler,
+    /// A callback: one that names ids, previews texts or rewrites rounds.
+    Callback,
+}
+
+impl ErrorSource {
+    pub(crate) fn said(self, error: impl ToString) -> Failure {
+        Failure {
+            source: self,
+            error: error.to_string(),
+        }
+    }
+}
+
+/// An error that becomes part of a decision.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    source: ErrorSource,
+    error: String,
 }
 
 /// A size before and after.
@@ -330,6 +363,20 @@ impl Decision {
             tokens: None,
             locations: Vec::new(),
             error: None,
+            error_source: None,
+        }
+    }
+
+    /// Notes a failure, in the place of an earlier one.
+    pub(crate) fn fail(&mut self, Failure { source, error }: Failure) {
+        self.error = Some(error);
+        self.error_source = Some(source);
+    }
+
+    /// Notes a failure, if there was none.
+    pub(crate) fn fail_first(&mut self, failure: Option<Failure>) {
+        if let (Some(failure), None) = (failure, &self.error) {
+            self.fail(failure);
         }
     }
 
@@ -365,6 +412,7 @@ impl Decision {
                     tokens_after = self.tokens.map(|tokens| tokens.after),
                     locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
                     error = self.error,
+                    error_source = self.error_source.map(tracing::field::debug),
                     $message
                 )
             };

@@ -12,7 +12,7 @@ use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
 use crate::hint::{Draft, Hint, Language, Prose};
-use crate::report::Report;
+use crate::report::{ErrorSource, Failure, Report};
 use crate::store::{Id, Phase, Roots, Stored, longest_key};
 use crate::tokens::Meter;
 
@@ -119,7 +119,7 @@ impl Session {
 
     /// Whether the clear pass has anything to do at all.
     pub(crate) fn clears(&self) -> bool {
-        self.shared.default.clears() || self.shared.policies.values().any(|policy| policy.clears())
+        self.shared.default.clears() || self.shared.policies.values().any(Policy::clears)
     }
 
     /// What the call's result is stored under in `phase`, and what a callback did wrong that was to
@@ -129,20 +129,26 @@ impl Session {
         phase: Phase,
         id: &str,
         call: impl FnOnce() -> ToolCall,
-    ) -> (Id, Option<String>) {
+    ) -> (Id, Option<Failure>) {
         let Some(generate) = &self.shared.gen_ids[phase as usize] else {
             return (self.id_of_call(id), None);
         };
         match guard("the callback that names ids", || generate(&call())) {
-            Ok(given) => self.given_id(&given, id),
-            Err(error) => (self.id_of_call(id), Some(error.to_string())),
+            Ok(given) => self.given_id(&given, id, ErrorSource::Callback),
+            Err(error) => (self.id_of_call(id), Some(ErrorSource::Callback.said(error))),
         }
     }
 
-    /// The id that a user's code gave, or the call's where it is no safe name; then with what is
-    /// wrong.
-    pub(crate) fn given_id(&self, given: &str, call: &str) -> (Id, Option<String>) {
-        Id::given_or(given, || self.id_of_call(call))
+    /// The id that `source`, a user's code, gave, or the call's where it is no safe name; then with
+    /// what is wrong.
+    pub(crate) fn given_id(
+        &self,
+        given: &str,
+        call: &str,
+        source: ErrorSource,
+    ) -> (Id, Option<Failure>) {
+        let (id, problem) = Id::given_or(given, || self.id_of_call(call));
+        (id, problem.map(|problem| source.said(problem)))
     }
 
     fn id_of_call(&self, id: &str) -> Id {

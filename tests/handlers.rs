@@ -15,7 +15,7 @@ use offcut::format::{Message, Messages, Plain, Responses, Rewriting};
 use offcut::handler::{ClearHandler, Detail, Handled, HandlerError, Replacement, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
-use offcut::report::{Outcome, Reason, Subject};
+use offcut::report::{ErrorSource, Outcome, Reason, Subject};
 use offcut::{
     BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError,
     ToolOutput, ToolPolicy,
@@ -334,7 +334,9 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
         ] {
             let shown = reduction.truncate(&call("a", "f"), output).await.unwrap();
             assert_eq!(shown.text(), plain);
-            assert_eq!(shown.report.decisions[0].error.as_deref(), Some(said));
+            let decision = &shown.report.decisions[0];
+            assert_eq!(decision.error.as_deref(), Some(said));
+            assert_eq!(decision.error_source, Some(ErrorSource::Handler));
         }
         assert_eq!(stored(&store).await[0].1, lines(500).as_bytes());
     }
@@ -591,6 +593,7 @@ async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
             "{:?}",
             decision.error
         );
+        assert_eq!(decision.error_source, Some(ErrorSource::Callback));
     }
 }
 
@@ -1182,6 +1185,8 @@ async fn a_preview_of_ones_own_that_panics_or_takes_too_much_gives_way_to_the_na
             (shown.text(), shown.report.decisions[0].error.as_deref()),
             (plain.clone(), Some(said))
         );
+        let source = shown.report.decisions[0].error_source;
+        assert_eq!(source, Some(ErrorSource::Callback));
     }
 }
 

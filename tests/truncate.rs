@@ -403,6 +403,8 @@ async fn t8_a_store_that_fails_costs_nothing_by_default() {
             Outcome::Kept(Reason::StoreFailed)
         );
         assert!(kept.report.decisions[0].error.is_some());
+        let json = serde_json::to_value(&kept.report.decisions[0]).unwrap();
+        assert_eq!(json["error_source"], "store");
 
         let lost = make(OnOffloadError::PreviewOnly)
             .truncate(&call("a", "f"), content.clone())

@@ -11,7 +11,7 @@ use super::planner::Planner;
 use crate::content::Part;
 use crate::guard::guard;
 use crate::handler::{ClearHandler, Detail, Handled, HandlerError};
-use crate::report::{Decision, Outcome, Reason};
+use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::store::Phase;
 use crate::tokens::Meter;
 
@@ -44,15 +44,15 @@ pub(super) fn decide_given(
         None => None,
     };
     let session = planner.session;
-    let (mut error, mut store) = (None, None);
+    let (mut failure, mut store) = (None, None);
     if let (Some(content), Some(backend)) =
         (&replacement.content, session.policy(item.tool).backend())
     {
-        let (id, problem) = match &replacement.id {
+        let (id, wrong) = match &replacement.id {
             None => session.id_of(Phase::Clear, &call.id, || call.clone()),
-            Some(id) => session.given_id(id, &call.id),
+            Some(id) => session.given_id(id, &call.id, ErrorSource::Handler),
         };
-        error = problem;
+        failure = wrong;
         let target = planner.stubs.target(&id, &id.name_of(content), content);
         store = Some((Arc::clone(backend), target));
     }
@@ -66,7 +66,7 @@ pub(super) fn decide_given(
     };
     let given = Box::new(Given { replacement, store });
     let mut edit = Edit::new(item, outcome, Content::Given(given));
-    edit.decision.error = error;
+    edit.decision.fail_first(failure);
     resize(&mut edit.decision, session.meter(), &shown);
     if let Some(mut arguments) = arguments {
         arguments.decision.outcome = outcome;
@@ -107,7 +107,7 @@ impl Given {
             location = pass.store(backend, target, content, decision).await?;
         }
         let parts = self.replacement.show(location.as_ref()).map_err(|error| {
-            decision.error = Some(error.to_string());
+            decision.fail(ErrorSource::Handler.said(error));
             NotDone::Kept(Reason::Handler)
         })?;
         resize(decision, pass.session.meter(), &parts);

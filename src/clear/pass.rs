@@ -9,7 +9,7 @@ use super::outages::{NoAnswer, Outages};
 use crate::backend::{Backend, BackendError, Location};
 use crate::config::OnOffloadError;
 use crate::error::Error;
-use crate::report::{Decision, Outcome, Reason};
+use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
 use crate::store::Target;
 
@@ -66,7 +66,7 @@ impl Pass {
             Ok(location) => return Ok(Some(location)),
             Err(failure) => failure,
         };
-        decision.error = Some(failure.to_string());
+        decision.fail(ErrorSource::Store.said(&failure));
         match (failure, self.session.settings().on_offload_error) {
             (NoAnswer::Failed(source), OnOffloadError::Fail) => {
                 let (tool, call_id) = (decision.tool.clone(), decision.call_id.clone());

@@ -14,7 +14,7 @@ use super::previews::Previews;
 use super::scan::Scan;
 use super::stub::Line;
 use crate::middleware::BeforeModel;
-use crate::report::{Certainty, Outcome, Reason, Report, TokenCount, saved};
+use crate::report::{Certainty, ErrorSource, Outcome, Reason, Report, TokenCount, saved};
 use crate::rounds::Slot;
 use crate::tokens::Text;
 
@@ -195,14 +195,14 @@ impl<'a> Planner<'a> {
             self.edits.push(Edit::kept(item, reason));
             return;
         }
-        let mut problem = None;
+        let mut failure = None;
         if let Some(handler) = policy.hooks.clear_handler.clone() {
             match decide_given(self, &*handler, at) {
                 Ok(edit) => return self.edits.push(edit),
-                Err(error) => problem = error.map(|error| error.to_string()),
+                Err(error) => failure = error.map(|error| ErrorSource::Handler.said(error)),
             }
         }
-        let (of, error) = self.source(slot, item.tool);
+        let (of, of_id) = self.source(slot, item.tool);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
@@ -213,7 +213,7 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        self.propose(item, outcome, lines, problem.or(error));
+        self.propose(item, outcome, lines, failure.or(of_id));
     }
 
     /// A call's arguments go when its result is old, whether or not the result itself is long
@@ -249,12 +249,12 @@ impl<'a> Planner<'a> {
             self.edits.push(Edit::kept(item, reason));
             return;
         }
-        let (of, error) = self.source(slot, item.tool);
+        let (of, of_id) = self.source(slot, item.tool);
         let line = self.stubs.arguments(&of, text().into_owned().into());
         let outcome = match policy.backend() {
             Some(_) => Outcome::Cleared,
             None => Outcome::Lost,
         };
-        self.propose(item, outcome, vec![line], error);
+        self.propose(item, outcome, vec![line], of_id);
     }
 }

@@ -13,7 +13,7 @@ use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
-use crate::report::{Outcome, Reason};
+use crate::report::{Failure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
 use crate::store::Phase;
@@ -93,13 +93,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Where the call's result is stored and how it is previewed, and what a callback did wrong.
-    pub(super) fn source<'s>(&self, slot: &Slot<'_>, tool: &'s str) -> (Source<'s>, Option<String>)
+    pub(super) fn source<'s>(&self, slot: &Slot<'_>, tool: &'s str) -> (Source<'s>, Option<Failure>)
     where
         'a: 's,
     {
         let items = &self.items;
         let call = || items.call_of(slot);
-        let (id, error) = self.session.id_of(Phase::Clear, slot.head.id, call);
+        let (id, failure) = self.session.id_of(Phase::Clear, slot.head.id, call);
         let policy = self.session.policy(items.outline.tool(slot));
         let source = Source {
             id,
@@ -107,7 +107,7 @@ impl<'a> Planner<'a> {
             policy,
             previewer: policy.previewer(tool, || call().arguments),
         };
-        (source, error)
+        (source, failure)
     }
 
     /// Proposes to put `lines` in the place of an item, if that is a gain wherever their contents
@@ -117,11 +117,11 @@ impl<'a> Planner<'a> {
         item: &Item<'_>,
         outcome: Outcome,
         lines: Vec<Line>,
-        error: Option<String>,
+        failure: Option<Failure>,
     ) {
         let meter = self.session.meter();
         let mut edit = Edit::new(item, outcome, Content::Lines(lines));
-        edit.decision.error = error;
+        edit.decision.fail_first(failure);
         let Content::Lines(lines) = &edit.content else {
             return;
         };

@@ -136,9 +136,9 @@ impl Previews {
                 continue;
             };
             if let (true, [PartRef::Text(text)]) = (self.is_taken(*candidate), &slot.parts[..]) {
-                let (of, error) = planner.source(slot, item.tool);
+                let (of, of_id) = planner.source(slot, item.tool);
                 let line = planner.stubs.preview(&of, text);
-                planner.propose(item, Outcome::Previewed, vec![line], error);
+                planner.propose(item, Outcome::Previewed, vec![line], of_id);
             } else {
                 planner.edits.push(Edit::kept(item, Reason::DoesNotPay));
             }

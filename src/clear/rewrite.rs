@@ -14,7 +14,7 @@ use crate::content::ToolCall;
 use crate::error::Error;
 use crate::format::{Conversation, Message, Piece, Rewrite, Role};
 use crate::middleware::BeforeModel;
-use crate::report::{Change, Decision, Outcome, Reason, Report, Subject, saved};
+use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report, Subject, saved};
 use crate::rounds::{Outline, Turns};
 use crate::session::Session;
 use crate::store::{Phase, Target};
@@ -214,7 +214,7 @@ impl Round {
             }
             Err(error) => {
                 decision.keep(Reason::Handler);
-                decision.error = Some(error.to_string());
+                decision.fail(ErrorSource::Callback.said(error));
                 return Ok(Some(decision));
             }
         }

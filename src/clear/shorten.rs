@@ -8,7 +8,7 @@ use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::{Verdict, judge};
 use crate::read_back::{Said, texts_in};
-use crate::report::{Decision, Outcome, Reason};
+use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares what is to be shortened with what is stored. The edit then holds the lines that it
 /// becomes, and what they cost where their names are not taken; or it stays as it is.
@@ -93,7 +93,7 @@ async fn compare(
             Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
             // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
             Err(error) => {
-                decision.error = Some(error.to_string());
+                decision.fail(ErrorSource::Store.said(error));
                 return Err(Reason::StoreFailed);
             }
         };

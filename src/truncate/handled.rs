@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::guard::guard_future;
 use crate::handler::{Detail, Handled, Replacement, TruncHandler};
 use crate::hint::Kind;
-use crate::report::{Change, Decision, Outcome, Reason};
+use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 use crate::store::{Phase, Target};
 
 /// The user's handler that decides about the tool's results, if there is one.
@@ -38,7 +38,7 @@ pub(super) async fn truncate(
         };
         guard_future("the truncation handler", handler.handle(detail)).await
     };
-    let problem = match decided {
+    let failure = match decided {
         // The parts shown would not be the bytes that came, and those would be nowhere.
         Ok(Handled::Keep) if whole.is_lossy => None,
         Ok(Handled::Default) => None,
@@ -48,9 +48,9 @@ pub(super) async fn truncate(
             return Ok(whole.shown_as(job, parts, decision));
         }
         Ok(Handled::Replace(replacement)) => return replace(job, whole, &replacement).await,
-        Err(error) => Some(error),
+        Err(error) => Some(ErrorSource::Handler.said(error)),
     };
-    treat(Some(job.clone()), whole.into_output(), problem).await
+    treat(Some(job.clone()), whole.into_output(), failure).await
 }
 
 async fn replace(
@@ -67,7 +67,7 @@ async fn replace(
             }
             Err(error) => {
                 let (said, keeps) = job.store_failed(error)?;
-                decision.error.get_or_insert(said);
+                decision.fail_first(Some(said));
                 if keeps {
                     let parts = whole.parts.clone();
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
@@ -78,7 +78,10 @@ async fn replace(
     }
     match replacement.show(decision.locations.first()) {
         Ok(parts) => Ok(whole.shown_as(job, parts, decision)),
-        Err(error) => treat(Some(job.clone()), whole.into_output(), Some(error)).await,
+        Err(error) => {
+            let failure = ErrorSource::Handler.said(error);
+            treat(Some(job.clone()), whole.into_output(), Some(failure)).await
+        }
     }
 }
 
@@ -90,11 +93,11 @@ async fn save(
     decision: &mut Decision,
 ) -> Result<Location, BackendError> {
     let (session, call) = (&job.session, &job.call);
-    let (id, problem) = match &replacement.id {
+    let (id, failure) = match &replacement.id {
         None => session.id_of(Phase::Truncate, &call.id, || call.clone()),
-        Some(id) => session.given_id(id, &call.id),
+        Some(id) => session.given_id(id, &call.id, ErrorSource::Handler),
     };
-    decision.error = problem;
+    decision.fail_first(failure);
     let name = id.name_of(&content);
     let target = Target::new(session.roots(), Phase::Truncate, &name, &content);
     target.save(&*job.backend, content).await

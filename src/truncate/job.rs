@@ -8,7 +8,7 @@ use crate::config::{Limit, OnOffloadError, Policy};
 use crate::content::{Part, ToolCall};
 use crate::error::Error;
 use crate::preview::{Sketch, longest_marks};
-use crate::report::{self, Change, Decision, Outcome, Report, Subject};
+use crate::report::{self, Change, Decision, ErrorSource, Failure, Outcome, Report, Subject};
 use crate::session::Session;
 
 /// No encoding has longer tokens, in bytes. A limit in tokens must not need a whole text to be held
@@ -117,31 +117,24 @@ impl Job {
 
     /// Decides by `on_offload_error` what it means that the store failed: an error, or what the
     /// report says of it and whether the original is kept.
-    pub(super) fn store_failed(&self, error: BackendError) -> Result<(String, bool), Error> {
+    pub(super) fn store_failed(&self, error: BackendError) -> Result<(Failure, bool), Error> {
         match self.session.settings().on_offload_error {
             OnOffloadError::Fail => Err(Error::Offload {
                 tool: self.call.name.clone(),
                 call_id: self.call.id.clone(),
                 source: error,
             }),
-            OnOffloadError::KeepOriginal => Ok((error.to_string(), true)),
-            OnOffloadError::PreviewOnly => Ok((error.to_string(), false)),
+            OnOffloadError::KeepOriginal => Ok((ErrorSource::Store.said(error), true)),
+            OnOffloadError::PreviewOnly => Ok((ErrorSource::Store.said(error), false)),
         }
     }
 
     /// A decision about the result, without sizes.
     pub(super) fn decision(&self, outcome: Outcome) -> Decision {
-        Decision {
-            tool: self.call.name.clone(),
-            call_id: self.call.id.clone(),
-            message: None,
-            subject: Subject::Result,
-            outcome,
-            bytes: Change::default(),
-            tokens: self.counts_tokens().then(Change::default),
-            locations: Vec::new(),
-            error: None,
-        }
+        let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
+        decision.outcome = outcome;
+        decision.tokens = self.counts_tokens().then(Change::default);
+        decision
     }
 }
 

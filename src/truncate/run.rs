@@ -16,7 +16,7 @@ use crate::content::{Chunk, Part};
 use crate::error::Error;
 use crate::hint::Placement;
 use crate::read_back::OtherReader;
-use crate::report::{Change, Decision, Outcome, Reason, Report};
+use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
 use crate::store::{Id, MAX_WHOLE, Phase};
 
 /// A stream that could not be stored is shown whole up to so many bytes: more has no place in
@@ -46,18 +46,17 @@ impl Run {
             0
         };
         let call = &job.call;
-        let (id, error) = job
+        let (id, failure) = job
             .session
             .id_of(Phase::Truncate, &call.id, || call.clone());
+        let mut decision = job.decision(Outcome::Kept(Reason::WithinLimit));
+        decision.fail_first(failure);
         Self {
             held: Held::new(job.clone(), placement, is_stream.then_some(spill_above)),
             spill: Spill::new(job.clone(), id.clone()),
             reader: None,
             passes: false,
-            decision: Decision {
-                error,
-                ..job.decision(Outcome::Kept(Reason::WithinLimit))
-            },
+            decision,
             id,
             job,
         }
@@ -111,7 +110,7 @@ impl Run {
     /// Notes the store's error, unless that is the end of it. `true` if the original is kept.
     fn failed(&mut self, error: BackendError) -> Result<bool, Error> {
         let (said, keeps) = self.job.store_failed(error)?;
-        self.decision.error = Some(said);
+        self.decision.fail(said);
         Ok(keeps)
     }
 
@@ -196,8 +195,9 @@ impl Run {
 
     /// Stores what is cut, and puts the hint in its place.
     async fn store(&mut self, cut: Cut) -> Result<(), Error> {
-        let earlier = self.decision.error.take();
-        self.decision.error = earlier.or_else(|| cut.problem.clone());
+        let problem = cut.problem.as_ref();
+        self.decision
+            .fail_first(problem.map(|problem| ErrorSource::Callback.said(problem)));
         let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
         let stored = match sources {
             // A text that was lost earlier has been reported with the error of that time.
@@ -209,7 +209,7 @@ impl Run {
                     error,
                 }) => {
                     if let Some(error) = error {
-                        self.decision.error = Some(error.to_string());
+                        self.decision.fail(ErrorSource::Store.said(error));
                     }
                     self.decision.locations.push(location.clone());
                     Some((location, is_local))

@@ -13,9 +13,8 @@ use super::job::{Job, report};
 use super::run::Run;
 use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
 use crate::error::Error;
-use crate::guard::HandlerError;
 use crate::hint::Placement;
-use crate::report::Report;
+use crate::report::{Failure, Report};
 use crate::session::Session;
 
 /// What the model is to be shown of a result, and what was done to it.
@@ -186,11 +185,11 @@ impl From<TruncatedStream> for ToolOutput {
     }
 }
 
-/// Truncates a result without a handler, read to its end. `problem` is why no handler decided.
+/// Truncates a result without a handler, read to its end. `failure` is why no handler decided.
 pub(super) async fn treat(
     job: Option<Arc<Job>>,
     output: ToolOutput,
-    problem: Option<HandlerError>,
+    failure: Option<Failure>,
 ) -> Result<Truncated, Error> {
     let ToolOutput { body, is_error } = output;
     let (mut parts, mut interrupted) = (Parts::default(), None);
@@ -203,8 +202,8 @@ pub(super) async fn treat(
         }
     }
     let mut report = flow.report.unwrap_or_else(|| report(None));
-    if let (Some(problem), Some(decision)) = (problem, report.decisions.first_mut()) {
-        decision.error.get_or_insert(problem.to_string());
+    if let Some(decision) = report.decisions.first_mut() {
+        decision.fail_first(failure);
     }
     Ok(Truncated {
         parts: parts.finish().0,

@@ -75,13 +75,14 @@ pub enum ReduceNodeError {
 }
 
 impl ReduceNodeError {
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later without anybody mending anything.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::MissingKey { .. } | Self::Output { .. } => false,
-            Self::Store { .. } | Self::NoAnswer => true,
+            Self::Store { source, .. } => source.is_retryable(),
             Self::Model { source, .. } => source.is_retryable(),
+            Self::NoAnswer => true,
         }
     }
 }

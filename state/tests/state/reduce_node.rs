@@ -404,11 +404,31 @@ async fn n5_a_store_that_fails() {
     let mut state = notes();
     let error = node.run(&mut state).await.unwrap_err();
     assert!(
-        matches!(&error, ReduceNodeError::Store { key, .. } if key == "b") && error.is_retryable()
+        matches!(&error, ReduceNodeError::Store { key, .. } if key == "b") && !error.is_retryable()
     );
     assert_eq!((&state, model.calls()), (&notes(), 0));
     node.run(&mut state).await.unwrap();
     assert_eq!(state.len(), 2);
+}
+
+/// N5: trying again helps where the store is away for a while, and only there.
+#[tokio::test]
+async fn n5_only_a_store_that_is_away_is_worth_another_try() {
+    let without = ToolReduction::builder().skip_truncation(true);
+    let full = Faulty::new(memory());
+    full.fault_on_every_write(Fault::Fail(ErrorKind::Full));
+    let away = Faulty::new(memory());
+    away.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+    for (reduction, is_retryable) in [
+        (without.build().unwrap(), false),
+        (over(full), false),
+        (over(away), true),
+    ] {
+        let node = node(&Model::default()).reduction(reduction);
+        let error = node.build().unwrap().run(&mut notes()).await.unwrap_err();
+        assert!(matches!(error, ReduceNodeError::Store { .. }), "{error:?}");
+        assert_eq!(error.is_retryable(), is_retryable, "{error:?}");
+    }
 }
 
 /// A dropped future has changed nothing.

@@ -17,7 +17,6 @@
 mod draft;
 mod en;
 mod envelope;
-mod position;
 mod prose;
 mod sentence;
 mod zh;
@@ -27,9 +26,10 @@ use sentence::Words;
 use crate::backend::Location;
 
 pub(crate) use draft::Draft;
-pub use position::Position;
 pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
 pub use sentence::Sentence;
+
+pub use crate::text::lines::Position;
 
 /// The language of the sentences in hints. Chosen for each instance, never for the process.
 #[derive(
@@ -153,10 +153,4 @@ pub struct Notes {
     pub not_utf8: bool,
     /// The original was several texts; what is stored begins with a line that lists their lengths.
     pub joined: bool,
-}
-
-/// How many lines `text` has: a last line without a line feed counts too.
-pub(crate) fn count_lines(text: &[u8]) -> u64 {
-    let feeds = memchr::memchr_iter(b'\n', text).count() as u64;
-    feeds + u64::from(text.last().is_some_and(|last| *last != b'\n'))
 }

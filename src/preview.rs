@@ -267,7 +267,7 @@ mod tests {
                     joined.push("\n");
                 }
                 let whole = texts.join("\n") + "\n";
-                prop_assert_eq!(joined.lines(), crate::hint::count_lines(whole.as_bytes()));
+                prop_assert_eq!(joined.lines(), crate::text::lines::count_lines(whole.as_bytes()));
                 prop_assert_eq!(joined.show(budget / 2, budget), preview.show(&whole, budget));
             }
         }

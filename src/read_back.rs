@@ -9,10 +9,11 @@ mod stretch;
 mod tool;
 
 use crate::backend::{BackendError, Location};
-use crate::hint::{Facts, Hint, Kind, Position, Prose, count_lines};
+use crate::hint::{Facts, Hint, Kind, Position, Prose};
 use crate::preview::holds_only;
 use crate::session::{PageEnd, Place, Session};
 use crate::store::{BLOCK, Stored};
+use crate::text::lines::{count_lines, first_line};
 
 pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;
@@ -83,11 +84,11 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
     if !hint.notes.joined {
         return Some((0, content));
     }
-    let feed = content.iter().position(|byte| *byte == b'\n')?;
-    let manifest: serde_json::Value = serde_json::from_slice(&content[..feed]).ok()?;
+    let line = first_line(content);
+    let manifest: serde_json::Value = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
     Some((
         manifest.get("offcut_parts")?.as_array()?.len(),
-        &content[feed + 1..],
+        &content[line.len()..],
     ))
 }
 

@@ -10,11 +10,12 @@ use super::part::{decode, raw};
 use crate::backend::{Backend, Location, digest};
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::hint::{Facts, Hint, Kind, Placement, count_lines};
+use crate::hint::{Facts, Hint, Kind, Placement};
 use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, Target};
+use crate::text::lines::count_lines;
 
 /// The line that takes the place of one part of a result.
 #[derive(Debug)]

@@ -191,8 +191,10 @@ fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
 
 #[cfg(feature = "toml")]
 fn line_at(text: &str, byte: usize) -> usize {
+    use crate::text::lines::count_feeds;
+
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
-    1 + memchr::memchr_iter(b'\n', before).count()
+    1 + count_feeds(before) as usize
 }
 
 /// serde quotes a string that does not belong where it is, which may be a store's URL with a

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::position::number;
 use super::{Hint, Kind, Notes, Placement, Position};
 use crate::backend::Location;
+use crate::text::lines::number;
 
 /// What every header begins with. The number is the version of the envelope.
 const OPENING: &str = "[offcut/1 ";

@@ -18,6 +18,7 @@ use std::fmt::Write;
 
 use super::names::each_name;
 use super::units::{Cutter, Place, Unit, own_number};
+use crate::text::lines::count_feeds;
 
 const NAMES: &str = "names:";
 const CUT: &str = "…";
@@ -188,7 +189,7 @@ pub(super) fn holds_only(preview: &str, text: &str) -> bool {
     let names = shown[last..].strip_prefix(NAMES).and_then(parse_names);
     let length = Length {
         bytes: text.len() as u64,
-        feeds: memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64,
+        feeds: count_feeds(text.as_bytes()),
     };
     let is = |lines: &str, names| {
         let excerpt = Reader::new(lines, names).read(text);

@@ -1,9 +1,9 @@
 //! The beginning and the end of a text.
 
+use crate::text::lines::{Position, count_feeds};
+
 /// The share of a piece in which a line boundary counts as near.
 const NEAR: usize = 4;
-/// The longest character, in bytes.
-const MAX_CHAR: usize = 4;
 /// The end that is kept of a text is cut back when it has grown by so many bytes at least.
 const MIN_TAIL: usize = 1024;
 /// How many marks of a text are compared with another text, at most.
@@ -19,7 +19,7 @@ pub(crate) struct Sketch {
     /// All of the text, or at least its last `budget` bytes and a character before them.
     tail: String,
     bytes: u64,
-    feeds: u64,
+    end: Position,
 }
 
 impl Sketch {
@@ -30,7 +30,7 @@ impl Sketch {
             head: String::new(),
             tail: String::new(),
             bytes: 0,
-            feeds: 0,
+            end: Position::START,
         }
     }
 
@@ -44,15 +44,16 @@ impl Sketch {
 
     /// The text goes on with `text`.
     pub(crate) fn push(&mut self, text: &str) {
-        self.add(text, text, text.len() as u64, count_feeds(text));
+        let end = Position::START.after(text.as_bytes());
+        self.add(text, text, text.len() as u64, end);
     }
 
     /// The text goes on with one of which `other` is the sketch, made for the same budget.
     pub(crate) fn append(&mut self, other: &Self) {
-        self.add(&other.head, &other.tail, other.bytes, other.feeds);
+        self.add(&other.head, &other.tail, other.bytes, other.end);
     }
 
-    fn add(&mut self, head: &str, tail: &str, bytes: u64, feeds: u64) {
+    fn add(&mut self, head: &str, tail: &str, bytes: u64, end: Position) {
         if let Some(missing) = self
             .budget
             .checked_sub(self.head.len())
@@ -61,7 +62,7 @@ impl Sketch {
             self.head
                 .push_str(&head[..head.ceil_char_boundary(missing)]);
         }
-        let keep = self.budget.saturating_add(MAX_CHAR);
+        let keep = self.budget.saturating_add(char::MAX_LEN_UTF8);
         if tail.len() >= keep || (tail.len() as u64) < bytes {
             self.tail.clear();
         }
@@ -73,7 +74,7 @@ impl Sketch {
                 .drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
         }
         self.bytes += bytes;
-        self.feeds += feeds;
+        self.end = self.end.join(end);
     }
 
     /// How long the text is so far, in bytes.
@@ -83,12 +84,12 @@ impl Sketch {
 
     /// The lines so far: a last one without a line feed counts too.
     pub(crate) fn lines(&self) -> u64 {
-        self.feeds + u64::from(!self.tail.is_empty() && !self.tail.ends_with('\n'))
+        self.end.lines()
     }
 
     /// The line feeds so far.
     pub(super) fn feeds(&self) -> u64 {
-        self.feeds
+        self.end.feeds()
     }
 
     /// The first bytes of everything that [`show`](Self::show) is going to give with this budget
@@ -98,7 +99,7 @@ impl Sketch {
             return self::head(&self.head, head);
         }
         // No line boundary cuts it further.
-        let sure = head.saturating_sub(MAX_CHAR);
+        let sure = head.saturating_sub(char::MAX_LEN_UTF8);
         &self.head[..self.head.floor_char_boundary(sure - sure / NEAR)]
     }
 
@@ -120,12 +121,12 @@ impl Sketch {
         };
         let tail = tail(&self.tail, left);
         let before = &self.tail[..self.tail.len() - tail.len()];
-        let (first, last) = (count_feeds(head), count_feeds(tail));
+        let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            feeds: self.feeds - first - last,
+            feeds: self.feeds() - shown,
             ends_a_line: before.ends_with('\n'),
-            is_one_line: self.feeds == 0,
+            is_one_line: self.feeds() == 0,
         };
         gap.between(head, tail)
     }
@@ -204,15 +205,11 @@ fn join(text: &str, start: usize, stop: usize) -> String {
     let (head, gap, tail) = (&text[..start], &text[start..stop], &text[stop..]);
     let gap = Gap {
         bytes: gap.len() as u64,
-        feeds: count_feeds(gap),
+        feeds: count_feeds(gap.as_bytes()),
         ends_a_line: gap.ends_with('\n'),
         is_one_line: !text.contains('\n'),
     };
     gap.between(head, tail)
-}
-
-fn count_feeds(text: &str) -> u64 {
-    memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64
 }
 
 /// What is left out.
@@ -225,7 +222,7 @@ struct Gap {
 
 impl Gap {
     fn between(&self, head: &str, tail: &str) -> String {
-        let first = count_feeds(head) + 1;
+        let first = count_feeds(head.as_bytes()) + 1;
         let last = first + self.feeds - u64::from(self.ends_a_line);
         let feed = if head.is_empty() || head.ends_with('\n') {
             ""
@@ -317,7 +314,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert_eq!(sketch.lines(), crate::hint::count_lines(text.as_bytes()));
+            prop_assert_eq!(sketch.lines(), crate::text::lines::count_lines(text.as_bytes()));
         }
 
         #[test]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use regex::bytes::Regex;
 
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Position, Prose, count_lines};
+use crate::hint::{Hint, Kind, Position, Prose};
+use crate::text::lines::count_lines;
 
 /// Longer lines are searched in windows of so many bytes: memory stays bounded.
 const MAX_LINE: usize = 64 << 10;

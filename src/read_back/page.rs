@@ -1,11 +1,11 @@
 //! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a
 //! page.
 
-use std::borrow::Cow;
-
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Position, Prose, count_lines};
+use crate::hint::{Hint, Kind, Position, Prose};
 use crate::session::Place;
+use crate::text::lines::{count_lines, first_line};
+use crate::text::utf8::{bytes_shown_as, char_end};
 
 /// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the
 /// content's length.
@@ -18,10 +18,8 @@ pub(super) struct Cutter {
     at: Position,
     /// The page's bytes, and up to one more, which tells that there are more.
     bytes: Vec<u8>,
-    /// Line feeds and whether the last byte was one: all that is needed to count lines.
-    feeds: u64,
-    ends_with_feed: bool,
-    length: u64,
+    /// The end of what was pushed.
+    end: Place,
     /// Where in the content the page's first byte is.
     begin: u64,
 }
@@ -49,53 +47,36 @@ impl Cutter {
             room,
             at: position,
             bytes: Vec::new(),
-            feeds: position.line - 1,
-            ends_with_feed: at > 0 && position.byte == 0,
-            length: at,
+            end: known,
             begin: at,
         }
     }
 
     /// Takes the next block, and says whether it needs more for the page itself.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
-        self.length += block.len() as u64;
+        self.end = Place {
+            position: self.end.position.after(block),
+            at: self.end.at + block.len() as u64,
+        };
         let mut rest = block;
         // Line by line up to the page's beginning.
         while self.at < self.from && !rest.is_empty() && self.bytes.is_empty() {
-            let line_end = memchr::memchr(b'\n', rest).map(|feed| feed + 1);
-            let step = if self.at.line < self.from.line {
-                line_end.unwrap_or(rest.len())
-            } else {
-                let missing = usize::try_from(self.from.byte - self.at.byte).unwrap_or(usize::MAX);
-                missing.min(line_end.unwrap_or(rest.len()))
-            };
-            self.advance(&rest[..step]);
+            let mut step = first_line(rest).len();
+            if self.at.line == self.from.line {
+                let missing = self.from.byte - self.at.byte;
+                step = usize::try_from(missing).map_or(step, |missing| missing.min(step));
+            }
+            self.at = self.at.after(&rest[..step]);
             rest = &rest[step..];
         }
         if self.bytes.is_empty() {
-            self.begin = self.length - rest.len() as u64;
+            self.begin = self.end.at - rest.len() as u64;
         }
         let wanted = (self.room + 1)
             .saturating_sub(self.bytes.len())
             .min(rest.len());
         self.bytes.extend_from_slice(&rest[..wanted]);
-        self.feeds += memchr::memchr_iter(b'\n', block).count() as u64;
-        self.ends_with_feed = block
-            .last()
-            .map_or(self.ends_with_feed, |last| *last == b'\n');
         self.bytes.len() <= self.room
-    }
-
-    /// Moves over bytes that hold at most one line feed, at their end.
-    fn advance(&mut self, bytes: &[u8]) {
-        if bytes.ends_with(b"\n") {
-            self.at = Position {
-                line: self.at.line + 1,
-                byte: 0,
-            };
-        } else {
-            self.at.byte += bytes.len() as u64;
-        }
     }
 
     /// The page. `total` is the content's length in bytes, which may be more than was pushed.
@@ -121,8 +102,7 @@ impl Cutter {
             at: self.begin + stop as u64,
         };
         let is_all = stop == self.bytes.len();
-        let lines = (self.length == total)
-            .then(|| self.feeds + u64::from(self.length > 0 && !self.ends_with_feed));
+        let lines = (self.end.at == total).then(|| self.end.position.lines());
         Page {
             from,
             text,
@@ -144,26 +124,15 @@ fn stop(bytes: &[u8], room: usize, max_lines: Option<u64>) -> usize {
     if stop == bytes.len() {
         return stop;
     }
-    match bytes[..stop].iter().rposition(|byte| *byte == b'\n') {
+    match memchr::memrchr(b'\n', &bytes[..stop]) {
         Some(feed) => feed + 1,
-        None => {
-            let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-            (stop.saturating_sub(3).max(1)..=stop)
-                .rev()
-                .find(is_boundary)
-                .unwrap_or(stop)
-        }
+        None => char_end(bytes, stop),
     }
 }
 
 fn nth_feed(bytes: &[u8], n: u64) -> Option<usize> {
     let nth = usize::try_from(n.checked_sub(1)?).ok()?;
-    bytes
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| **byte == b'\n')
-        .nth(nth)
-        .map(|(at, _)| at)
+    memchr::memchr_iter(b'\n', bytes).nth(nth)
 }
 
 impl Page {
@@ -188,39 +157,17 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
     let mut cutter = Cutter::new(Place::START, from, None, content.len());
     cutter.push(content);
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
-    let preview = hint.preview.as_bytes();
-    let text = String::from_utf8_lossy(&rest);
-    // Pages of invalid bytes show replacement characters: then as many bytes were shown as give the
-    // same text.
-    let shown = match &text {
-        Cow::Borrowed(_) => rest.get(..preview.len()).filter(|shown| *shown == preview),
-        Cow::Owned(_) => raw_length(&rest, &hint.preview).map(|length| &rest[..length]),
-    };
-    let Some(shown) = shown else { return false };
+    // Pages of invalid bytes show replacement characters.
+    if !String::from_utf8_lossy(&rest).starts_with(&hint.preview) {
+        return false;
+    }
+    let shown = &rest[..bytes_shown_as(&rest, hint.preview.len())];
     let end = at.after(shown);
     let has_next = shown.len() < rest.len();
     at == from
         && hint.bytes == content.len() as u64
         && hint.lines.is_none_or(|lines| lines == count_lines(content))
         && prose.is_said(&hint.prose, |prose| said(prose, from, end, has_next))
-}
-
-/// How many of `bytes` are shown as exactly `text`, invalid ones as replacement characters.
-fn raw_length(bytes: &[u8], text: &str) -> Option<usize> {
-    let (mut length, mut rest) = (0, text);
-    for chunk in bytes.utf8_chunks() {
-        if rest.is_empty() {
-            break;
-        }
-        let valid = chunk.valid().len().min(rest.len());
-        rest = rest.strip_prefix(chunk.valid().get(..valid)?)?;
-        length += valid;
-        if valid == chunk.valid().len() && !chunk.invalid().is_empty() && !rest.is_empty() {
-            rest = rest.strip_prefix('\u{fffd}')?;
-            length += chunk.invalid().len();
-        }
-    }
-    rest.is_empty().then_some(length)
 }
 
 #[cfg(test)]

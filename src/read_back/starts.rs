@@ -7,6 +7,7 @@ use super::stretch::{MAX_BESIDE, Start, number_at};
 use crate::backend::BackendError;
 use crate::hint::Position;
 use crate::store::{MAX_WHOLE, Stored};
+use crate::text::lines::begins;
 
 /// How many starts are compared, of each kind, at most. Of a text that comes again and again, the
 /// first places go on longest.
@@ -56,7 +57,7 @@ impl<'f> Search<'f> {
         let header = MAX_BESIDE.min(first.len() / 4);
         let needle = &first[header..first.len() - header];
         let needle = &needle[..needle.len().min(MAX_NEEDLE)];
-        let begins = memchr::memchr_iter(b'\n', &first[..header]).map(|feed| feed + 1);
+        let begins = begins(&first[..header]);
         let begins: Vec<usize> = std::iter::once(0).chain(begins).take(MAX_STARTS).collect();
         let lines = begins
             .iter()
@@ -107,7 +108,7 @@ impl<'f> Search<'f> {
         }
         let Position { line: before, .. } = self.position.after(&self.buffer);
         let block_at = self.offset + self.buffer.len() as u64;
-        let starts = memchr::memchr_iter(b'\n', block).map(|feed| block_at + feed as u64 + 1);
+        let starts = begins(block).map(|at| block_at + at as u64);
         let starts = (block_at == 0).then_some(0).into_iter().chain(starts);
         for (at, line) in starts.zip(if block_at == 0 { before } else { before + 1 }..) {
             self.lines.retain(|(number, header)| {

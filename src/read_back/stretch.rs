@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::backend::{BackendError, ErrorKind};
 use crate::hint::Position;
 use crate::store::Stored;
+use crate::text::lines::first_line;
 
 /// What a reader may say beside the content, in bytes: a header and a footer.
 pub(super) const MAX_BESIDE: usize = 256;
@@ -156,7 +157,7 @@ impl Stretch {
         let mut rest = joined.as_ref();
         while !rest.is_empty() && self.footer.is_none() {
             let there = self.window.from(stored, self.at, window).await?;
-            let line = &rest[..memchr::memchr(b'\n', rest).map_or(rest.len(), |feed| feed + 1)];
+            let line = first_line(rest);
             if self.is_at_number {
                 let line = &line[..line.len().min(MAX_LOOK)];
                 if !is_end && line.len() < MAX_LOOK && !line.ends_with(b"\n") {

@@ -208,15 +208,14 @@ async fn show(
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
-    let (mut feeds, mut is_open) = (0, false);
+    let mut end = Position::START;
     stored
         .scan(|bytes, _| {
-            feeds += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-            is_open = bytes.last().map_or(is_open, |last| *last != b'\n');
+            end = end.after(bytes);
             true
         })
         .await?;
-    Ok(feeds + u64::from(is_open))
+    Ok(end.lines())
 }
 
 async fn find(

@@ -10,7 +10,7 @@ use super::held::Held;
 use super::job::{Job, Size, report, text_bytes};
 use super::plan::Planner;
 use super::spill::{Saved, Spill};
-use super::text::{Content, skip_shown};
+use super::text::Content;
 use crate::backend::{BackendError, Location};
 use crate::content::{Chunk, Part};
 use crate::error::Error;
@@ -18,6 +18,7 @@ use crate::hint::Placement;
 use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
 use crate::store::{Id, MAX_WHOLE, Phase};
+use crate::text::utf8::bytes_shown_as;
 
 /// A stream that could not be stored is shown whole up to so many bytes: more has no place in
 /// memory, nor in a context.
@@ -295,7 +296,7 @@ impl Run {
     }
 
     fn other_reader(&self, first: Bytes, shown: usize) -> Option<OtherReader> {
-        let shown = skip_shown(&first, shown);
+        let shown = bytes_shown_as(&first, shown);
         OtherReader::new(&self.job.session, &self.job.call, first, shown)
     }
 }

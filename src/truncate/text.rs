@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::token_sum::{Counts, TokenSum};
 use crate::content::Part;
 use crate::preview::Sketch;
+use crate::text::utf8::{Decoder, bytes_shown_as};
 use crate::tokens::Meter;
 
 /// A text of a result, as far as it has come: what is known of it, and where its bytes are.
@@ -88,7 +89,7 @@ impl Text {
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
         if matches!(self.tokens.counts, Counts::Nothing) {
             self.tokens = TokenSum::new(Counts::Bytes(most));
-            let seen = &bytes[..bytes.len() - self.decoder.begun.len()];
+            let seen = &bytes[..bytes.len() - self.decoder.pending()];
             self.tokens.push(&String::from_utf8_lossy(seen), meter);
         }
     }
@@ -99,7 +100,7 @@ impl Text {
     }
 
     pub(super) fn is_utf8(&self) -> bool {
-        self.decoder.is_utf8
+        self.decoder.is_utf8()
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -111,7 +112,7 @@ impl Text {
         match &self.content {
             // The beginning of a character is not seen before its end.
             Content::Memory(bytes) => Some(String::from_utf8_lossy(
-                &bytes[..bytes.len() - self.decoder.begun.len()],
+                &bytes[..bytes.len() - self.decoder.pending()],
             )),
             Content::Spilled(_) | Content::Lost => None,
         }
@@ -130,7 +131,7 @@ impl Text {
     pub(super) fn into_rest(self, shown: usize) -> Bytes {
         match self.content {
             Content::Memory(bytes) => {
-                let from = skip_shown(&bytes, shown);
+                let from = bytes_shown_as(&bytes, shown);
                 Bytes::from(bytes).slice(from..)
             }
             Content::Spilled(_) | Content::Lost => Bytes::new(),
@@ -168,178 +169,5 @@ impl Text {
     /// The tokens that are counted already.
     pub(super) fn counted(&self) -> u64 {
         self.tokens.sum
-    }
-}
-
-/// Returns the offset in `bytes` after those that were shown as the first `shown` bytes of text:
-/// invalid UTF-8 is shown as replacement characters.
-pub(super) fn skip_shown(bytes: &[u8], shown: usize) -> usize {
-    let (mut at, mut seen) = (0, 0);
-    for chunk in bytes.utf8_chunks() {
-        let (valid, invalid) = (chunk.valid().len(), chunk.invalid().len());
-        if seen + valid >= shown {
-            return at + (shown - seen);
-        }
-        at += valid + invalid;
-        seen += valid;
-        if invalid > 0 {
-            seen += char::REPLACEMENT_CHARACTER.len_utf8();
-        }
-    }
-    at
-}
-
-/// Bytes into text, whatever the chunks: the same as [`String::from_utf8_lossy`] of all of them.
-#[derive(Debug)]
-struct Decoder {
-    /// The beginning of a character.
-    begun: Vec<u8>,
-    is_utf8: bool,
-}
-
-impl Default for Decoder {
-    fn default() -> Self {
-        Self {
-            begun: Vec::new(),
-            is_utf8: true,
-        }
-    }
-}
-
-impl Decoder {
-    fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        if self.begun.is_empty() {
-            return self.decode(bytes, see);
-        }
-        // As few bytes as the character can take, so that a long chunk is not copied.
-        let mut joined = std::mem::take(&mut self.begun);
-        let begun = joined.len();
-        joined.extend_from_slice(&bytes[..bytes.len().min(MAX_CHAR)]);
-        let used = match first_of(&joined) {
-            First::Character(character) => {
-                see(character);
-                character.len()
-            }
-            First::Invalid(length) => {
-                self.is_utf8 = false;
-                see(REPLACEMENT);
-                length
-            }
-            // So there were fewer than four.
-            First::Begun => {
-                self.begun = joined;
-                return;
-            }
-        };
-        self.decode(&bytes[used - begun..], see);
-    }
-
-    fn decode(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
-        loop {
-            match std::str::from_utf8(bytes) {
-                Ok(text) => {
-                    if !text.is_empty() {
-                        see(text);
-                    }
-                    return;
-                }
-                Err(error) => {
-                    let (valid, rest) = bytes.split_at(error.valid_up_to());
-                    if let (false, Ok(text)) = (valid.is_empty(), std::str::from_utf8(valid)) {
-                        see(text);
-                    }
-                    let Some(invalid) = error.error_len() else {
-                        self.begun = rest.to_vec();
-                        return;
-                    };
-                    self.is_utf8 = false;
-                    see(REPLACEMENT);
-                    bytes = &rest[invalid..];
-                }
-            }
-        }
-    }
-
-    fn end(&mut self, see: &mut impl FnMut(&str)) {
-        if !std::mem::take(&mut self.begun).is_empty() {
-            self.is_utf8 = false;
-            see(REPLACEMENT);
-        }
-    }
-}
-
-const REPLACEMENT: &str = "\u{fffd}";
-/// The longest character, in bytes.
-const MAX_CHAR: usize = 4;
-
-/// What bytes begin with.
-enum First<'b> {
-    Character(&'b str),
-    /// So many bytes that no character begins with.
-    Invalid(usize),
-    /// The beginning of a character, and nothing else.
-    Begun,
-}
-
-fn first_of(bytes: &[u8]) -> First<'_> {
-    let (valid, invalid) = match std::str::from_utf8(bytes) {
-        Ok(text) => (text, None),
-        Err(error) => (
-            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
-            error.error_len(),
-        ),
-    };
-    match (valid.chars().next(), invalid) {
-        (Some(character), _) => First::Character(&valid[..character.len_utf8()]),
-        (None, Some(length)) => First::Invalid(length),
-        (None, None) => First::Begun,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::{any, prop_assert_eq, proptest};
-
-    use super::*;
-
-    fn decode<'b>(chunks: impl Iterator<Item = &'b [u8]>) -> (String, bool) {
-        let (mut decoder, mut text) = (Decoder::default(), String::new());
-        for chunk in chunks {
-            decoder.feed(chunk, &mut |piece| text.push_str(piece));
-        }
-        decoder.end(&mut |piece| text.push_str(piece));
-        (text, decoder.is_utf8)
-    }
-
-    #[test]
-    fn bytes_become_text_whatever_the_chunks() {
-        let texts: [&[u8]; 8] = [
-            "a€😀é".as_bytes(),
-            b"\xf0\x9f\x98",
-            b"\xf0\x9f\x98\xf0\x9f\x98\x80",
-            b"\xed\xa0\x80x",
-            b"\xff\xc3(\xe2\x82",
-            b"\xe2\x82\xac\xe2\x82",
-            b"\xf4\x90\x80\x80",
-            b"",
-        ];
-        for text in texts {
-            for size in 1..6 {
-                let should = String::from_utf8_lossy(text);
-                assert_eq!(
-                    decode(text.chunks(size)),
-                    (should.to_string(), std::str::from_utf8(text).is_ok())
-                );
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_become_text_whatever_the_chunks(bytes in any::<Vec<u8>>(), size in 1usize..8) {
-            let bytes: Vec<u8> = bytes.iter().map(|byte| [b'a', 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, *byte][usize::from(*byte) % 8]).collect();
-            let should = String::from_utf8_lossy(&bytes).into_owned();
-            prop_assert_eq!(decode(bytes.chunks(size)), (should, std::str::from_utf8(&bytes).is_ok()));
-        }
     }
 }

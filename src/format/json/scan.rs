@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::lines::Position;
+
 /// A value or a key, and where it stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
@@ -57,10 +59,11 @@ pub struct InvalidJson {
 impl InvalidJson {
     fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
         let before = text.get(..at).unwrap_or(text);
-        let line_start = memchr::memrchr(b'\n', before).map_or(0, |feed| feed + 1);
+        // Both are at most the text's length.
+        let place = Position::START.after(before);
         Self {
-            line: memchr::memchr_iter(b'\n', before).count() + 1,
-            column: before.len() - line_start + 1,
+            line: place.line as usize,
+            column: place.byte as usize + 1,
             expected,
         }
     }

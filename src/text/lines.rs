@@ -1,0 +1,123 @@
+//! Lines of texts, and places in them.
+
+use std::fmt;
+
+/// A place in a text: a line, counted from 1, and a byte in it, counted from 0.
+///
+/// As text it is the line alone, or line and byte joined by `+`: `12`, `1+50000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// The line, counted from 1.
+    pub line: u64,
+    /// The byte in the line, counted from 0.
+    pub byte: u64,
+}
+
+impl Position {
+    /// The beginning of a text.
+    pub const START: Self = Self { line: 1, byte: 0 };
+
+    /// Reads `12` or `1+50000`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (line, byte) = match text.split_once('+') {
+            Some((line, byte)) => (number(line)?, number(byte).filter(|byte| *byte > 0)?),
+            None => (number(text)?, 0),
+        };
+        (line > 0).then_some(Self { line, byte })
+    }
+
+    /// The place after `bytes`, which begin here.
+    pub(crate) fn after(self, bytes: &[u8]) -> Self {
+        let last_line = memchr::memrchr(b'\n', bytes).map_or(0, |feed| feed + 1);
+        self.join(Self {
+            line: 1 + count_feeds(&bytes[..last_line]),
+            byte: (bytes.len() - last_line) as u64,
+        })
+    }
+
+    /// The place in this text and `next`, which follows it, where this is the end of the one and
+    /// `next` a place in the other.
+    pub(crate) fn join(self, next: Self) -> Self {
+        match next.line {
+            1 => Self {
+                line: self.line,
+                byte: self.byte + next.byte,
+            },
+            line => Self {
+                line: self.line + line - 1,
+                byte: next.byte,
+            },
+        }
+    }
+
+    /// The number of line feeds before it.
+    pub(crate) fn feeds(self) -> u64 {
+        self.line - 1
+    }
+
+    /// The number of lines of the text that ends here: a last line without a line feed counts too.
+    pub(crate) fn lines(self) -> u64 {
+        self.feeds() + u64::from(self.byte > 0)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.byte {
+            0 => write!(f, "{}", self.line),
+            byte => write!(f, "{}+{byte}", self.line),
+        }
+    }
+}
+
+/// A number in its one spelling: digits, no sign, no leading zero.
+pub(crate) fn number(digits: &str) -> Option<u64> {
+    let is_canonical = digits == "0" || !digits.starts_with('0');
+    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
+}
+
+/// The number of line feeds in `text`.
+pub(crate) fn count_feeds(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+/// The number of lines of `text`: a last line without a line feed counts too.
+pub(crate) fn count_lines(text: &[u8]) -> u64 {
+    Position::START.after(text).lines()
+}
+
+/// The first line of `text`, with its line feed if it has one.
+pub(crate) fn first_line(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(b'\n', text).map_or(text.len(), |feed| feed + 1)]
+}
+
+/// The bytes of `text` that come right after a line feed: where its lines begin, but for the first.
+pub(crate) fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
+    memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn places_are_counted_whatever_the_chunks(text in "[a-z\n]{0,40}", size in 1usize..9, cut in any::<u8>()) {
+            let text = text.as_bytes();
+            let lines = text.split_inclusive(|byte| *byte == b'\n');
+            prop_assert_eq!(count_lines(text), lines.count() as u64);
+            let end = Position::START.after(text);
+            prop_assert_eq!(text.chunks(size).fold(Position::START, Position::after), end);
+            let (one, other) = text.split_at(usize::from(cut) % (text.len() + 1));
+            prop_assert_eq!(Position::START.after(one).join(Position::START.after(other)), end);
+            prop_assert_eq!(end.feeds(), count_feeds(text));
+        }
+    }
+}

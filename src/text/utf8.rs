@@ -1,0 +1,146 @@
+//! Characters of bytes that come in chunks, and that may not be UTF-8.
+
+/// Bytes into text, whatever the chunks: the same as [`String::from_utf8_lossy`] of all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// The beginning of a character, of `length` bytes.
+    begun: [u8; char::MAX_LEN_UTF8],
+    length: usize,
+    has_invalid: bool,
+}
+
+impl Decoder {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
+        // Byte by byte up to the character's end, so that a long chunk is not copied.
+        while self.length > 0
+            && let Some((byte, rest)) = bytes.split_first()
+        {
+            // It was not a whole character, so there is room for one more byte.
+            self.begun[self.length] = *byte;
+            let (begun, length) = (self.begun, std::mem::take(&mut self.length) + 1);
+            self.decode(&begun[..length], see);
+            bytes = rest;
+        }
+        self.decode(bytes, see);
+    }
+
+    fn decode(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        let mut left = bytes.len();
+        for chunk in bytes.utf8_chunks() {
+            let (valid, invalid) = (chunk.valid(), chunk.invalid());
+            left -= valid.len() + invalid.len();
+            if !valid.is_empty() {
+                see(valid);
+            }
+            if left == 0 && is_begun(invalid) {
+                self.length = invalid.len();
+                self.begun[..self.length].copy_from_slice(invalid);
+            } else if !invalid.is_empty() {
+                self.invalid(see);
+            }
+        }
+    }
+
+    fn invalid(&mut self, see: &mut impl FnMut(&str)) {
+        self.has_invalid = true;
+        see(REPLACEMENT);
+    }
+
+    /// Nothing comes any more.
+    pub(crate) fn end(&mut self, see: &mut impl FnMut(&str)) {
+        if std::mem::take(&mut self.length) > 0 {
+            self.invalid(see);
+        }
+    }
+
+    /// The number of bytes at the end that are the beginning of a character, and not seen yet.
+    pub(crate) fn pending(&self) -> usize {
+        self.length
+    }
+
+    /// `true` if all that was seen is UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        !self.has_invalid
+    }
+}
+
+const REPLACEMENT: &str = "\u{fffd}";
+
+/// `true` if more bytes may make a character of these, which are none.
+fn is_begun(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+/// The number of `bytes` that are shown as the first `shown` bytes of their text: invalid UTF-8 is
+/// shown as replacement characters.
+pub(crate) fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
+    let (mut at, mut seen) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        let (valid, invalid) = (chunk.valid().len(), chunk.invalid().len());
+        if seen + valid >= shown {
+            return at + shown.saturating_sub(seen);
+        }
+        at += valid + invalid;
+        seen += valid;
+        if invalid > 0 {
+            seen += REPLACEMENT.len();
+        }
+    }
+    at
+}
+
+/// The last place up to `at` that is not inside a character; `at` itself if none is near, as in
+/// bytes that are not UTF-8. Never 0, so that it always moves on.
+pub(crate) fn char_end(bytes: &[u8], at: usize) -> usize {
+    let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    let first = at.saturating_sub(char::MAX_LEN_UTF8 - 1).max(1);
+    (first..=at).rev().find(is_boundary).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn decode<'b>(chunks: impl Iterator<Item = &'b [u8]>) -> (String, bool) {
+        let (mut decoder, mut text) = (Decoder::default(), String::new());
+        for chunk in chunks {
+            decoder.feed(chunk, &mut |piece| text.push_str(piece));
+        }
+        decoder.end(&mut |piece| text.push_str(piece));
+        (text, decoder.is_utf8())
+    }
+
+    #[test]
+    fn bytes_become_text_whatever_the_chunks() {
+        let texts: [&[u8]; 8] = [
+            "a€😀é".as_bytes(),
+            b"\xf0\x9f\x98",
+            b"\xf0\x9f\x98\xf0\x9f\x98\x80",
+            b"\xed\xa0\x80x",
+            b"\xff\xc3(\xe2\x82",
+            b"\xe2\x82\xac\xe2\x82",
+            b"\xf4\x90\x80\x80",
+            b"",
+        ];
+        for text in texts {
+            for size in 1..6 {
+                let should = String::from_utf8_lossy(text);
+                assert_eq!(
+                    decode(text.chunks(size)),
+                    (should.to_string(), std::str::from_utf8(text).is_ok())
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_become_text_whatever_the_chunks(bytes in any::<Vec<u8>>(), size in 1usize..8) {
+            let bytes: Vec<u8> = bytes.iter().map(|byte| [b'a', 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, *byte][usize::from(*byte) % 8]).collect();
+            let should = String::from_utf8_lossy(&bytes).into_owned();
+            prop_assert_eq!(decode(bytes.chunks(size)), (should, std::str::from_utf8(&bytes).is_ok()));
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod key;
 #[cfg(feature = "fs")]
 mod fs;
 mod memory;
+mod range;
 mod url;
 
 use std::fmt;
@@ -21,6 +22,7 @@ pub use fs::Fs;
 pub(crate) use key::{DIGEST, digest, hex, is_safe_segment};
 pub use key::{Key, KeyError};
 pub use memory::Memory;
+pub(crate) use range::{indexes_within, within};
 pub use url::{StoreUrl, open};
 
 /// A store for what leaves a conversation.

@@ -1,6 +1,7 @@
 //! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is
 //! stored.
 
+mod blocks;
 pub mod layout;
 mod names;
 mod phase;
@@ -15,10 +16,11 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put,
 
 use layout::{FOLDERS, former_session_segment, session_segment, swept_key};
 
+pub(crate) use blocks::{BLOCK, Blocks, Ranges};
 pub(crate) use layout::{is_reserved, longest_session};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub(crate) use phase::Phase;
-pub(crate) use swept::{BLOCK, By, name, put, read};
+pub(crate) use swept::{By, name, put, read};
 
 /// Content up to so many bytes is read whole where a text has to be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -233,25 +235,19 @@ impl Stored {
     /// The same from byte `at` on, in blocks of at most `block` bytes.
     pub(crate) async fn scan_from(
         &self,
-        mut at: u64,
+        at: u64,
         block: u64,
         mut see: impl FnMut(&[u8], u64) -> bool + Send,
     ) -> Result<u64, BackendError> {
-        loop {
-            let page = self.read(at..at.saturating_add(block)).await?;
-            let wants_more = see(&page.bytes, page.total);
-            at += page.bytes.len() as u64;
-            if page.bytes.is_empty() && at < page.total {
-                let message = format!(
-                    "`{}` ended after {at} of {} bytes: the store is broken",
-                    self.location, page.total
-                );
-                return Err(BackendError::new(ErrorKind::Other, message));
-            }
-            if at >= page.total || !wants_more {
-                return Ok(page.total);
+        let mut blocks = Blocks::from(self, at, block);
+        let mut total = 0;
+        while let Some(page) = blocks.next().await? {
+            total = page.total;
+            if !see(&page.bytes, total) {
+                break;
             }
         }
+        Ok(total)
     }
 
     /// All of it, or `None` if it is more than [`MAX_WHOLE`].
@@ -266,6 +262,19 @@ impl Stored {
             })
             .await?;
         Ok((content.len() as u64 == total).then(|| content.into()))
+    }
+}
+
+impl Ranges for &Stored {
+    async fn read(&mut self, range: Range<u64>) -> Result<Page, BackendError> {
+        Stored::read(self, range).await
+    }
+
+    fn too_short(&self, at: u64, total: u64) -> String {
+        format!(
+            "`{}` ended after {at} of {total} bytes: the store is broken",
+            self.location
+        )
     }
 }
 

@@ -22,7 +22,7 @@ use self::root::Found;
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
-use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer, within};
 
 #[async_trait]
 impl Backend for Fs {
@@ -170,8 +170,7 @@ impl Fs {
                 return Err(BackendError::new(ErrorKind::NotFound, why));
             }
         };
-        let end = range.end.min(total);
-        let start = range.start.min(end);
+        let Range { start, end } = within(range, total);
         let length = end - start;
         let mut bytes = Vec::new();
         // Not `with_capacity`, which aborts the process where the range is larger than the memory.

@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::{
     Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Page, Put, Writer,
-    is_safe_segment,
+    indexes_within, is_safe_segment,
 };
 
 /// Keeps content in this process's memory, for tests and for conversations that need not outlive
@@ -181,7 +181,7 @@ impl Backend for Memory {
             ));
         };
         Ok(Page {
-            bytes: bytes.slice(within(range, bytes.len())),
+            bytes: bytes.slice(indexes_within(&range, bytes.len())),
             total: bytes.len() as u64,
         })
     }
@@ -207,13 +207,6 @@ impl Backend for Memory {
         let content = self.read(from, 0..u64::MAX).await?.bytes;
         self.put(to, content).await
     }
-}
-
-/// What of `range` there is in content of this length.
-fn within(range: Range<u64>, length: usize) -> Range<usize> {
-    let bounded = |place: u64| usize::try_from(place).map_or(length, |place| place.min(length));
-    let end = bounded(range.end);
-    bounded(range.start).min(end)..end
 }
 
 /// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole
@@ -244,7 +237,9 @@ impl Writer for MemoryWriter {
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         let buffer = self.buffer.as_ref().ok_or_else(finished)?;
-        Ok(Bytes::copy_from_slice(&buffer[within(range, buffer.len())]))
+        Ok(Bytes::copy_from_slice(
+            &buffer[indexes_within(&range, buffer.len())],
+        ))
     }
 
     async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {

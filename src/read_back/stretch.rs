@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::backend::{BackendError, ErrorKind};
+use crate::backend::BackendError;
 use crate::hint::Position;
-use crate::store::Stored;
+use crate::store::{Blocks, Stored};
 use crate::text::lines::first_line;
 
 /// What a reader may say beside the content, in bytes: a header and a footer.
@@ -288,18 +288,13 @@ impl Window {
         let start = usize::try_from(at - self.at).unwrap_or(usize::MAX);
         if !self.is_last && self.bytes.len().saturating_sub(start) < MAX_LOOK {
             (self.at, self.bytes) = (at, Vec::new());
-            while !self.is_last && self.bytes.len() < MAX_LOOK {
-                let next = at + self.bytes.len() as u64;
-                let page = stored.read(next..at + length).await?;
-                if page.bytes.is_empty() && next < page.total {
-                    return Err(BackendError::new(
-                        ErrorKind::Other,
-                        "the store gave less than it holds: it is broken",
-                    ));
-                }
+            let mut blocks = Blocks::from(stored, at, length);
+            while self.bytes.len() < MAX_LOOK
+                && let Some(page) = blocks.next().await?
+            {
                 self.bytes.extend_from_slice(&page.bytes);
-                self.is_last = at + self.bytes.len() as u64 >= page.total;
             }
+            self.is_last = blocks.is_at_end();
         }
         let start = usize::try_from(at - self.at).unwrap_or(usize::MAX);
         Ok(self.bytes.get(start..).unwrap_or_default())

@@ -12,11 +12,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::blocks::BLOCK;
 use super::layout::swept_key;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer};
-
-/// How many bytes are asked of a backend at once.
-pub(crate) const BLOCK: u64 = 1 << 20;
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer, indexes_within};
 
 /// How a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,12 +135,7 @@ enum Other<'o> {
 impl Other<'_> {
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         match self {
-            Self::Bytes(bytes) => {
-                let at = |place: u64| {
-                    usize::try_from(place).map_or(bytes.len(), |place| place.min(bytes.len()))
-                };
-                Ok(bytes.slice(at(range.start)..at(range.end)))
-            }
+            Self::Bytes(bytes) => Ok(bytes.slice(indexes_within(&range, bytes.len()))),
             Self::Writer(writer) => writer.read(range).await,
         }
     }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::{BackendError, ErrorKind, Location, Put, Writer, hex};
-use crate::store::{self, BLOCK, By, Id, Name, Phase, Target};
+use crate::backend::{BackendError, ErrorKind, Location, Page, Put, Writer, hex, within};
+use crate::store::{self, Blocks, By, Id, Name, Phase, Ranges, Target};
 
 /// Attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
@@ -82,9 +82,9 @@ impl Spill {
     pub(super) async fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
         let mut bytes = Vec::new();
         if !range.is_empty() {
-            let mut blocks = Blocks(opened(&mut self.writer)?, range);
+            let mut blocks = blocks(opened(&mut self.writer)?, range);
             while let Some(block) = blocks.next().await? {
-                bytes.extend_from_slice(&block);
+                bytes.extend_from_slice(&block.bytes);
             }
         }
         Ok(bytes)
@@ -121,9 +121,9 @@ impl Spill {
                 }
                 Source::Spilled(range) => {
                     length += range.end - range.start;
-                    let mut blocks = Blocks(opened(spilled)?, range);
+                    let mut blocks = blocks(opened(spilled)?, range);
                     while let Some(block) = blocks.next().await? {
-                        writer.write(block).await?;
+                        writer.write(block.bytes).await?;
                     }
                 }
             }
@@ -171,9 +171,9 @@ async fn name(
         is_taken = true;
     }
     let mut sha256 = Sha256::new();
-    let mut blocks = Blocks(writer, 0..length);
+    let mut blocks = blocks(writer, 0..length);
     while let Some(block) = blocks.next().await? {
-        sha256.update(&block);
+        sha256.update(&block.bytes);
     }
     let digest = hex(&sha256.finalize().into());
     let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(number));
@@ -208,35 +208,41 @@ fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, Backe
     }
 }
 
-/// A range of what a writer was given, block by block.
-struct Blocks<'w>(&'w mut dyn Writer, Range<u64>);
+/// What a writer was given, `length` bytes.
+struct Written<'w> {
+    writer: &'w mut dyn Writer,
+    length: u64,
+}
 
-impl Blocks<'_> {
+impl Ranges for Written<'_> {
     /// Once a store has failed a writer may have the only copy, so it is asked again whatever the
     /// store says.
-    async fn next(&mut self) -> Result<Option<Bytes>, BackendError> {
-        let Self(writer, left) = self;
-        if left.is_empty() {
-            return Ok(None);
-        }
+    async fn read(&mut self, range: Range<u64>) -> Result<Page, BackendError> {
+        let range = within(&range, self.length);
         let mut attempt = 1;
-        let block = loop {
-            let range = left.start..left.end.min(left.start + BLOCK);
-            match writer.read(range).await {
+        loop {
+            match self.writer.read(range.clone()).await {
                 Err(error) if attempt < ATTEMPTS => {
                     tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
                 }
-                answer => break answer?,
+                answer => {
+                    return Ok(Page {
+                        bytes: answer?,
+                        total: self.length,
+                    });
+                }
             }
             attempt += 1;
-        };
-        if block.is_empty() {
-            return Err(BackendError::new(
-                ErrorKind::Other,
-                "the store gave back less than was written: it is broken",
-            ));
         }
-        left.start += block.len() as u64;
-        Ok(Some(block))
     }
+
+    fn too_short(&self, _: u64, _: u64) -> String {
+        "the store gave back less than was written: it is broken".to_owned()
+    }
+}
+
+/// The bytes of `range` of what `writer` was given, block by block.
+fn blocks(writer: &mut dyn Writer, range: Range<u64>) -> Blocks<Written<'_>> {
+    let length = range.end;
+    Blocks::of(Written { writer, length }, range)
 }

@@ -9,7 +9,7 @@ use cap_std::fs::{File, OpenOptions};
 use super::Fs;
 use super::error::link_refused;
 use super::root::{Found, Made, random};
-use crate::backend::{Key, Put};
+use crate::backend::{Key, Put, within};
 
 /// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be
 /// listed or read.
@@ -80,12 +80,11 @@ impl Stage {
 
     /// The bytes of `range` of what was written so far.
     pub(super) fn read(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
-        let end = range.end.min(self.file.metadata()?.len());
-        let length = end.saturating_sub(range.start);
+        let Range { start, end } = within(range, self.file.metadata()?.len());
         let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(range.start.min(end)))?;
+        self.file.seek(SeekFrom::Start(start))?;
         Read::by_ref(&mut self.file)
-            .take(length)
+            .take(end - start)
             .read_to_end(&mut bytes)?;
         self.file.seek(SeekFrom::End(0))?;
         Ok(bytes)

@@ -11,7 +11,9 @@ use tokio::task::JoinHandle;
 use super::Fs;
 use super::error::{Doing, blocking, failed, runtime};
 use super::stage::Stage;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Put, Writer};
+use crate::backend::{
+    Backend, BackendError, ErrorKind, Key, Location, Put, Writer, indexes_within, within,
+};
 
 /// How many bytes are gathered before a blocking thread is asked to write them: each time costs two
 /// changes of threads.
@@ -207,11 +209,8 @@ impl Writer for FsWriter {
         // What failed to arrive is in memory.
         let _ = self.settle().await;
         let total = self.on_disk + (self.in_flight.length + self.next.length) as u64;
-        let end = range.end.min(total);
-        let (start, from_disk) = (
-            range.start.min(end),
-            range.start.min(end)..end.min(self.on_disk),
-        );
+        let range = within(&range, total);
+        let from_disk = within(&range, self.on_disk);
         let mut stage = self.take()?;
         let mut bytes = Vec::new();
         if from_disk.is_empty() {
@@ -230,11 +229,8 @@ impl Writer for FsWriter {
         let mut at = self.on_disk;
         for buffer in [&mut self.in_flight, &mut self.next] {
             for piece in buffer.gather() {
-                let within = |place: u64| {
-                    usize::try_from(place.saturating_sub(at))
-                        .map_or(piece.len(), |p| p.min(piece.len()))
-                };
-                bytes.extend_from_slice(&piece[within(start)..within(end)]);
+                let wanted = range.start.saturating_sub(at)..range.end.saturating_sub(at);
+                bytes.extend_from_slice(&piece[indexes_within(&wanted, piece.len())]);
                 at += piece.len() as u64;
             }
         }

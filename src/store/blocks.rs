@@ -1,0 +1,70 @@
+//! Content that is read block by block.
+
+use std::ops::Range;
+
+use crate::backend::{BackendError, ErrorKind, Page};
+
+/// The number of bytes that are asked for at once.
+pub(crate) const BLOCK: u64 = 1 << 20;
+
+/// Content that can be read in ranges.
+pub(crate) trait Ranges {
+    /// The bytes of `range`, as far as there are any.
+    fn read(
+        &mut self,
+        range: Range<u64>,
+    ) -> impl Future<Output = Result<Page, BackendError>> + Send;
+
+    /// The error where nothing comes after `at` of `total` bytes.
+    fn too_short(&self, at: u64, total: u64) -> String;
+}
+
+/// Content on its way, in blocks of at most `block` bytes.
+pub(crate) struct Blocks<R> {
+    content: R,
+    at: u64,
+    block: u64,
+    /// The place of the end, once that is known.
+    end: Option<u64>,
+}
+
+impl<R: Ranges> Blocks<R> {
+    /// From byte `at` on to the end, wherever that is.
+    pub(crate) fn from(content: R, at: u64, block: u64) -> Self {
+        Self {
+            content,
+            at,
+            block,
+            end: None,
+        }
+    }
+
+    /// The bytes of `range`, all of which are there.
+    pub(crate) fn of(content: R, range: Range<u64>) -> Self {
+        Self {
+            end: Some(range.end),
+            ..Self::from(content, range.start, BLOCK)
+        }
+    }
+
+    /// The next block; `None` after the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Page>, BackendError> {
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        let block = self.at..self.at.saturating_add(self.block);
+        let page = self.content.read(block).await?;
+        if page.bytes.is_empty() && self.at < page.total {
+            let message = self.content.too_short(self.at, page.total);
+            return Err(BackendError::new(ErrorKind::Other, message));
+        }
+        self.at += page.bytes.len() as u64;
+        self.end = Some(page.total);
+        Ok(Some(page))
+    }
+
+    /// `true` once the last block was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.end.is_some_and(|end| self.at >= end)
+    }
+}

@@ -14,6 +14,8 @@ mod conversation;
 mod fixed;
 mod gemini;
 mod json;
+#[cfg(test)]
+mod odd;
 mod openai_chat;
 mod piece;
 mod plain;

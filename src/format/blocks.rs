@@ -4,7 +4,9 @@
 //! What a part may be differs; that unknown fields and cache marks stay where results are replaced
 //! does not.
 
-use serde_json::Value;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 use super::json::{Edit, JsonRef, Kind, New, Step, View};
 use super::{PartRef, Piece};
@@ -12,12 +14,38 @@ use crate::content::Part;
 
 /// How one wire format writes the parts of its content.
 pub(super) trait Blocks {
-    /// The type of a part that is text, in its field `text`.
-    fn is_text(kind: &str) -> bool;
-    /// What a part is that is no text.
-    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m>;
+    /// The type of a new part that is text.
+    const TEXT: &'static str;
+
+    /// The field in which a part of type `kind` holds text, if it does: `text` of all that results
+    /// may hold.
+    fn text_field(kind: &str) -> Option<&'static str>;
+    /// The media or the link that a part is, if it is one.
+    fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>>;
+    /// A part with these bytes.
+    fn media(mime: &str, base64: String) -> Value;
+    /// A part that points at `url`.
+    fn link(mime: Option<&str>, url: String) -> Value;
+
     /// A part as the format has it; what it has no part for is written as text.
-    fn write(part: Part) -> Value;
+    fn write(part: Part) -> Value {
+        match part {
+            Part::Text(text) => Self::text(text),
+            Part::Json(value) => Self::text(value.to_string()),
+            Part::Media { mime, data } => Self::media(&mime, STANDARD.encode(&data)),
+            Part::Link { mime, url } => Self::link(mime.as_deref(), url),
+            Part::Opaque(value) => value,
+        }
+    }
+
+    /// A part that is text.
+    fn text(text: String) -> Value {
+        json!({"type": Self::TEXT, "text": text})
+    }
+
+    fn is_text(kind: &str) -> bool {
+        Self::text_field(kind) == Some("text")
+    }
 
     /// Shows the content of a message.
     fn show<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
@@ -84,13 +112,11 @@ pub(super) trait Blocks {
         if let Some(text) = part.as_str() {
             return PartRef::Text(text);
         }
-        if !Self::is_text(part.text("type")) {
-            return Self::read(part);
-        }
-        match part.get("text").and_then(V::as_str) {
-            Some(text) => PartRef::Text(text),
-            None => PartRef::Opaque(part.json()),
-        }
+        let known = match Self::text_field(part.text("type")) {
+            Some(field) => part.get(field).and_then(V::as_str).map(PartRef::Text),
+            None => Self::read(part),
+        };
+        known.unwrap_or_else(|| PartRef::Opaque(part.json()))
     }
 
     /// One text's unknown fields stay in the message when the text is replaced; of several texts
@@ -131,11 +157,7 @@ pub(super) trait Blocks {
         // the last part says itself is not overwritten.
         let has = |part: &Value, name: &str| part.get(name).is_some();
         marks.retain(|(name, _)| {
-            let is_there = if is_cache_mark(name) {
-                new.iter().any(|part| has(part, name))
-            } else {
-                false
-            };
+            let is_there = is_cache_mark(name) && new.iter().any(|part| has(part, name));
             !is_there && !new.last().is_some_and(|last| has(last, name))
         });
         New::Parts(new, marks)
@@ -147,6 +169,11 @@ const CACHE_MARKS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
+}
+
+/// `data:image/png;base64,AAAA` of a media type and base64.
+pub(super) fn data_url(mime: &str, base64: &str) -> String {
+    format!("data:{mime};base64,{base64}")
 }
 
 /// `data:image/png;base64,AAAA` as its media type and its base64.

@@ -72,55 +72,36 @@ impl<'a, F: Format> Messages<'a, F> {
     }
 }
 
+/// What a conversation does that has a `format` and a list of `messages`. What is not there is left
+/// alone.
+macro_rules! through_format {
+    () => {
+        fn len(&self) -> usize {
+            self.messages.len()
+        }
+
+        fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
+            if let Some(message) = self.messages.get(message) {
+                self.format.visit(message, see);
+            }
+        }
+
+        fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+            if let Some(message) = self.messages.get_mut(message) {
+                self.format.replace_result(message, slot, parts);
+            }
+        }
+
+        fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+            if let Some(message) = self.messages.get_mut(message) {
+                self.format.replace_arguments(message, call, arguments);
+            }
+        }
+    };
+}
+
+pub(super) use through_format;
+
 impl<F: Format> Conversation for Messages<'_, F> {
-    fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        visit(self.format, self.messages, message, see);
-    }
-
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        replace_result(self.format, self.messages, message, slot, parts);
-    }
-
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        replace_arguments(self.format, self.messages, message, call, arguments);
-    }
-}
-
-pub(super) fn visit<'m, F: Format>(
-    format: &F,
-    messages: &'m [F::Message],
-    at: usize,
-    see: &mut dyn FnMut(Piece<'m>),
-) {
-    if let Some(message) = messages.get(at) {
-        format.visit(message, see);
-    }
-}
-
-pub(super) fn replace_result<F: Format>(
-    format: &F,
-    messages: &mut [F::Message],
-    at: usize,
-    slot: usize,
-    parts: Vec<Part>,
-) {
-    if let Some(message) = messages.get_mut(at) {
-        format.replace_result(message, slot, parts);
-    }
-}
-
-pub(super) fn replace_arguments<F: Format>(
-    format: &F,
-    messages: &mut [F::Message],
-    at: usize,
-    call: usize,
-    arguments: String,
-) {
-    if let Some(message) = messages.get_mut(at) {
-        format.replace_arguments(message, call, arguments);
-    }
+    through_format!();
 }

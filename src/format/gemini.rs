@@ -1,11 +1,12 @@
 //! Gemini's contents as their wire JSON.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+mod response;
+
 use serde_json::{Map, Value, json};
 
-use super::json::{Edit, Kind, New, Step, View};
-use super::wire_json::WireJson;
+use self::response::Given;
+use super::json::{Edit, New, Step, View};
+use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -40,7 +41,7 @@ impl Gemini {
         }
         fields.insert("name".into(), call.name.clone().into());
         let (response, media) =
-            write_response(if is_error { "error" } else { "output" }, content.into());
+            response::write(if is_error { "error" } else { "output" }, content.into());
         fields.insert("response".into(), response);
         if !media.is_empty() {
             fields.insert("parts".into(), media.into());
@@ -72,86 +73,42 @@ impl WireJson for Gemini {
         let parts = || parts.into_iter().flat_map(V::items);
         // Of parallel calls only the first bears a signature, which is over the turn.
         let is_signed = parts().any(|part| field(part, SIGNATURE).is_some());
-        let mut open = None;
+        let mut roles = Roles::new(role);
         for part in parts() {
             let response = field(part, RESPONSE);
-            let whose = if response.is_some() { Role::Tool } else { role };
-            if open != Some(whose) {
-                see(Piece::Role(whose));
-                open = Some(whose);
-            }
+            roles.show(response.is_some(), see);
             if let Some(response) = response {
                 let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
                 let given = Given::of(given);
-                let (id, name) = (
-                    id.and_then(V::as_str).unwrap_or_default(),
-                    name.and_then(V::as_str),
-                );
                 see(Piece::Result(ResultHead {
-                    id,
-                    name,
+                    name: name.and_then(V::as_str),
                     is_error: given.is_error,
-                    is_fixed: false,
+                    ..ResultHead::new(id.and_then(V::as_str).unwrap_or_default())
                 }));
                 given.show(see);
-                media
-                    .into_iter()
-                    .flat_map(V::items)
-                    .for_each(|part| see(Piece::Content(read_part(part))));
+                let media = media.into_iter().flat_map(V::items);
+                media.for_each(|part| see(Piece::Content(read_part(part))));
             } else if let Some(call) = field(part, CALL) {
-                let arguments = call
-                    .get("args")
-                    .map_or(Arguments::Text(""), |args| Arguments::Json(args.json()));
-                let (id, name) = (call.text("id"), call.text("name"));
+                let arguments = Arguments::json(call.get("args"));
                 see(Piece::Call(Call {
-                    id,
-                    name,
-                    arguments,
                     is_signed,
-                    is_fixed: false,
+                    ..Call::new(call.text("id"), call.text("name"), arguments)
                 }));
             } else {
                 see(Piece::Content(read_part(part)));
             }
         }
-        if open.is_none() {
-            see(Piece::Role(role));
-        }
+        roles.end(see);
     }
 
-    fn result<'m, V: View<'m>>(
-        self,
-        content: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let (response, path) = nth_part(content, RESPONSE, slot)?;
-        let given = Given::of(response.get("response"));
-        let (value, media) = write_response(given.key, parts);
-        let place = [&path[..], &[Step::Field("response")]].concat();
-        let value = match value {
-            // What stands around the value stays.
-            Value::Object(mut fields) if given.is_only => match fields.remove(given.key) {
-                Some(value) => Edit::set(place, given.key, New::Value(value)),
-                None => Edit::set(path.clone(), "response", New::Value(Value::Object(fields))),
-            },
-            value => Edit::set(path.clone(), "response", New::Value(value)),
-        };
-        let media = match media {
-            media if media.is_empty() => Edit::remove(path, "parts"),
-            media => Edit::set(path, "parts", New::Value(media.into())),
-        };
-        Some(vec![value, media])
+        Some(Given::of(response.get("response")).replace(path, parts))
     }
 
-    fn arguments<'m, V: View<'m>>(
-        self,
-        content: V,
-        call: usize,
-        arguments: String,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {
         let (_, path) = nth_part(content, CALL, call)?;
-        Some(vec![Edit::set(path, "args", New::Text(arguments))])
+        Some(vec![Edit::set(path, "args", New::Text(new))])
     }
 }
 
@@ -193,145 +150,29 @@ fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, 
     ))
 }
 
-/// What a tool gave, as a response holds it.
-struct Given<V> {
-    /// Where a replacement goes.
-    key: &'static str,
-    is_error: bool,
-    /// Whether what is shown stands alone under the key.
-    is_only: bool,
-    value: Option<V>,
-}
-
-impl<'m, V: View<'m>> Given<V> {
-    fn of(response: Option<V>) -> Self {
-        let found = response.map_or([None; 4], |response| {
-            response.pick(["output", "result", "content", "error"])
-        });
-        let [output, result, content, error] = found;
-        let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
-        let is_alone = response.is_some_and(|response| response.fields().count() == 1);
-        let keys = if is_error {
-            [Some("error").zip(error), None, None]
-        } else {
-            [
-                Some("output").zip(output),
-                Some("result").zip(result),
-                Some("content").zip(content),
-            ]
-        };
-        let only = keys.into_iter().flatten().next().filter(|_| is_alone);
-        let value = only.map(|(_, value)| value).or(response);
-        // What stands beside media that are all of it.
-        let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
-        let value = value.filter(|value| !(is_empty(value) && (!is_alone || is_error)));
-        let key = only.map_or(if is_error { "error" } else { "output" }, |(key, _)| key);
-        Self {
-            key,
-            is_error,
-            is_only: only.is_some(),
-            value,
-        }
-    }
-
-    fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(value) = self.value else { return };
-        match (value.as_str(), texts_of(value)) {
-            (Some(text), _) => see(Piece::Content(PartRef::Text(text))),
-            (None, Some(texts)) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
-            (None, None) => see(Piece::Content(PartRef::Json(value.json()))),
-        }
-    }
-}
-
-/// The texts of a list of nothing but texts.
-fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> {
-    let text_of = |part: V| {
-        let [kind, text] = part
-            .pick(["type", "text"])
-            .map(|field| field.and_then(V::as_str));
-        text.filter(|_| kind == Some("text") && part.fields().count() == 2)
-    };
-    let is_texts =
-        value.items().next().is_some() && value.items().all(|part| text_of(part).is_some());
-    is_texts.then(|| value.items().filter_map(text_of))
-}
-
 fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
-    if let Some(text) = part.get("text").and_then(V::as_str) {
-        return PartRef::Text(text);
-    }
-    if let Some(inline) = field(part, INLINE) {
-        let (mime, data) = (
-            field(inline, MIME).and_then(V::as_str),
-            inline.get("data").and_then(V::as_str),
-        );
-        if let (Some(mime), Some(data)) = (mime, data) {
-            return PartRef::Media {
-                mime,
-                data: Data::Base64(data),
-            };
-        }
-    }
-    if let Some(file) = field(part, FILE)
-        && let Some(url) = field(file, URI).and_then(V::as_str)
-    {
-        return PartRef::Link {
-            mime: field(file, MIME).and_then(V::as_str),
-            url,
-        };
-    }
-    PartRef::Opaque(part.json())
-}
-
-/// What a response holds in place of what it held: its object, with the texts under `key`, and its
-/// media.
-fn write_response(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
-    let (mut given, mut media) = (Vec::new(), Vec::new());
-    for part in parts {
-        match part {
-            Part::Media { mime, data } => {
-                media.push(
-                    json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}),
-                );
-            }
-            Part::Link {
-                mime: Some(mime),
-                url,
-            } => media.push(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
-            Part::Link { mime: None, url } => given.push(Value::String(url)),
-            Part::Text(text) => given.push(Value::String(text)),
-            Part::Json(value) | Part::Opaque(value) => given.push(value),
-        }
-    }
-    let response = match <[Value; 1]>::try_from(given) {
-        Ok([value]) => json!({key: value}),
-        // Media alone have nothing beside them, but an error stays one.
-        Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
-        Err(given) if given.is_empty() => json!({}),
-        Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),
+    let mime = |of: V| field(of, MIME).and_then(V::as_str);
+    let text = || part.get("text")?.as_str().map(PartRef::Text);
+    let inline = || {
+        let inline = field(part, INLINE)?;
+        let data = inline.get("data").and_then(V::as_str);
+        let (mime, data) = mime(inline).zip(data.map(Data::Base64))?;
+        Some(PartRef::Media { mime, data })
     };
-    (response, media)
-}
-
-fn text_item(value: Value) -> Value {
-    let text = match value {
-        Value::String(text) => text,
-        other => other.to_string(),
+    let file = || {
+        let file = field(part, FILE)?;
+        let (url, mime) = (field(file, URI)?.as_str()?, mime(file));
+        Some(PartRef::Link { mime, url })
     };
-    json!({"type": "text", "text": text})
+    let known = text().or_else(inline).or_else(file);
+    known.unwrap_or_else(|| PartRef::Opaque(part.json()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::format::Format;
-
-    fn seen(content: &Value) -> String {
-        let mut out = String::new();
-        Gemini.visit(content, &mut |piece| out.push_str(&format!("{piece:?}\n")));
-        out
-    }
+    use crate::format::odd::{expect_untouched, seen};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -362,7 +203,10 @@ mod tests {
                 {"text": "Go on."},
             ]}),
         ];
-        let all: Vec<String> = contents.iter().map(seen).collect();
+        let all: Vec<String> = contents
+            .iter()
+            .map(|message| seen(&Gemini, message))
+            .collect();
         insta::assert_snapshot!(all.join("--\n"), @r#"
         Role(User)
         Content(Text("go"))
@@ -404,7 +248,7 @@ mod tests {
             ),
             (json!("x"), r#"Text("x")"#),
         ] {
-            let seen = seen(&response(given))
+            let seen = seen(&Gemini, &response(given))
                 .replace("Content(", "")
                 .replace("))\n", ")\n");
             let (_, shown) = seen.split_once("is_fixed: false })\n").unwrap();
@@ -497,12 +341,6 @@ mod tests {
             json!({"role": 1, "parts": 1}),
             json!({"parts": [null, 1, [], {}, {"functionResponse": null}, {"functionCall": 7}, {"inlineData": "x"}]}),
         ];
-        for odd in odd {
-            assert!(seen(&odd).starts_with("Role("), "{odd}");
-            let mut changed = odd.clone();
-            Gemini.replace_result(&mut changed, 0, vec![]);
-            Gemini.replace_arguments(&mut changed, 0, "{}".into());
-            assert_eq!(changed, odd);
-        }
+        expect_untouched(&Gemini, 0, &odd);
     }
 }

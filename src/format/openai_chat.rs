@@ -1,12 +1,10 @@
 //! Chat-completions messages as their wire JSON.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, read_url};
+use super::blocks::{Blocks, data_url, read_url};
 use super::json::{Edit, New, Step, View};
-use super::wire_json::WireJson;
+use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -38,52 +36,62 @@ impl OpenAiChat {
 
 impl WireJson for OpenAiChat {
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
-        let fields = Fields::of(message);
-        match fields.role {
-            "assistant" => {
+        // In one go: this is done for every message.
+        let [
+            role,
+            content,
+            tool_calls,
+            function_call,
+            reasoning_content,
+            reasoning,
+            refusal,
+            id,
+            name,
+        ] = message.pick([
+            "role",
+            "content",
+            "tool_calls",
+            "function_call",
+            "reasoning_content",
+            "reasoning",
+            "refusal",
+            "tool_call_id",
+            "name",
+        ]);
+        let text = |field: Option<V>| field.and_then(V::as_str);
+        let [role, id, name] = [role, id, name].map(text);
+        let thoughts = [reasoning_content, reasoning, refusal].map(text);
+        match role {
+            Some("assistant") => {
                 see(Piece::Role(Role::Assistant));
-                fields
-                    .calls()
-                    .for_each(|call| see(Piece::Call(read_call(call))));
-                for text in fields.thoughts.into_iter().flatten() {
+                calls(tool_calls, function_call).for_each(|call| see(Piece::Call(read_call(call))));
+                for text in thoughts.into_iter().flatten() {
                     see(Piece::Content(PartRef::Text(text)));
                 }
+                Self::show(content, see);
             }
-            "tool" | "function" => {
+            Some("tool" | "function") => {
                 see(Piece::Role(Role::Tool));
-                let (id, name) = (fields.tool_call_id, fields.name);
                 see(Piece::Result(ResultHead {
-                    id,
                     name,
-                    is_error: false,
-                    is_fixed: false,
+                    ..ResultHead::new(id.unwrap_or_default())
                 }));
+                Self::show_slot(content, see);
             }
-            "user" => see(Piece::Role(Role::User)),
-            _ => see(Piece::Role(Role::System)),
-        }
-        match fields.role {
-            "tool" | "function" => Self::show_slot(fields.content, see),
-            _ => Self::show(fields.content, see),
+            role => {
+                let is_user = role == Some("user");
+                see(Piece::Role(if is_user { Role::User } else { Role::System }));
+                Self::show(content, see);
+            }
         }
     }
 
-    fn result<'m, V: View<'m>>(
-        self,
-        message: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let is_there = slot == 0 && matches!(message.text("role"), "tool" | "function");
         is_there.then(|| Self::replace(message, Vec::new(), "content", parts))
     }
 
-    fn arguments<'m, V: View<'m>>(
-        self,
-        message: V,
-        call: usize,
-        arguments: String,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
         if message.text("role") != "assistant" {
             return None;
         }
@@ -104,82 +112,31 @@ impl WireJson for OpenAiChat {
         // As they were read: a function's arguments are JSON as text, a custom tool's input is free
         // text.
         let [function, custom] = raw.pick(["function", "custom"]);
-        let is_function = function.is_some() || custom.is_none();
-        path.extend(match (function, custom) {
-            (Some(_), _) => Some(Step::Field("function")),
-            (None, Some(_)) => Some(Step::Field("custom")),
-            (None, None) => None,
-        });
-        let holder = function.or(custom).unwrap_or(raw);
-        let field = if is_function && !holder.has("input") {
-            "arguments"
-        } else {
+        let (holder, step) = match (function, custom) {
+            (Some(function), _) => (function, Some("function")),
+            (None, Some(custom)) => (custom, Some("custom")),
+            (None, None) => (raw, None),
+        };
+        path.extend(step.map(Step::Field));
+        let field = if step == Some("custom") || holder.has("input") {
             "input"
+        } else {
+            "arguments"
         };
         holder
             .is_object()
-            .then(|| vec![Edit::set(path, field, New::Value(Value::String(arguments)))])
+            .then(|| vec![Edit::set(path, field, New::Value(new.into()))])
     }
 }
 
-/// The fields of a message that matter.
-struct Fields<'m, V> {
-    role: &'m str,
-    content: Option<V>,
+/// The calls of a message; the deprecated one where there are no others.
+fn calls<'m, V: View<'m>>(
     tool_calls: Option<V>,
     function_call: Option<V>,
-    /// Reasoning, under its two names, and a refusal.
-    thoughts: [Option<&'m str>; 3],
-    tool_call_id: &'m str,
-    name: Option<&'m str>,
-}
-
-impl<'m, V: View<'m>> Fields<'m, V> {
-    fn of(message: V) -> Self {
-        let [
-            role,
-            content,
-            tool_calls,
-            function_call,
-            reasoning_content,
-            reasoning,
-            refusal,
-            tool_call_id,
-            name,
-        ] = message.pick([
-            "role",
-            "content",
-            "tool_calls",
-            "function_call",
-            "reasoning_content",
-            "reasoning",
-            "refusal",
-            "tool_call_id",
-            "name",
-        ]);
-        let text = |field: Option<V>| field.and_then(V::as_str);
-        Self {
-            role: text(role).unwrap_or_default(),
-            content,
-            tool_calls,
-            function_call,
-            thoughts: [reasoning_content, reasoning, refusal].map(text),
-            tool_call_id: text(tool_call_id).unwrap_or_default(),
-            name: text(name),
-        }
-    }
-
-    fn calls(&self) -> impl Iterator<Item = V> {
-        let calls = self
-            .tool_calls
-            .filter(|calls| calls.items().next().is_some());
-        let legacy = if calls.is_none() {
-            self.function_call.filter(|call| call.is_object())
-        } else {
-            None
-        };
-        calls.into_iter().flat_map(V::items).chain(legacy)
-    }
+) -> impl Iterator<Item = V> {
+    let calls = tool_calls.filter(|calls| calls.items().next().is_some());
+    let legacy = function_call.filter(|call| calls.is_none() && call.is_object());
+    calls.into_iter().flat_map(V::items).chain(legacy)
 }
 
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
@@ -192,93 +149,64 @@ fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
             .unwrap_or(raw)
             .pick(["name", "arguments", "input"]);
     let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
-    let arguments = Arguments::of(arguments.or(input));
     Call {
-        id: text(id),
-        name: text(name),
-        arguments,
         is_signed: extra_content.is_some(),
-        is_fixed: false,
+        ..Call::new(text(id), text(name), Arguments::of(arguments.or(input)))
     }
 }
 
 impl Blocks for OpenAiChat {
-    fn is_text(kind: &str) -> bool {
-        kind == "text"
+    const TEXT: &'static str = "text";
+
+    fn text_field(kind: &str) -> Option<&'static str> {
+        match kind {
+            "text" => Some("text"),
+            "refusal" => Some("refusal"),
+            _ => None,
+        }
     }
 
-    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
-        let opaque = || PartRef::Opaque(part.json());
+    fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         let url = match part.text("type") {
-            "refusal" => {
-                return part
-                    .get("refusal")
-                    .and_then(V::as_str)
-                    .map_or_else(opaque, PartRef::Text);
-            }
-            "image_url" => part.get("image_url").and_then(|image| {
+            "image_url" => {
+                let image = part.get("image_url")?;
                 if image.is_object() {
-                    image.get("url")
+                    image.get("url")?
                 } else {
-                    Some(image)
+                    image
                 }
-            }),
+            }
             // A file with a name is more than its bytes.
-            "file" => part
-                .get("file")
-                .filter(|file| file.fields().count() == 1)
-                .and_then(|file| file.get("file_data")),
+            "file" => {
+                let file = part.get("file").filter(|file| file.fields().count() == 1)?;
+                file.get("file_data")?
+            }
             "input_audio" => {
-                let [data, format] = part
-                    .get("input_audio")
-                    .map_or([None; 2], |audio| audio.pick(["data", "format"]));
+                let [data, format] = part.get("input_audio")?.pick(["data", "format"]);
                 let mime = match format.and_then(V::as_str) {
                     Some("mp3") => "audio/mpeg",
                     _ => "audio/wav",
                 };
-                let media = |data| PartRef::Media {
-                    mime,
-                    data: Data::Base64(data),
-                };
-                return data.and_then(V::as_str).map_or_else(opaque, media);
+                let data = Data::Base64(data?.as_str()?);
+                return Some(PartRef::Media { mime, data });
             }
-            _ => None,
+            _ => return None,
         };
-        url.and_then(V::as_str)
-            .and_then(read_url)
-            .unwrap_or_else(opaque)
+        read_url(url.as_str()?)
     }
 
-    fn write(part: Part) -> Value {
-        write_part(part)
-    }
-}
-
-fn write_part(part: Part) -> Value {
-    match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Json(value) => json!({"type": "text", "text": value.to_string()}),
-        Part::Media { mime, data } => {
-            let base64 = STANDARD.encode(&data);
-            match mime.as_str() {
-                "audio/mpeg" => {
-                    json!({"type": "input_audio", "input_audio": {"format": "mp3", "data": base64}})
-                }
-                "audio/wav" => {
-                    json!({"type": "input_audio", "input_audio": {"format": "wav", "data": base64}})
-                }
-                mime => {
-                    let url = format!("data:{mime};base64,{base64}");
-                    if mime.starts_with("image/") {
-                        json!({"type": "image_url", "image_url": {"url": url}})
-                    } else {
-                        json!({"type": "file", "file": {"file_data": url}})
-                    }
-                }
-            }
+    fn media(mime: &str, base64: String) -> Value {
+        let audio = |format, data| json!({"type": "input_audio", "input_audio": {"format": format, "data": data}});
+        match mime {
+            "audio/mpeg" => audio("mp3", base64),
+            "audio/wav" => audio("wav", base64),
+            _ if mime.starts_with("image/") => Self::link(Some(mime), data_url(mime, &base64)),
+            _ => json!({"type": "file", "file": {"file_data": data_url(mime, &base64)}}),
         }
-        Part::Link { url, .. } => json!({"type": "image_url", "image_url": {"url": url}}),
-        Part::Opaque(value) => value,
+    }
+
+    fn link(_: Option<&str>, url: String) -> Value {
+        json!({"type": "image_url", "image_url": {"url": url}})
     }
 }
 
@@ -286,16 +214,11 @@ fn write_part(part: Part) -> Value {
 mod tests {
     use super::*;
     use crate::format::Format;
-
-    fn seen(message: &Value) -> String {
-        let mut out = String::new();
-        OpenAiChat.visit(message, &mut |piece| out.push_str(&format!("{piece:?}\n")));
-        out
-    }
+    use crate::format::odd::{expect_untouched, seen};
 
     #[test]
     fn what_is_seen_of_each_kind_of_message() {
-        insta::assert_snapshot!(seen(&json!({"role": "assistant", "content": "Looking.", "tool_calls": [
+        insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "assistant", "content": "Looking.", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}},
             {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
         ]})), @r#"
@@ -304,7 +227,7 @@ mod tests {
         Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_fixed: false })
         Content(Text("Looking."))
         "#);
-        insta::assert_snapshot!(seen(&json!({"role": "tool", "tool_call_id": "a", "content": [
+        insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "tool", "tool_call_id": "a", "content": [
             {"type": "text", "text": "one"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
             {"type": "image_url", "image_url": {"url": "https://example.org/x.png"}},
@@ -317,7 +240,7 @@ mod tests {
         Content(Link { mime: None, url: "https://example.org/x.png" })
         Content(Opaque(Object {"type": String("new"), "x": Number(1)}))
         "#);
-        insta::assert_snapshot!(seen(&json!({"role": "function", "name": "f", "content": "r"})), @r#"
+        insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "function", "name": "f", "content": "r"})), @r#"
         Role(Tool)
         Result(ResultHead { id: "", name: Some("f"), is_error: false, is_fixed: false })
         Content(Text("r"))
@@ -326,19 +249,17 @@ mod tests {
 
     #[test]
     fn malformed_messages_are_seen_as_what_they_are() {
-        for odd in [
-            json!(null),
-            json!([]),
-            json!({}),
-            json!({"role": 1}),
-            json!({"role": "tool", "content": {"a": 1}}),
-        ] {
-            assert!(seen(&odd).starts_with("Role("), "{odd}");
-            let mut changed = odd.clone();
-            OpenAiChat.replace_result(&mut changed, 1, vec![]);
-            OpenAiChat.replace_arguments(&mut changed, 0, "{}".into());
-            assert_eq!(changed, odd);
-        }
+        expect_untouched(
+            &OpenAiChat,
+            1,
+            &[
+                json!(null),
+                json!([]),
+                json!({}),
+                json!({"role": 1}),
+                json!({"role": "tool", "content": {"a": 1}}),
+            ],
+        );
     }
 
     #[test]

@@ -53,6 +53,19 @@ pub struct Call<'m> {
     pub is_fixed: bool,
 }
 
+impl<'m> Call<'m> {
+    /// A call that is not signed.
+    pub(super) fn new(id: &'m str, name: &'m str, arguments: Arguments<'m>) -> Self {
+        Self {
+            id,
+            name,
+            arguments,
+            is_signed: false,
+            is_fixed: false,
+        }
+    }
+}
+
 /// A call's arguments as a message holds them.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments<'m> {
@@ -71,6 +84,11 @@ impl<'m> Arguments<'m> {
         field
             .as_str()
             .map_or_else(|| Self::Json(field.json()), Self::Text)
+    }
+
+    /// A field that holds them as JSON; empty text if there is none.
+    pub(super) fn json(field: Option<impl View<'m>>) -> Self {
+        field.map_or(Self::Text(""), |field| Self::Json(field.json()))
     }
 }
 
@@ -97,6 +115,18 @@ pub struct ResultHead<'m> {
     /// Whether its content must stay as it is, for the same reasons as a [`Call`]'s arguments.
     /// Replacing it does nothing.
     pub is_fixed: bool,
+}
+
+impl<'m> ResultHead<'m> {
+    /// That of a result of which the message says only which call it answers.
+    pub(super) fn new(id: &'m str) -> Self {
+        Self {
+            id,
+            name: None,
+            is_error: false,
+            is_fixed: false,
+        }
+    }
 }
 
 /// A [`Part`] as a message holds it.

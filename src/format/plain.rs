@@ -118,13 +118,7 @@ impl Format for Plain {
                 see(Piece::Role(Role::Assistant));
                 for call in calls {
                     let arguments = Arguments::Text(&call.arguments);
-                    see(Piece::Call(Call {
-                        id: &call.id,
-                        name: &call.name,
-                        arguments,
-                        is_signed: false,
-                        is_fixed: false,
-                    }));
+                    see(Piece::Call(Call::new(&call.id, &call.name, arguments)));
                 }
                 content
             }
@@ -137,10 +131,9 @@ impl Format for Plain {
                 see(Piece::Role(Role::Tool));
                 let name = (!name.is_empty()).then_some(name.as_str());
                 see(Piece::Result(ResultHead {
-                    id: call_id,
                     name,
                     is_error: *is_error,
-                    is_fixed: false,
+                    ..ResultHead::new(call_id)
                 }));
                 content
             }

@@ -1,12 +1,10 @@
 //! Items of OpenAI's Responses API as their wire JSON.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, read_url};
+use super::blocks::{Blocks, data_url, read_url};
 use super::json::{Edit, New, View};
-use super::wire_json::WireJson;
+use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -51,23 +49,11 @@ impl WireJson for Responses {
                 see(Piece::Role(Role::Assistant));
                 let arguments = Arguments::of(item.get(arguments_of(kind)));
                 let (id, name) = (item.text("call_id"), item.text("name"));
-                see(Piece::Call(Call {
-                    id,
-                    name,
-                    arguments,
-                    is_signed: false,
-                    is_fixed: false,
-                }));
+                see(Piece::Call(Call::new(id, name, arguments)));
             }
             kind if is_output(kind) => {
                 see(Piece::Role(Role::Tool));
-                let id = item.text("call_id");
-                see(Piece::Result(ResultHead {
-                    id,
-                    name: None,
-                    is_error: false,
-                    is_fixed: false,
-                }));
+                see(Piece::Result(ResultHead::new(item.text("call_id"))));
                 Self::show_slot(item.get("output"), see);
             }
             "reasoning" => {
@@ -109,31 +95,16 @@ impl WireJson for Responses {
         }
     }
 
-    fn result<'m, V: View<'m>>(
-        self,
-        item: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn result<'m, V: View<'m>>(self, item: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let is_there = slot == 0 && is_output(item.text("type"));
         is_there.then(|| Self::replace(item, Vec::new(), "output", parts))
     }
 
-    fn arguments<'m, V: View<'m>>(
-        self,
-        item: V,
-        call: usize,
-        arguments: String,
-    ) -> Option<Vec<Edit<'m>>> {
+    fn arguments<'m, V: View<'m>>(self, item: V, call: usize, new: String) -> Edits<'m> {
         let kind = kind_of(item);
         let is_there = call == 0 && matches!(kind, "function_call" | "custom_tool_call");
-        is_there.then(|| {
-            vec![Edit::set(
-                Vec::new(),
-                arguments_of(kind),
-                New::Value(Value::String(arguments)),
-            )]
-        })
+        let new = New::Value(new.into());
+        is_there.then(|| vec![Edit::set(Vec::new(), arguments_of(kind), new)])
     }
 }
 
@@ -159,22 +130,20 @@ fn arguments_of(kind: &str) -> &'static str {
 }
 
 impl Blocks for Responses {
-    fn is_text(kind: &str) -> bool {
-        matches!(
-            kind,
-            "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text"
-        )
+    const TEXT: &'static str = "input_text";
+
+    fn text_field(kind: &str) -> Option<&'static str> {
+        match kind {
+            "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text" => {
+                Some("text")
+            }
+            "refusal" => Some("refusal"),
+            _ => None,
+        }
     }
 
-    fn read<'m, V: View<'m>>(part: V) -> PartRef<'m> {
-        let opaque = || PartRef::Opaque(part.json());
+    fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         let url = match part.text("type") {
-            "refusal" => {
-                return part
-                    .get("refusal")
-                    .and_then(V::as_str)
-                    .map_or_else(opaque, PartRef::Text);
-            }
             "input_image" => part.get("image_url"),
             // A file with a name is more than its bytes.
             "input_file" if !part.has("filename") => {
@@ -182,37 +151,24 @@ impl Blocks for Responses {
             }
             _ => None,
         };
-        url.and_then(V::as_str)
-            .and_then(read_url)
-            .unwrap_or_else(opaque)
+        read_url(url?.as_str()?)
     }
 
-    fn write(part: Part) -> Value {
-        write_part(part)
-    }
-}
-
-fn write_part(part: Part) -> Value {
-    match part {
-        Part::Text(text) => json!({"type": "input_text", "text": text}),
-        Part::Json(value) => json!({"type": "input_text", "text": value.to_string()}),
-        Part::Media { mime, data } => {
-            let url = format!("data:{mime};base64,{}", STANDARD.encode(&data));
-            if mime.starts_with("image/") {
-                json!({"type": "input_image", "image_url": url})
-            } else {
-                json!({"type": "input_file", "file_data": url})
-            }
+    fn media(mime: &str, base64: String) -> Value {
+        let url = data_url(mime, &base64);
+        if mime.starts_with("image/") {
+            json!({"type": "input_image", "image_url": url})
+        } else {
+            json!({"type": "input_file", "file_data": url})
         }
-        Part::Link { mime, url }
-            if mime
-                .as_deref()
-                .is_some_and(|mime| !mime.starts_with("image/")) =>
-        {
+    }
+
+    fn link(mime: Option<&str>, url: String) -> Value {
+        if mime.is_none_or(|mime| mime.starts_with("image/")) {
+            json!({"type": "input_image", "image_url": url})
+        } else {
             json!({"type": "input_file", "file_url": url})
         }
-        Part::Link { url, .. } => json!({"type": "input_image", "image_url": url}),
-        Part::Opaque(value) => value,
     }
 }
 
@@ -220,12 +176,7 @@ fn write_part(part: Part) -> Value {
 mod tests {
     use super::*;
     use crate::format::Format;
-
-    fn seen(item: &Value) -> String {
-        let mut out = String::new();
-        Responses.visit(item, &mut |piece| out.push_str(&format!("{piece:?}\n")));
-        out
-    }
+    use crate::format::odd::{expect_untouched, seen};
 
     #[test]
     fn what_is_seen_of_each_kind_of_item() {
@@ -247,7 +198,10 @@ mod tests {
             json!({"type": "computer_call_output", "call_id": "c"}),
             json!({"type": "new"}),
         ];
-        let all: Vec<String> = items.iter().map(seen).collect();
+        let all: Vec<String> = items
+            .iter()
+            .map(|message| seen(&Responses, message))
+            .collect();
         insta::assert_snapshot!(all.join("--\n"), @r#"
         Role(User)
         Content(Text("go"))
@@ -309,18 +263,16 @@ mod tests {
 
     #[test]
     fn malformed_items_are_seen_as_what_they_are() {
-        for odd in [
-            json!(null),
-            json!([]),
-            json!({}),
-            json!({"type": 1}),
-            json!({"type": "message", "content": [null, 7]}),
-        ] {
-            assert!(seen(&odd).starts_with("Role("), "{odd}");
-            let mut changed = odd.clone();
-            Responses.replace_result(&mut changed, 0, vec![]);
-            Responses.replace_arguments(&mut changed, 0, "{}".into());
-            assert_eq!(changed, odd);
-        }
+        expect_untouched(
+            &Responses,
+            0,
+            &[
+                json!(null),
+                json!([]),
+                json!({}),
+                json!({"type": 1}),
+                json!({"type": "message", "content": [null, 7]}),
+            ],
+        );
     }
 }

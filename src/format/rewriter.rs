@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use super::conversation::{Conversation, Rewrite, replace_arguments, replace_result, visit};
+use super::conversation::{Conversation, Rewrite, through_format};
 use super::{Format, Piece};
 use crate::content::Part;
 use crate::guard::{HandlerError, guard};
@@ -163,21 +163,7 @@ where
     F: Format,
     R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
 {
-    fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        visit(self.format, self.messages, message, see);
-    }
-
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        replace_result(self.format, self.messages, message, slot, parts);
-    }
-
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        replace_arguments(self.format, self.messages, message, call, arguments);
-    }
+    through_format!();
 
     fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
         let Self {
@@ -197,19 +183,5 @@ where
 }
 
 impl<F: Format> Conversation for Owned<'_, F> {
-    fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        visit(self.format, &self.messages, message, see);
-    }
-
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        replace_result(self.format, &mut self.messages, message, slot, parts);
-    }
-
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        replace_arguments(self.format, &mut self.messages, message, call, arguments);
-    }
+    through_format!();
 }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::json::{Edit, Kind, View};
-use super::wire_json::WireJson;
+use super::json::{Kind, View};
+use super::wire_json::{Edits, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;
 
@@ -210,42 +210,41 @@ fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
         })
 }
 
+/// `$does` with the format itself.
+macro_rules! with {
+    ($wire:expr, |$format:ident| $does:expr) => {
+        match $wire {
+            WireFormat::OpenAiChat => {
+                let $format = OpenAiChat;
+                $does
+            }
+            WireFormat::Responses => {
+                let $format = Responses;
+                $does
+            }
+            WireFormat::Anthropic => {
+                let $format = Anthropic;
+                $does
+            }
+            WireFormat::Gemini => {
+                let $format = Gemini;
+                $does
+            }
+        }
+    };
+}
+
 impl WireJson for WireFormat {
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
-        match self {
-            Self::OpenAiChat => OpenAiChat.see(message, see),
-            Self::Responses => Responses.see(message, see),
-            Self::Anthropic => Anthropic.see(message, see),
-            Self::Gemini => Gemini.see(message, see),
-        }
+        with!(self, |format| format.see(message, see));
     }
 
-    fn result<'m, V: View<'m>>(
-        self,
-        message: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Option<Vec<Edit<'m>>> {
-        match self {
-            Self::OpenAiChat => OpenAiChat.result(message, slot, parts),
-            Self::Responses => Responses.result(message, slot, parts),
-            Self::Anthropic => Anthropic.result(message, slot, parts),
-            Self::Gemini => Gemini.result(message, slot, parts),
-        }
+    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
+        with!(self, |format| format.result(message, slot, parts))
     }
 
-    fn arguments<'m, V: View<'m>>(
-        self,
-        message: V,
-        call: usize,
-        arguments: String,
-    ) -> Option<Vec<Edit<'m>>> {
-        match self {
-            Self::OpenAiChat => OpenAiChat.arguments(message, call, arguments),
-            Self::Responses => Responses.arguments(message, call, arguments),
-            Self::Anthropic => Anthropic.arguments(message, call, arguments),
-            Self::Gemini => Gemini.arguments(message, call, arguments),
-        }
+    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
+        with!(self, |format| format.arguments(message, call, new))
     }
 }
 

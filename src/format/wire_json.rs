@@ -1,28 +1,50 @@
 //! What a wire format is: written once, for messages that are values and for messages that are
 //! text.
 
-use super::Piece;
 use super::json::{Edit, View};
+use super::{Piece, Role};
 use crate::content::Part;
+
+/// The edits that replace something; `None` if it is not there.
+pub(crate) type Edits<'m> = Option<Vec<Edit<'m>>>;
 
 /// A format of messages that are JSON.
 pub(crate) trait WireJson: Copy + Send + Sync {
     /// Shows `see` what `message` holds.
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>));
 
-    /// The edits that replace the content of a result slot; `None` if it is not there.
-    fn result<'m, V: View<'m>>(
-        self,
-        message: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Option<Vec<Edit<'m>>>;
+    /// The edits that replace the content of a result slot by `parts`.
+    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m>;
 
-    /// The edits that replace the arguments of a call; `None` if it is not there.
-    fn arguments<'m, V: View<'m>>(
-        self,
-        message: V,
-        call: usize,
-        arguments: String,
-    ) -> Option<Vec<Edit<'m>>>;
+    /// The edits that replace the arguments of a call by `new`.
+    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m>;
+}
+
+/// The roles in a message that holds the pieces of several.
+pub(super) struct Roles {
+    /// The role of what is not a result.
+    own: Role,
+    last: Option<Role>,
+}
+
+impl Roles {
+    /// Those of a message that is `own`.
+    pub(super) fn new(own: Role) -> Self {
+        Self { own, last: None }
+    }
+
+    /// Shows whose the next piece is, unless it is the same as before.
+    pub(super) fn show<'m>(&mut self, is_result: bool, see: &mut dyn FnMut(Piece<'m>)) {
+        let role = if is_result { Role::Tool } else { self.own };
+        if self.last.replace(role) != Some(role) {
+            see(Piece::Role(role));
+        }
+    }
+
+    /// Shows the role of a message without pieces.
+    pub(super) fn end<'m>(self, see: &mut dyn FnMut(Piece<'m>)) {
+        if self.last.is_none() {
+            see(Piece::Role(self.own));
+        }
+    }
 }

@@ -1,0 +1,134 @@
+//! What a function's response holds: a value in one field of an object, or the whole object, and
+//! media beside it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::content::Part;
+use crate::format::json::{Edit, Kind, New, Step, View};
+use crate::format::{PartRef, Piece};
+
+/// What a tool gave, as a response holds it.
+pub(super) struct Given<V> {
+    /// Where a replacement goes.
+    key: &'static str,
+    pub(super) is_error: bool,
+    /// Whether what is shown stands alone under the key.
+    is_only: bool,
+    value: Option<V>,
+}
+
+impl<'m, V: View<'m>> Given<V> {
+    pub(super) fn of(response: Option<V>) -> Self {
+        let found = response.map_or([None; 4], |response| {
+            response.pick(["output", "result", "content", "error"])
+        });
+        let [output, result, content, error] = found;
+        let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
+        let is_alone = response.is_some_and(|response| response.fields().count() == 1);
+        let keys = if is_error {
+            [Some("error").zip(error), None, None]
+        } else {
+            [
+                Some("output").zip(output),
+                Some("result").zip(result),
+                Some("content").zip(content),
+            ]
+        };
+        let only = keys.into_iter().flatten().next().filter(|_| is_alone);
+        let value = only.map(|(_, value)| value).or(response);
+        // What stands beside media that are all of it.
+        let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
+        let value = value.filter(|value| !(is_empty(value) && (!is_alone || is_error)));
+        let key = only.map_or(if is_error { "error" } else { "output" }, |(key, _)| key);
+        Self {
+            key,
+            is_error,
+            is_only: only.is_some(),
+            value,
+        }
+    }
+
+    pub(super) fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
+        let Some(value) = self.value else { return };
+        match (value.as_str(), texts_of(value)) {
+            (Some(text), _) => see(Piece::Content(PartRef::Text(text))),
+            (None, Some(texts)) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
+            (None, None) => see(Piece::Content(PartRef::Json(value.json()))),
+        }
+    }
+
+    /// The edits that put `parts` in its place in the response at `path`.
+    pub(super) fn replace(self, path: Vec<Step>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        let (value, media) = write(self.key, parts);
+        let value = match value {
+            // What stands around the value stays.
+            Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
+                Some(value) => {
+                    let place = [&path[..], &[Step::Field("response")]].concat();
+                    Edit::set(place, self.key, New::Value(value))
+                }
+                None => Edit::set(path.clone(), "response", New::Value(fields.into())),
+            },
+            value => Edit::set(path.clone(), "response", New::Value(value)),
+        };
+        let media = if media.is_empty() {
+            Edit::remove(path, "parts")
+        } else {
+            Edit::set(path, "parts", New::Value(media.into()))
+        };
+        vec![value, media]
+    }
+}
+
+/// The texts of a list of nothing but texts.
+fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> {
+    let text_of = |part: V| {
+        let [kind, text] = part
+            .pick(["type", "text"])
+            .map(|field| field.and_then(V::as_str));
+        text.filter(|_| kind == Some("text") && part.fields().count() == 2)
+    };
+    let is_texts =
+        value.items().next().is_some() && value.items().all(|part| text_of(part).is_some());
+    is_texts.then(|| value.items().filter_map(text_of))
+}
+
+/// What a response holds in place of what it held: its object, with the texts under `key`, and its
+/// media.
+pub(super) fn write(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
+    let (mut given, mut media) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Media { mime, data } => {
+                media.push(
+                    json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}),
+                );
+            }
+            Part::Link {
+                mime: Some(mime),
+                url,
+            } => media.push(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
+            Part::Link { mime: None, url } => given.push(Value::String(url)),
+            Part::Text(text) => given.push(Value::String(text)),
+            Part::Json(value) | Part::Opaque(value) => given.push(value),
+        }
+    }
+    let response = match <[Value; 1]>::try_from(given) {
+        Ok([value]) => json!({key: value}),
+        // Media alone have nothing beside them, but an error stays one.
+        Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
+        Err(given) if given.is_empty() => json!({}),
+        Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),
+    };
+    (response, media)
+}
+
+fn text_item(value: Value) -> Value {
+    let text = match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    json!({"type": "text", "text": text})
+}

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::time::SystemTime;
 
-use cap_std::fs::{File, OpenOptions};
+use cap_std::fs::{DirEntry, File, OpenOptions};
 
 use super::Fs;
 use super::error::link_refused;
@@ -92,11 +92,7 @@ impl Stage {
 
     /// Stores what was written under `key`. After [`Put::Taken`] another key can be tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<Put> {
-        if self.store.durable {
-            // Before it has its name: a name without its content would be taken for ever.
-            self.file.sync_all()?;
-        }
-        let mut put = link(&self.store, &self.path, &mut self.file, key);
+        let mut put = self.link(key);
         if put
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
@@ -107,10 +103,7 @@ impl Stage {
             self.file.rewind()?;
             io::copy(&mut self.file, &mut again.file)?;
             std::mem::swap(self, &mut again);
-            if self.store.durable {
-                self.file.sync_all()?;
-            }
-            put = link(&self.store, &self.path, &mut self.file, key);
+            put = self.link(key);
         }
         let back = self.file.seek(SeekFrom::End(0));
         // Only for another key the file has to be at its end: what is stored is stored.
@@ -118,6 +111,14 @@ impl Stage {
             back?;
         }
         put
+    }
+
+    fn link(&mut self, key: &Key) -> io::Result<Put> {
+        if self.store.durable {
+            // Before it has its name: a name without its content would be taken for ever.
+            self.file.sync_all()?;
+        }
+        link(&self.store, &self.path, &mut self.file, key)
     }
 
     /// The store that it is for.
@@ -216,25 +217,23 @@ pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     };
     let mut removed = 0;
     for entry in entries {
-        let entry = entry?;
-        let is_old = || -> io::Result<bool> {
-            let metadata = entry.metadata()?;
-            Ok(metadata.is_file() && metadata.modified()?.into_std() < before)
-        };
-        match is_old().and_then(|is_old| {
-            if is_old {
-                entry.remove_file().map(|()| 1)
-            } else {
-                Ok(0)
-            }
-        }) {
-            Ok(count) => removed += count,
+        match remove_if_older(&entry?, before) {
+            Ok(is_removed) => removed += u64::from(is_removed),
             // Its writer is done with it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
     Ok(removed)
+}
+
+fn remove_if_older(entry: &DirEntry, before: SystemTime) -> io::Result<bool> {
+    let metadata = entry.metadata()?;
+    let is_older = metadata.is_file() && metadata.modified()?.into_std() < before;
+    if is_older {
+        entry.remove_file()?;
+    }
+    Ok(is_older)
 }
 
 /// What storing `content`, of `length` bytes, under `key` comes to if something is there, and
@@ -278,11 +277,8 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
         // `take` with `read_to_end` fills the buffer, where a plain `read` may stop anywhere.
         a.by_ref().take(BUFFER as u64).read_to_end(&mut ours)?;
         b.by_ref().take(BUFFER as u64).read_to_end(&mut theirs)?;
-        if ours != theirs {
-            return Ok(false);
-        }
-        if ours.is_empty() {
-            return Ok(true);
+        if ours.is_empty() || ours != theirs {
+            return Ok(ours == theirs);
         }
     }
 }

@@ -12,6 +12,11 @@
 //! 2⁻⁶³, however they were chosen: for a million texts of one length, less than one in ten million.
 //! The key is random, made anew for each reduction, and nothing that depends on it leaves the
 //! process. Fast hashes without such a bound have inputs that collide under every key.
+//!
+//! A pass needs it. With the standard library's keyed hash (SipHash-1-3) alone, a pass that changes
+//! nothing over 160 rounds with results of 4 kB takes 216 µs instead of 114, and 332 instead of 227
+//! where it is triggered; over 1 000 rounds it takes 40 to 80 % longer. foldhash would take 88 and
+//! 202 µs, and promises nothing for input that was chosen.
 
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};

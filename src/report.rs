@@ -127,7 +127,7 @@ pub enum ErrorSource {
 }
 
 impl ErrorSource {
-    pub(crate) fn said(self, error: impl ToString) -> Failure {
+    pub(crate) fn said(self, error: &(impl ToString + ?Sized)) -> Failure {
         Failure {
             source: self,
             error: error.to_string(),

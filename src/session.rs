@@ -135,7 +135,10 @@ impl Session {
         };
         match guard("the callback that names ids", || generate(&call())) {
             Ok(given) => self.given_id(&given, id, ErrorSource::Callback),
-            Err(error) => (self.id_of_call(id), Some(ErrorSource::Callback.said(error))),
+            Err(error) => (
+                self.id_of_call(id),
+                Some(ErrorSource::Callback.said(&error)),
+            ),
         }
     }
 
@@ -148,7 +151,7 @@ impl Session {
         source: ErrorSource,
     ) -> (Id, Option<Failure>) {
         let (id, problem) = Id::given_or(given, || self.id_of_call(call));
-        (id, problem.map(|problem| source.said(problem)))
+        (id, problem.map(|problem| source.said(&problem)))
     }
 
     fn id_of_call(&self, id: &str) -> Id {

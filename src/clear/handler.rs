@@ -107,7 +107,7 @@ impl Given {
             location = pass.store(backend, target, content, decision).await?;
         }
         let parts = self.replacement.show(location.as_ref()).map_err(|error| {
-            decision.fail(ErrorSource::Handler.said(error));
+            decision.fail(ErrorSource::Handler.said(&error));
             NotDone::Kept(Reason::Handler)
         })?;
         resize(decision, pass.session.meter(), &parts);

@@ -199,7 +199,7 @@ impl<'a> Planner<'a> {
         if let Some(handler) = policy.hooks.clear_handler.clone() {
             match decide_given(self, &*handler, at) {
                 Ok(edit) => return self.edits.push(edit),
-                Err(error) => failure = error.map(|error| ErrorSource::Handler.said(error)),
+                Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
         let (of, of_id) = self.source(slot, item.tool);

@@ -214,7 +214,7 @@ impl Round {
             }
             Err(error) => {
                 decision.keep(Reason::Handler);
-                decision.fail(ErrorSource::Callback.said(error));
+                decision.fail(ErrorSource::Callback.said(&error));
                 return Ok(Some(decision));
             }
         }

@@ -93,7 +93,7 @@ async fn compare(
             Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
             // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
             Err(error) => {
-                decision.fail(ErrorSource::Store.said(error));
+                decision.fail(ErrorSource::Store.said(&error));
                 return Err(Reason::StoreFailed);
             }
         };

@@ -48,7 +48,7 @@ pub(super) async fn truncate(
             return Ok(whole.shown_as(job, parts, decision));
         }
         Ok(Handled::Replace(replacement)) => return replace(job, whole, &replacement).await,
-        Err(error) => Some(ErrorSource::Handler.said(error)),
+        Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
     treat(Some(job.clone()), whole.into_output(), failure).await
 }
@@ -79,7 +79,7 @@ async fn replace(
     match replacement.show(decision.locations.first()) {
         Ok(parts) => Ok(whole.shown_as(job, parts, decision)),
         Err(error) => {
-            let failure = ErrorSource::Handler.said(error);
+            let failure = ErrorSource::Handler.said(&error);
             treat(Some(job.clone()), whole.into_output(), Some(failure)).await
         }
     }

@@ -124,8 +124,8 @@ impl Job {
                 call_id: self.call.id.clone(),
                 source: error,
             }),
-            OnOffloadError::KeepOriginal => Ok((ErrorSource::Store.said(error), true)),
-            OnOffloadError::PreviewOnly => Ok((ErrorSource::Store.said(error), false)),
+            OnOffloadError::KeepOriginal => Ok((ErrorSource::Store.said(&error), true)),
+            OnOffloadError::PreviewOnly => Ok((ErrorSource::Store.said(&error), false)),
         }
     }
 

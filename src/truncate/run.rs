@@ -198,7 +198,7 @@ impl Run {
     async fn store(&mut self, cut: Cut) -> Result<(), Error> {
         let problem = cut.problem.as_ref();
         self.decision
-            .fail_first(problem.map(|problem| ErrorSource::Callback.said(problem)));
+            .fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
         let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
         let stored = match sources {
             // A text that was lost earlier has been reported with the error of that time.
@@ -210,7 +210,7 @@ impl Run {
                     error,
                 }) => {
                     if let Some(error) = error {
-                        self.decision.fail(ErrorSource::Store.said(error));
+                        self.decision.fail(ErrorSource::Store.said(&error));
                     }
                     self.decision.locations.push(location.clone());
                     Some((location, is_local))

@@ -129,19 +129,14 @@ impl Kind {
 }
 
 impl Trouble {
-    pub(crate) fn new(kind: Kind, cause: &'static str) -> Self {
-        Self {
-            kind,
-            cause: Cause(cause.to_owned()),
-        }
+    pub(crate) fn new(kind: Kind, cause: impl Into<String>) -> Self {
+        let cause = Cause(cause.into());
+        Self { kind, cause }
     }
 
     /// What reading from the spool has failed with.
     pub(crate) fn of_spool(error: &BackendError) -> Self {
-        Self {
-            kind: Kind::Spool,
-            cause: Cause(error.to_string()),
-        }
+        Self::new(Kind::Spool, error.to_string())
     }
 
     #[cfg(any(feature = "http", feature = "local"))]
@@ -177,10 +172,7 @@ impl From<Error> for Trouble {
         }
         #[cfg(feature = "http")]
         if let Some(error) = find::<HttpError>(&error) {
-            return Self {
-                kind: of_http(error),
-                cause: Cause(innermost(error)),
-            };
+            return Self::new(of_http(error), innermost(error));
         }
         if let Some((status, code)) = status_and_code(&text) {
             let kind = of_answer(status, code.as_deref());
@@ -188,19 +180,13 @@ impl From<Error> for Trouble {
                 Some(code) => format!("HTTP {status}, {code}"),
                 None => format!("HTTP {status}"),
             };
-            return Self {
-                kind,
-                cause: Cause(cause),
-            };
+            return Self::new(kind, cause);
         }
         if text.contains("redirect without LOCATION") {
             return Self::new(Kind::WrongRegion, "HTTP 301");
         }
         if let (Error::Generic { .. }, Some(error)) = (&error, find::<io::Error>(&error)) {
-            return Self {
-                kind: of_io(error),
-                cause: Cause(error.to_string()),
-            };
+            return Self::new(of_io(error), error.to_string());
         }
         let (kind, cause) = match error {
             Error::NotFound { .. } => (Kind::NotFound, "not found"),

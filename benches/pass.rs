@@ -14,8 +14,8 @@ use std::time::Duration;
 use offcut::backend::Memory;
 use offcut::format::{Conversation, Messages, OpenAiChat, PartRef, Piece};
 use offcut::report::Outcome;
-use offcut::tokens::{CountTokens, Tiktoken};
-use offcut::{Report, Settings, ToolCall, ToolPolicy, ToolReduction};
+use offcut::tokens::CountTokens;
+use offcut::{Report, Settings, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
 use offcut_benches::texts::{Numbers, code, json as json_text};
 use offcut_benches::{fastest, is_bench, is_wanted, time};
 use serde_json::{Map, Value, json};
@@ -133,7 +133,7 @@ impl Cost {
 
 /// Counting all of `texts`. Each by itself, so that what else the machine does meanwhile can be
 /// left out; of many, a part.
-fn recount(counter: &Tiktoken, texts: &[String]) -> Duration {
+fn recount(counter: &dyn CountTokens, texts: &[String]) -> Duration {
     let part = &texts[..texts.len().min(1_000)];
     let times = if is_bench() { 5 } else { 1 };
     let count = |text: &String| {
@@ -147,7 +147,7 @@ fn recount(counter: &Tiktoken, texts: &[String]) -> Duration {
 }
 
 fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
-    let counter = Tiktoken::o200k_base();
+    let counter = TokenCounter::O200kBase.counter().unwrap();
     let times = match (is_bench(), rounds) {
         (false, _) => 1,
         (true, ..1_000) => 60,
@@ -188,7 +188,7 @@ fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
     }
     Cost {
         rounds,
-        recount: recount(&counter, &all),
+        recount: recount(&*counter, &all),
         old: fastest(&passes).saturating_sub(fastest(&news)),
     }
 }
@@ -262,7 +262,7 @@ fn replay(
     reduction: &ToolReduction,
     results: Results,
 ) -> Replay {
-    let counter = Tiktoken::o200k_base();
+    let counter = TokenCounter::O200kBase.counter().unwrap();
     let mut all = Replay::default();
     let count = |messages: &mut [Value]| {
         let texts = texts(messages);
@@ -377,7 +377,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
         println!("OFFCUT_TRACES names no transcripts: none are replayed");
         return;
     }
-    let counter = Tiktoken::o200k_base();
+    let counter = TokenCounter::O200kBase.counter().unwrap();
     // A closure about which nothing is known, so that everything is counted.
     let everything =
         ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
@@ -414,7 +414,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
 }
 
 fn main() {
-    Tiktoken::o200k_base().prepare();
+    TokenCounter::O200kBase.counter().unwrap().prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

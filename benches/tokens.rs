@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::hint::black_box;
 
-use offcut::tokens::{CountTokens, Tiktoken};
+use offcut::TokenCounter;
 use offcut_benches::texts::{Numbers, base64, chinese, code, json as json_text};
 use offcut_benches::{fastest, is_bench, time};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ fn megabytes_per_second(count: &dyn Fn(&str) -> usize, text: &str, times: usize)
 }
 
 fn main() {
-    let ours = Tiktoken::o200k_base();
+    let ours = TokenCounter::O200kBase.counter().unwrap();
     let plain = tiktoken_rs::o200k_base_singleton();
     let other = bpe_openai::o200k_base();
     let nothing = HashSet::new();

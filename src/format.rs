@@ -30,7 +30,8 @@ use crate::content::{Part, ToolCall};
 
 pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
-pub use conversation::{Conversation, Messages, Rewrite};
+pub(crate) use conversation::Rewrite;
+pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
 pub use json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;

@@ -4,6 +4,8 @@
 //! A handler gets a [`Detail`] and says what is to be [`Handled`] how. One that fails or panics is
 //! as good as none: the default treatment takes its place, and the report has the error.
 
+mod shown;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::content::{Part, ToolCall};
 use crate::format::Conversation;
 use crate::guard::guard;
 use crate::report::Report;
+use shown::Shown;
 
 pub use crate::guard::HandlerError;
 
@@ -81,7 +84,8 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// What is shown instead. Nothing is stored: what is not shown is lost, and the report says so.
+    /// What is shown instead: a `String`, a `&str` or a `Vec<Part>`. Nothing is stored: what is not
+    /// shown is lost, and the report says so.
     #[must_use]
     pub fn losing(parts: impl Shown) -> Self {
         let parts = parts.parts();
@@ -94,7 +98,7 @@ impl Replacement {
     }
 
     /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is
-    /// shown instead, told where that is. It is told `None` where the store failed and the
+    /// shown instead, a `String`, a `&str` or a `Vec<Part>`, told where that is. It is told `None` where the store failed and the
     /// configuration says to go on without (`preview_only`). It is called more than once, to know
     /// what the replacement costs, and has to be pure.
     #[must_use]
@@ -143,30 +147,6 @@ impl fmt::Debug for Replacement {
             .field("stored_bytes", &self.content.as_ref().map(Bytes::len))
             .field("id", &self.id)
             .finish_non_exhaustive()
-    }
-}
-
-/// What can be shown in place of a result.
-pub trait Shown {
-    /// It, as parts.
-    fn parts(self) -> Vec<Part>;
-}
-
-impl Shown for String {
-    fn parts(self) -> Vec<Part> {
-        vec![Part::Text(self)]
-    }
-}
-
-impl Shown for &str {
-    fn parts(self) -> Vec<Part> {
-        self.to_owned().parts()
-    }
-}
-
-impl Shown for Vec<Part> {
-    fn parts(self) -> Vec<Part> {
-        self
     }
 }
 

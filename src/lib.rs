@@ -29,8 +29,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`]; [`layout`]
-//!   says under which keys.
+//! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`];
+//!   [`backend::Key`] says under which keys.
 //! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its
 //!   own. Nothing is converted.
 //! - **What the model reads:** [`hint`] and [`preview`].
@@ -81,7 +81,6 @@ pub use middleware::{BeforeModel, Middleware, Next, ToolHandler};
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
-pub use store::layout;
 pub use truncate::{Truncated, TruncatedStream};
 
 /// The README's examples compile and run.

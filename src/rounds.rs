@@ -12,18 +12,9 @@ pub struct ResultPlace {
     pub message: usize,
     /// The result's slot in its message.
     pub slot: usize,
-    /// The call that it answers; `None` for a result without a call.
-    pub call: Option<CallPlace>,
-}
-
-/// The place of a tool call. Numbers count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CallPlace {
-    /// The index of the message that holds the call.
-    pub message: usize,
-    /// The number of the call within its message.
-    pub call: usize,
+    /// The index of the message that holds the call that it answers, and the call's number within
+    /// that message; `None` for a result without a call.
+    pub call: Option<(usize, usize)>,
 }
 
 /// Finds the call that each result of `messages` answers, and returns the results in order.
@@ -43,7 +34,7 @@ pub struct CallPlace {
 /// ];
 /// let results = offcut::rounds::pair_results(&Plain, &messages);
 /// assert_eq!((results[0].message, results[0].slot), (2, 0));
-/// assert_eq!(results[0].call.map(|call| (call.message, call.call)), Some((1, 0)));
+/// assert_eq!(results[0].call, Some((1, 0)));
 /// ```
 pub fn pair_results<'m, F: Format>(
     format: &F,
@@ -63,10 +54,7 @@ where
         .map(|slot| ResultPlace {
             message: slot.message,
             slot: slot.slot,
-            call: slot.call.map(|at| CallPlace {
-                message: calls[at].message,
-                call: calls[at].call,
-            }),
+            call: slot.call.map(|at| (calls[at].message, calls[at].call)),
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 //! stored.
 
 mod blocks;
-pub mod layout;
+mod layout;
 mod names;
 mod phase;
 mod swept;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest};
 
-use layout::{FOLDERS, former_session_segment, session_segment, swept_key};
+use layout::{former_session_segment, session_segment};
 
 pub(crate) use blocks::{BLOCK, Blocks, Ranges};
 pub(crate) use layout::{is_reserved, longest_session};
@@ -70,7 +70,7 @@ impl Roots {
             Phase::Truncate.folder(),
             longest.file()
         ))
-        .is_ok_and(|longest| swept_key(&longest).is_some());
+        .is_ok_and(|longest| longest.swept().is_some());
         if has_room {
             prefix
         } else {
@@ -91,7 +91,7 @@ impl Roots {
             .flatten()
             .any(|prefix| {
                 let name = key.as_str().strip_prefix(prefix).and_then(|rest| {
-                    FOLDERS
+                    Key::FOLDERS
                         .iter()
                         .find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/'))
                 });
@@ -318,7 +318,7 @@ mod tests {
             "a session and a given id"
         );
         assert!(
-            swept_key(&longest_key(&roots, true)).is_some(),
+            longest_key(&roots, true).swept().is_some(),
             "it can be swept"
         );
     }

@@ -32,7 +32,7 @@ mod tiktoken;
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
 pub(crate) use seen::{Of, Row, Seen, Spot};
 #[cfg(feature = "tiktoken")]
-pub use tiktoken::Tiktoken;
+pub(crate) use tiktoken::Tiktoken;
 
 /// Counts tokens. Closures are counters: `|text: &str| text.len() as u64 / 4`.
 ///
@@ -42,9 +42,16 @@ pub trait CountTokens: Send + Sync + 'static {
     /// texts on a thread where blocking is fine.
     fn count(&self, text: &str) -> u64;
 
-    /// What is known of all texts. The default is [`Effort::Unknown`].
-    fn effort(&self) -> Effort {
-        Effort::Unknown
+    /// Whether no text costs more tokens than it has bytes. Then a conversation that has no more
+    /// bytes than the threshold has tokens is not counted at all. The default is `false`.
+    fn is_at_most_bytes(&self) -> bool {
+        false
+    }
+
+    /// Whether counting costs less than looking the text up. Then counts are not kept. The default
+    /// is `false`.
+    fn is_free(&self) -> bool {
+        false
     }
 
     /// Whether there is nothing that only the first count has to wait for. The default is `true`.
@@ -63,30 +70,17 @@ impl<F: Fn(&str) -> u64 + Send + Sync + 'static> CountTokens for F {
     }
 }
 
-/// What is known of a counter, whatever the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Effort {
-    /// Nothing. Each text is counted, and the count kept.
-    Unknown,
-    /// No text costs more tokens than it has bytes. So a conversation that has no more bytes than
-    /// the threshold has tokens is not counted at all.
-    AtMostBytes,
-    /// Counting costs less than looking the text up. Counts are not kept.
-    Free,
-}
-
 /// A quarter of the bytes, rounded up: no tables and no time, but off by −27 % on JSON and −26 % on
 /// Chinese.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Estimate;
+pub(crate) struct Estimate;
 
 impl CountTokens for Estimate {
     fn count(&self, text: &str) -> u64 {
         (text.len() as u64).div_ceil(4)
     }
 
-    fn effort(&self) -> Effort {
-        Effort::Free
+    fn is_free(&self) -> bool {
+        true
     }
 }

@@ -9,7 +9,6 @@ use std::alloc::System;
 
 use offcut::backend::Memory;
 use offcut::format::{Messages, OpenAiChat};
-use offcut::tokens::{CountTokens, Tiktoken};
 use offcut::{BeforeModel, Builder, Report, TokenCounter, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -85,7 +84,7 @@ fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<
 #[test]
 fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     // So that nothing is loaded in the background meanwhile.
-    Tiktoken::o200k_base().prepare();
+    TokenCounter::O200kBase.counter().unwrap().prepare();
     // More than the tokens, fewer than the bytes: all of it is counted.
     let counted = |rounds: u64| ToolReduction::builder().max_tokens_for_clear(rounds * 2_000);
     assert_flat("counted", counted, None);

@@ -264,13 +264,29 @@ pub enum TokenCounter {
     O200kBase,
     /// GPT-4's encoding. Needs the feature `tiktoken`.
     Cl100kBase,
-    /// A quarter of the bytes, rounded up.
+    /// A quarter of the bytes, rounded up: no tables and no time, but off by −27 % on JSON and −26 %
+    /// on Chinese.
     #[cfg_attr(not(feature = "tiktoken"), default)]
     Estimate,
 }
 
 impl TokenCounter {
-    pub(crate) fn counter(self) -> Result<Arc<dyn CountTokens>, BuildError> {
+    /// The counter of this name, such as to count texts of your own.
+    ///
+    /// Names of special tokens in a text count as the ordinary text that they are. The tables of an
+    /// encoding take about 0.1 s and 45 MB when they are first needed, and are then shared by the
+    /// process; [`prepare`](CountTokens::prepare) makes them.
+    ///
+    /// ```
+    /// use offcut::TokenCounter;
+    /// assert_eq!(TokenCounter::Estimate.counter()?.count("a quarter"), 3);
+    /// # Ok::<(), offcut::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The counter was left out when the crate was compiled.
+    pub fn counter(self) -> Result<Arc<dyn CountTokens>, BuildError> {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),
             #[cfg(feature = "tiktoken")]

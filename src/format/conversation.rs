@@ -23,8 +23,8 @@ pub trait Conversation: Send + Sync {
     /// Replaces the arguments of a call. What is not there is left alone.
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
 
-    /// A copy whose rounds are rewritten, if somebody wants them to be: see
-    /// [`Rewriting`](super::Rewriting).
+    /// A copy whose rounds are rewritten: only [`Rewriting`](super::Rewriting) has one.
+    #[doc(hidden)]
     fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
         None
     }
@@ -32,7 +32,8 @@ pub trait Conversation: Send + Sync {
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
 
-/// A copy of a conversation in which rounds are rewritten.
+/// A copy of a conversation in which rounds are rewritten. Public because a method of
+/// [`Conversation`] gives one, and nameless outside of this crate.
 pub trait Rewrite: Send + Sync {
     /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for
     /// nothing.

@@ -1,64 +1,70 @@
 //! How the keys of stored content are made up.
-//!
-//! A result that was truncated is stored under `<prefix>trunc/<name>`, one that was cleared under
-//! `<prefix>clear/<name>`; the prefix is the `root_dir`, if there is one, and a segment for each
-//! session within a session. What a sweep has moved aside is one folder further down:
-//! `<prefix>swept/trunc/<name>`. For programs that look into a store or take care of it; a loop
-//! needs none of this.
 
 use super::phase::Phase;
 use crate::backend::{DIGEST, Key, digest, is_safe_segment};
 
 /// The folders of stored content: `trunc` for what was truncated, `clear` for what was cleared.
-pub const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
+const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
-/// The folder, before one of [`FOLDERS`], of what a sweep has moved aside.
-pub const SWEPT: &str = "swept";
-
-/// The key to which a sweep moves what is stored under `key`; `None` if `key` is not a key of
-/// stored content, or is such a key itself.
+/// How the keys of stored content are made up.
 ///
-/// ```
-/// use offcut::backend::Key;
-/// use offcut::layout::{original_key, swept_key};
-///
-/// let key = Key::new("chat-42/trunc/call_1")?;
-/// let moved = swept_key(&key).expect("stored content");
-/// assert_eq!(moved.as_str(), "chat-42/swept/trunc/call_1");
-/// assert_eq!(original_key(&moved), Some(key));
-/// # Ok::<(), offcut::backend::KeyError>(())
-/// ```
-#[must_use]
-pub fn swept_key(key: &Key) -> Option<Key> {
-    let (prefix, rest) = parts(key).filter(|(prefix, _)| !is_swept(prefix))?;
-    Key::new(format!("{prefix}{SWEPT}/{rest}")).ok()
-}
+/// A result that was truncated is stored under `<prefix>trunc/<name>`, one that was cleared under
+/// `<prefix>clear/<name>`; the prefix is the `root_dir`, if there is one, and a segment for each
+/// session within a session. What a sweep has moved aside is one folder further down:
+/// `<prefix>swept/trunc/<name>`. For programs that look into a store or take care of it; a loop
+/// needs none of this.
+impl Key {
+    /// The folders of stored content: `trunc` for what was truncated, `clear` for what was cleared.
+    pub const FOLDERS: [&str; 2] = FOLDERS;
 
-/// The key under which was stored what a sweep has moved to `key`: the inverse of [`swept_key`].
-#[must_use]
-pub fn original_key(key: &Key) -> Option<Key> {
-    let (prefix, rest) = parts(key)?;
-    let prefix = prefix.strip_suffix('/')?.strip_suffix(SWEPT)?;
-    if !prefix.is_empty() && !prefix.ends_with('/') {
-        return None;
+    /// The folder, before one of [`FOLDERS`](Self::FOLDERS), of what a sweep has moved aside.
+    pub const SWEPT: &str = "swept";
+
+    /// The key to which a sweep moves what is stored under this one; `None` if this is not a key of
+    /// stored content, or is such a key itself.
+    ///
+    /// ```
+    /// use offcut::backend::Key;
+    ///
+    /// let key = Key::new("chat-42/trunc/call_1")?;
+    /// let moved = key.swept().expect("stored content");
+    /// assert_eq!(moved.as_str(), "chat-42/swept/trunc/call_1");
+    /// assert_eq!(moved.unswept(), Some(key));
+    /// # Ok::<(), offcut::backend::KeyError>(())
+    /// ```
+    #[must_use]
+    pub fn swept(&self) -> Option<Self> {
+        let (prefix, rest) = parts(self).filter(|(prefix, _)| !is_swept(prefix))?;
+        Self::new(format!("{prefix}{}/{rest}", Self::SWEPT)).ok()
     }
-    Key::new(format!("{prefix}{rest}")).ok()
-}
 
-/// The segments, in a prefix, of the session that
-/// [`ToolReduction::session`](crate::ToolReduction::session) makes of `id`: that under which it
-/// stores, and that under which it stored while fewer ids were reserved, which it still reads. The
-/// two are nearly always the same: the id where that is a safe name, else its digest.
-///
-/// ```
-/// use offcut::layout::session_segments;
-/// assert_eq!(session_segments("chat-42"), ["chat-42", "chat-42"]);
-/// assert_eq!(session_segments("../etc"), ["f7f9121fdb53d8de", "f7f9121fdb53d8de"]);
-/// assert_eq!(session_segments("trunc")[1], "trunc"); // before it was reserved
-/// ```
-#[must_use]
-pub fn session_segments(id: &str) -> [String; 2] {
-    [session_segment(id), former_session_segment(id)]
+    /// The key under which was stored what a sweep has moved to this one: the inverse of
+    /// [`swept`](Self::swept).
+    #[must_use]
+    pub fn unswept(&self) -> Option<Self> {
+        let (prefix, rest) = parts(self)?;
+        let prefix = prefix.strip_suffix('/')?.strip_suffix(Self::SWEPT)?;
+        if !prefix.is_empty() && !prefix.ends_with('/') {
+            return None;
+        }
+        Self::new(format!("{prefix}{rest}")).ok()
+    }
+
+    /// The segments, in a prefix, of the session that
+    /// [`ToolReduction::session`](crate::ToolReduction::session) makes of `id`: that under which it
+    /// stores, and that under which it stored while fewer ids were reserved, which it still reads.
+    /// The two are nearly always the same: the id where that is a safe name, else its digest.
+    ///
+    /// ```
+    /// use offcut::backend::Key;
+    /// assert_eq!(Key::session_segments("chat-42"), ["chat-42", "chat-42"]);
+    /// assert_eq!(Key::session_segments("../etc"), ["f7f9121fdb53d8de", "f7f9121fdb53d8de"]);
+    /// assert_eq!(Key::session_segments("trunc")[1], "trunc"); // before it was reserved
+    /// ```
+    #[must_use]
+    pub fn session_segments(id: &str) -> [String; 2] {
+        [session_segment(id), former_session_segment(id)]
+    }
 }
 
 /// The longest id of a call or a session, in bytes, that is used as a name.
@@ -67,7 +73,7 @@ pub(crate) const MAX_ID: usize = 64;
 /// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases
 /// apart.
 pub(crate) fn is_swept_segment(segment: &str) -> bool {
-    segment.eq_ignore_ascii_case(SWEPT)
+    segment.eq_ignore_ascii_case(Key::SWEPT)
 }
 
 /// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be
@@ -142,10 +148,10 @@ mod tests {
             ("agent/s1/trunc/a.png", "agent/s1/swept/trunc/a.png"),
             ("trunc/clear/trunc", "trunc/swept/clear/trunc"),
         ] {
-            assert_eq!(swept_key(&key(path)), Some(key(place)));
-            assert_eq!(original_key(&key(place)), Some(key(path)));
+            assert_eq!(key(path).swept(), Some(key(place)));
+            assert_eq!(key(place).unswept(), Some(key(path)));
             assert_eq!(
-                (swept_key(&key(place)), original_key(&key(path))),
+                (key(place).swept(), key(path).unswept()),
                 (None, None),
                 "{path}"
             );
@@ -158,8 +164,8 @@ mod tests {
             "a/trunc/b/c",
             "Swept/trunc/call_1",
         ] {
-            assert_eq!(swept_key(&key(foreign)), None, "{foreign}");
+            assert_eq!(key(foreign).swept(), None, "{foreign}");
         }
-        assert_eq!(original_key(&key("unswept/trunc/a")), None);
+        assert_eq!(key("unswept/trunc/a").unswept(), None);
     }
 }

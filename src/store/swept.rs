@@ -13,7 +13,6 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::blocks::BLOCK;
-use super::layout::swept_key;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer, indexes_within};
 
 /// How a writer's content gets its name.
@@ -41,7 +40,7 @@ pub(crate) async fn put(
     if put == Put::Taken {
         return Ok(put);
     }
-    let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) else {
+    let Some(swept) = key.swept().filter(|_| store.can_be_swept()) else {
         return Ok(put);
     };
     Ok(
@@ -65,7 +64,7 @@ pub(crate) async fn name(
     key: &Key,
     by: By,
 ) -> Result<Put, BackendError> {
-    if let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) {
+    if let Some(swept) = key.swept().filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
             if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
                 return Ok(Put::Taken);
@@ -98,7 +97,7 @@ pub(crate) async fn read(
     key: &Key,
     range: Range<u64>,
 ) -> Result<Page, BackendError> {
-    let Some(swept) = swept_key(key).filter(|_| store.can_be_swept()) else {
+    let Some(swept) = key.swept().filter(|_| store.can_be_swept()) else {
         return store.read(key, range).await;
     };
     let there = found(store.read(key, range.clone()).await)?;

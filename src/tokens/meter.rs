@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::cache::Cache;
 use super::seen::Seen;
-use super::{CountTokens, Effort, image};
+use super::{CountTokens, image};
 use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
@@ -190,12 +190,12 @@ impl Meter {
     }
 
     pub(crate) fn has_free_texts(&self) -> bool {
-        self.counter.effort() == Effort::Free
+        self.counter.is_free()
     }
 
     /// Whether it is known that no text has more tokens than bytes.
     pub(crate) fn counts_at_most_bytes(&self) -> bool {
-        self.counter.effort() == Effort::AtMostBytes
+        self.counter.is_at_most_bytes()
     }
 
     /// What a text costs that has been counted already.
@@ -344,8 +344,8 @@ mod tests {
             text.len() as u64
         }
 
-        fn effort(&self) -> Effort {
-            Effort::AtMostBytes
+        fn is_at_most_bytes(&self) -> bool {
+            true
         }
     }
 

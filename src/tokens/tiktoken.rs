@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use tiktoken_rs::CoreBPE;
 
-use super::{CountTokens, Effort};
+use super::CountTokens;
 
 /// Whether the tables of each encoding are there. They are the process's own, and never change.
 static O200K_BASE: Once = Once::new();
@@ -23,7 +23,7 @@ const MAX_RUN: usize = 4 * 1024;
 /// tables take about 0.1 s and 45 MB when they are first needed, and are then shared by the
 /// process; [`prepare`](CountTokens::prepare) makes them.
 #[derive(Clone, Copy)]
-pub struct Tiktoken {
+pub(crate) struct Tiktoken {
     name: &'static str,
     encoding: fn() -> &'static CoreBPE,
     is_loaded: &'static Once,
@@ -31,8 +31,7 @@ pub struct Tiktoken {
 
 impl Tiktoken {
     /// The encoding of GPT-4o and later.
-    #[must_use]
-    pub fn o200k_base() -> Self {
+    pub(crate) fn o200k_base() -> Self {
         Self {
             name: "o200k_base",
             encoding: tiktoken_rs::o200k_base_singleton,
@@ -41,8 +40,7 @@ impl Tiktoken {
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
-    #[must_use]
-    pub fn cl100k_base() -> Self {
+    pub(crate) fn cl100k_base() -> Self {
         Self {
             name: "cl100k_base",
             encoding: tiktoken_rs::cl100k_base_singleton,
@@ -67,8 +65,8 @@ impl CountTokens for Tiktoken {
             .sum()
     }
 
-    fn effort(&self) -> Effort {
-        Effort::AtMostBytes
+    fn is_at_most_bytes(&self) -> bool {
+        true
     }
 
     fn is_ready(&self) -> bool {

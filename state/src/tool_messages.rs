@@ -120,8 +120,8 @@ impl<F: Format> BoundedMessages<F> {
         // How many pairs a cut before each message would part.
         let mut parted = vec![0_i64; len + 1];
         for result in pair_results(&self.format, existing.iter().chain(update)) {
-            if let Some(call) = result.call {
-                parted[call.message + 1] += 1;
+            if let Some((message, _)) = result.call {
+                parted[message + 1] += 1;
                 parted[result.message + 1] -= 1;
             }
         }
@@ -182,7 +182,7 @@ fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message
     for (at, message) in messages().enumerate() {
         let mut answers_round = true;
         while let Some(result) = results.next_if(|result| result.message == at) {
-            answers_round &= result.call.is_some_and(|call| call.message >= round);
+            answers_round &= result.call.is_some_and(|(message, _)| message >= round);
         }
         let part = part_of(format, message);
         let goes_on = match part {

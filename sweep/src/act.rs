@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
-use offcut::layout::swept_key;
 
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
@@ -94,7 +93,7 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
 
 async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
     let key = &step.key;
-    let Some(place) = swept_key(key) else {
+    let Some(place) = key.swept() else {
         return Err(refused(key, "it is no key of stored content"));
     };
     match step.action {

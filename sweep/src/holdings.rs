@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use offcut::backend::{Entry, Key};
-use offcut::layout::{original_key, swept_key};
 
 /// What a store holds, by the key that it means.
 #[derive(Debug, Default)]
@@ -37,9 +36,9 @@ impl Holdings {
             bytes: entry.bytes,
             stored_at: entry.stored_at,
         });
-        if let Some(key) = original_key(&entry.key) {
+        if let Some(key) = entry.key.unswept() {
             self.0.entry(key).or_default().swept = seen;
-        } else if swept_key(&entry.key).is_some() {
+        } else if entry.key.swept().is_some() {
             self.0.entry(entry.key.clone()).or_default().there = seen;
         }
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use offcut::backend::{Key, Location};
 use offcut::format::{Conversation, PartRef, Piece};
-use offcut::layout::session_segments;
 
 use super::folder;
 use super::index::Index;
@@ -98,7 +97,7 @@ impl Live {
     /// that hand in their originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
-        let segments = session_segments(id).map(|segment| segment.to_ascii_lowercase());
+        let segments = Key::session_segments(id).map(|segment| segment.to_ascii_lowercase());
         self.sessions.extend(segments);
         self
     }

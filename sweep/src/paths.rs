@@ -1,7 +1,6 @@
 //! Where in a path names of stored content may end.
 
 use offcut::backend::Key;
-use offcut::layout::{FOLDERS, SWEPT};
 
 /// A path of very many names is handed on in pieces of this many, so that one which repeats itself
 /// is kept once.
@@ -75,7 +74,7 @@ pub(super) fn each_name<'p>(
         let before = segments[begin..at].iter().rev().take_while(usable).copied();
         name(&mut [last, phase].into_iter().chain(before.clone()));
         // Who looked into the store may have named the place where it was swept to.
-        if at > begin && segments[at - 1].eq_ignore_ascii_case(SWEPT.as_bytes()) {
+        if at > begin && segments[at - 1].eq_ignore_ascii_case(Key::SWEPT.as_bytes()) {
             name(&mut [last, phase].into_iter().chain(before.skip(1)));
         }
     }
@@ -96,7 +95,7 @@ fn is_name(stem: &[u8]) -> bool {
 }
 
 fn is_phase(segment: &[u8]) -> bool {
-    FOLDERS
+    Key::FOLDERS
         .iter()
         .any(|folder| segment.eq_ignore_ascii_case(folder.as_bytes()))
 }

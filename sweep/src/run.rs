@@ -4,7 +4,6 @@ use std::time::SystemTime;
 use futures_util::StreamExt;
 use offcut::ToolReduction;
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, Location};
-use offcut::layout::{FOLDERS, swept_key};
 
 use super::act::{BLOCK, Deadline, act, pretend};
 use super::holdings::Holdings;
@@ -240,7 +239,7 @@ impl Sweep<'_> {
                     .0
                     .get(key)
                     .is_some_and(|holding| holding.swept.is_some());
-                let place = swept_key(key).filter(|_| is_swept);
+                let place = key.swept().filter(|_| is_swept);
                 name_in_turn(&**store, place.as_ref().unwrap_or(key), &mut index).await?;
             }
         }
@@ -250,7 +249,7 @@ impl Sweep<'_> {
 
 /// A key of stored content below `prefix`, to see what a store's locations look like.
 fn probe(prefix: &str) -> Result<Key, BackendError> {
-    Key::new(format!("{prefix}{}/{}", FOLDERS[0], "x".repeat(64))).map_err(|error| {
+    Key::new(format!("{prefix}{}/{}", Key::FOLDERS[0], "x".repeat(64))).map_err(|error| {
         BackendError::new(ErrorKind::Other, "there is no room for a key").with_source(error)
     })
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
 use offcut::backend::{BackendError, Entry, Key, StoreUrl};
-use offcut::layout::{original_key, swept_key};
 use serde::Serialize;
 
 use crate::failure::{Failure, chain};
@@ -73,7 +72,7 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
                 location: store.locate(key).to_string(),
                 bytes: *bytes,
                 stored_at: seconds(*stored_at),
-                swept: original_key(key).is_some(),
+                swept: key.unswept().is_some(),
             },
         )
         .collect();
@@ -127,8 +126,8 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
             "name it exactly as a hint or `offcut store ls` does",
         )
     })?;
-    let key = original_key(&named).unwrap_or(named);
-    let place = swept_key(&key);
+    let key = named.unswept().unwrap_or(named);
+    let place = key.swept();
     let (mut there, mut swept) = (None, None);
     let mut entries = store.list();
     while let Some(entry) = runtime

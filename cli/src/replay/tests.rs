@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use offcut::backend::{Backend, Key};
 use offcut::format::{Message, Messages, Plain};
-use offcut::tokens::{CountTokens, Tiktoken};
 use offcut::{BeforeModel, Settings, ToolCall, ToolOutput, ToolReduction};
 
 use super::agent::replay;
@@ -54,7 +53,8 @@ const SECOND: u64 = 204;
 /// location that it has.
 fn first_as(hint: &str, key: &str) -> u64 {
     let location = scratch().locate(&Key::new(key).unwrap());
-    4 + Tiktoken::o200k_base().count(&hint.replace("LOCATION", location.as_str()))
+    let counter = offcut::TokenCounter::O200kBase.counter().unwrap();
+    4 + counter.count(&hint.replace("LOCATION", location.as_str()))
 }
 
 /// The bill with the default card, and the bill with one read at the third and last call: that

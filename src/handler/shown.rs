@@ -1,0 +1,28 @@
+//! What can be shown in place of a result.
+
+use crate::content::Part;
+
+/// What can be shown in place of a result. Public because [`Replacement`](super::Replacement) takes
+/// it, and nameless outside of this crate.
+pub trait Shown {
+    /// It, as parts.
+    fn parts(self) -> Vec<Part>;
+}
+
+impl Shown for String {
+    fn parts(self) -> Vec<Part> {
+        vec![Part::Text(self)]
+    }
+}
+
+impl Shown for &str {
+    fn parts(self) -> Vec<Part> {
+        self.to_owned().parts()
+    }
+}
+
+impl Shown for Vec<Part> {
+    fn parts(self) -> Vec<Part> {
+        self
+    }
+}

@@ -241,7 +241,7 @@ async fn store_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<P
                     backend,
                     target,
                     content,
-                    stub,
+                    draft,
                     hints,
                 } = *store;
                 let decision = &mut edit.decision;
@@ -249,7 +249,7 @@ async fn store_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<P
                 let mut hints = hints.into_iter();
                 let known = hints.find(|(at, _)| Some(at) == location.as_ref());
                 let text = known.map_or_else(
-                    || stub.render(&pass.session, location.clone()),
+                    || pass.session.hint(draft, location.clone()).render(),
                     |(_, hint)| hint,
                 );
                 (text, location.into_iter().collect())

@@ -67,7 +67,7 @@ async fn compare(
     for shown in hints {
         let Shown {
             own,
-            mut stub,
+            mut draft,
             previewer,
             budget,
             was_previewed_in,
@@ -99,7 +99,7 @@ async fn compare(
         };
         let said = Said {
             prose: session.prose(),
-            tool: &stub.tool,
+            tool: &draft.tool,
             reader: session.reader(),
             own: &|text| previewer.own(text, was_previewed_in)?.ok(),
         };
@@ -111,13 +111,14 @@ async fn compare(
             Verdict::Imitation => return Ok(None),
         }
         let (parts, text) = texts_in(&hint, &content).unwrap_or((0, &content));
-        stub.parts = parts;
-        stub.hint.preview = if is_short {
+        draft.parts = parts;
+        draft.hint.preview = if is_short {
             hint.preview
         } else {
             previewer.show(&String::from_utf8_lossy(text), budget).0
         };
-        texts.push(stub.render(session, Some(stored.location.clone())));
+        let hint = session.hint(draft, Some(stored.location.clone()));
+        texts.push(hint.render());
         locations.push(stored.location);
     }
     let text = join(texts.iter().map(String::as_str));

@@ -10,7 +10,7 @@ use super::part::{decode, raw};
 use crate::backend::{Backend, Location, digest};
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::hint::{Facts, Hint, Kind, Placement};
+use crate::hint::{Draft, Hint, Kind, Placement};
 use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
@@ -34,7 +34,7 @@ pub(super) struct ToStore {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) target: Target,
     pub(super) content: Bytes,
-    pub(super) stub: Stub,
+    pub(super) draft: Draft,
     /// The hint at each of the two locations that the content may get.
     pub(super) hints: [(Location, String); 2],
 }
@@ -44,7 +44,7 @@ pub(super) struct ToStore {
 pub(super) struct Shown {
     pub(super) own: OwnHint,
     /// The hint that takes its place.
-    pub(super) stub: Stub,
+    pub(super) draft: Draft,
     pub(super) previewer: Previewer,
     /// The most bytes of the new hint's preview.
     pub(super) budget: usize,
@@ -52,53 +52,6 @@ pub(super) struct Shown {
     pub(super) was_previewed_in: usize,
     /// The new hint as it is expected to be.
     pub(super) expected: String,
-}
-
-/// A hint that is to be written, but for its location.
-#[derive(Clone, Debug)]
-pub(super) struct Stub {
-    pub(super) hint: Hint,
-    pub(super) tool: String,
-    mime: Option<String>,
-    is_arguments: bool,
-    /// How many texts were joined, once that is known.
-    pub(super) parts: usize,
-    /// Its sentence, if that is not to be written anew.
-    words: Option<String>,
-}
-
-impl Stub {
-    /// A hint of clearing at content of the media type `mime`; `None` is text.
-    fn new(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Self {
-        let mut hint = Hint::new(Kind::Cleared, content.len() as u64);
-        let mime = mime.filter(|mime| *mime != "application/json");
-        hint.lines = mime.is_none().then(|| count_lines(content));
-        hint.preview = preview;
-        Self {
-            hint,
-            tool: tool.to_owned(),
-            mime: mime.map(str::to_owned),
-            is_arguments: false,
-            parts: 0,
-            words: None,
-        }
-    }
-
-    pub(super) fn render(&self, session: &Session, location: Option<Location>) -> String {
-        let mut hint = self.hint.clone();
-        hint.location = location;
-        hint.prose = self.words.clone().unwrap_or_else(|| {
-            let facts = Facts {
-                tool: &self.tool,
-                reader: session.reader(),
-                mime: self.mime.as_deref(),
-                is_arguments: self.is_arguments,
-                parts: self.parts,
-            };
-            session.prose().of_hint(&hint, facts)
-        });
-        hint.render()
-    }
 }
 
 /// The result or call that a line is about.
@@ -184,25 +137,24 @@ impl<'a> Stubs<'a> {
             Some(mime) => name.with_ending(mime),
             None => name,
         };
-        let stub = Stub::new(of.tool, mime, &content, preview);
-        self.store(of, &name, content, stub)
+        self.store(of, &name, draft(of.tool, mime, &content, preview), content)
     }
 
     /// The line for a whole text that is worth a preview, and no less yet.
     pub(super) fn preview(&mut self, of: &Source<'_>, text: &str) -> Line {
         let content = Bytes::copy_from_slice(text.as_bytes());
         let budget = of.policy.preview_length.of(text.len() as u64);
-        let mut stub = Stub::new(of.tool, None, &content, of.previewer.show(text, budget).0);
-        stub.hint.kind = Kind::Truncated;
-        self.store(of, &of.id.name_of(text.as_bytes()), content, stub)
+        let mut draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
+        draft.hint.kind = Kind::Truncated;
+        self.store(of, &of.id.name_of(text.as_bytes()), draft, content)
     }
 
     /// The line for a call's arguments.
     pub(super) fn arguments(&mut self, of: &Source<'_>, content: Bytes) -> Line {
         let name = of.id.name_of(&content).arguments();
-        let mut stub = Stub::new(of.tool, None, &content, String::new());
-        stub.is_arguments = true;
-        self.store(of, &name, content, stub)
+        let mut draft = draft(of.tool, None, &content, String::new());
+        draft.is_arguments = true;
+        self.store(of, &name, draft, content)
     }
 
     /// The line for a text that may be hints of ours; `None` if it is certain that it is a text
@@ -225,7 +177,7 @@ impl<'a> Stubs<'a> {
         }
         let mut nowhere = 0;
         for own in own.iter().filter(|own| own.stored.is_none()) {
-            // Behind its preview, a hint can't be one line of several.
+            // After its preview, a hint can't be one line of several.
             if own.hint.placement == Placement::Last {
                 return None;
             }
@@ -239,8 +191,8 @@ impl<'a> Stubs<'a> {
         let content = Bytes::copy_from_slice(text.as_bytes());
         let name = of.id.name_of(&content).part(number);
         let budget = of.policy.stub_length.of(content.len() as u64);
-        let stub = Stub::new(of.tool, None, &content, of.previewer.show(text, budget).0);
-        let otherwise = self.store(of, &name, content, stub);
+        let draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
+        let otherwise = self.store(of, &name, draft, content);
         Some(Line::Shorten(shown, Box::new(otherwise)))
     }
 
@@ -266,9 +218,9 @@ impl<'a> Stubs<'a> {
     }
 
     /// A hint at stored content; without a backend one that says the content is gone.
-    fn store(&mut self, of: &Source<'_>, name: &Name, content: Bytes, stub: Stub) -> Line {
+    fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
         let Some(backend) = of.policy.backend() else {
-            let mut line = stub.render(self.session, None);
+            let mut line = self.session.hint(draft, None).render();
             // What is said of the first ones goes for all.
             if !self.has_room_for(&line) {
                 line.clear();
@@ -277,18 +229,22 @@ impl<'a> Stubs<'a> {
         };
         let target = self.target(&of.id, name, &content);
         let [first, second] = target.locations(backend);
-        let hint = stub.render(self.session, Some(first.clone()));
+        let hint_at = |location: &Location| {
+            let hint = self.session.hint(draft.clone(), Some(location.clone()));
+            hint.render()
+        };
+        let hint = hint_at(&first);
         let other = if first == second {
             hint.clone()
         } else {
-            stub.render(self.session, Some(second.clone()))
+            hint_at(&second)
         };
         let hints = [(first, hint), (second, other)];
         Line::Store(Box::new(ToStore {
             backend: Arc::clone(backend),
             target,
             content,
-            stub,
+            draft,
             hints,
         }))
     }
@@ -302,18 +258,22 @@ impl<'a> Stubs<'a> {
         // The preview is made of what is stored, once that has been read. Until then, of what is
         // shown: it is as long.
         let preview = of.previewer.show(&hint.preview, budget).0;
-        let mut stub = Stub::new(of.tool, None, &[], preview);
-        stub.hint.bytes = hint.bytes;
-        stub.hint.lines = hint.lines;
-        stub.hint.notes = hint.notes;
+        let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
+        draft.hint.lines = hint.lines;
+        draft.hint.notes = hint.notes;
         // What was cleared keeps its words: they may say what nothing else does.
-        stub.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
+        draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {
-            Some(stored) => stub.render(self.session, Some(stored.location.clone())),
+            Some(stored) => {
+                let hint = self
+                    .session
+                    .hint(draft.clone(), Some(stored.location.clone()));
+                hint.render()
+            }
             None => hint.render(),
         };
         Shown {
-            stub,
+            draft,
             previewer: of.previewer.clone(),
             budget,
             was_previewed_in: of.policy.preview_length.of(hint.bytes),
@@ -323,11 +283,19 @@ impl<'a> Stubs<'a> {
     }
 }
 
+/// A draft of a hint of clearing at `content` of the media type `mime`; `None` is text.
+fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
+    let mut draft = Draft::new(Kind::Cleared, content.len() as u64, tool, preview);
+    let mime = mime.filter(|mime| *mime != "application/json");
+    draft.hint.lines = mime.is_none().then(|| count_lines(content));
+    draft.mime = mime.map(str::to_owned);
+    draft
+}
+
 /// A hint at a link.
 fn link(tool: &str, url: &str, session: &Session) -> String {
-    let mut stub = Stub::new(tool, None, &[], String::new());
-    stub.hint = Hint::new(Kind::Link, 0);
-    stub.render(session, Some(Location::new(url)))
+    let draft = Draft::new(Kind::Link, 0, tool, String::new());
+    session.hint(draft, Some(Location::new(url))).render()
 }
 
 impl Line {

@@ -28,6 +28,8 @@ mod meter;
 mod seen;
 #[cfg(feature = "tiktoken")]
 mod tiktoken;
+#[cfg(feature = "tiktoken")]
+mod words;
 
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
 pub(crate) use seen::{Of, Row, Seen, Spot};
@@ -54,13 +56,22 @@ pub trait CountTokens: Send + Sync + 'static {
         false
     }
 
+    /// `true` if it is certain, without counting, that `short` costs at most as many tokens as
+    /// `long`. Where it is `false`, both are counted. The default is `false`.
+    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        let _ = (short, long);
+        false
+    }
+
     /// Whether there is nothing that only the first count has to wait for. The default is `true`.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// Does what the first count would have to wait for. A reduction calls it on a thread of its
-    /// own when it is built, if the counter is not ready. The default does nothing.
+    /// Does what the first count would have to wait for. If the counter is not ready, a reduction
+    /// calls it once, on a thread of its own, as soon as it is likely that something is going to be
+    /// counted: when it is built if a limit is in tokens, else in the first pass over a conversation
+    /// that has half as many bytes as the threshold has tokens. The default does nothing.
     fn prepare(&self) {}
 }
 

@@ -270,8 +270,8 @@ impl Builder {
         self
     }
 
-    /// Checks the configuration and makes the reduction. A counter that has to get ready first, see
-    /// [`CountTokens::prepare`], does so in the background from now on.
+    /// Checks the configuration and makes the reduction. Where a limit is in tokens, a counter that
+    /// has to get ready first does so in the background from now on: see [`CountTokens::prepare`].
     ///
     /// # Errors
     ///
@@ -326,7 +326,9 @@ impl Builder {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
-        meter.prepare();
+        if all().any(|policy| matches!(policy.max_length_for_trunc, Limit::Tokens { .. })) {
+            meter.prepare();
+        }
         settings.preview_length = default.preview_length;
         let shared = Shared {
             settings,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -26,6 +26,7 @@ pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
     secret: Arc<Secret>,
     cache: Arc<Cache>,
+    prepared: Arc<Once>,
 }
 
 impl fmt::Debug for Meter {
@@ -119,6 +120,7 @@ impl Meter {
             counter,
             secret: Arc::new(Secret::new()),
             cache: Arc::default(),
+            prepared: Arc::new(Once::new()),
         }
     }
 
@@ -136,15 +138,17 @@ impl Meter {
         self.counter.is_ready()
     }
 
-    /// Does what the first count would wait for, on a thread of its own.
+    /// Does what the first count would wait for, on a thread of its own; once.
     pub(crate) fn prepare(&self) {
-        if !self.is_ready() {
-            let counter = Arc::clone(&self.counter);
-            // Where there are no threads, the first count waits.
-            let _ = std::thread::Builder::new()
-                .name("offcut-tokens".into())
-                .spawn(move || counter.prepare());
-        }
+        self.prepared.call_once(|| {
+            if !self.is_ready() {
+                let counter = Arc::clone(&self.counter);
+                // Where there are no threads, the first count waits.
+                let _ = std::thread::Builder::new()
+                    .name("offcut-tokens".into())
+                    .spawn(move || counter.prepare());
+            }
+        });
     }
 
     /// A pass begins: counts that many passes have not asked for are forgotten. Gives what the last
@@ -232,6 +236,13 @@ impl Meter {
         })
     }
 
+    /// `true` if it is certain, without counting, that `short` costs at most as many tokens as
+    /// `long`.
+    pub(crate) fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        let compare = || Ok(self.counter.costs_at_most(short, long));
+        guard("the token counter", compare).unwrap_or_default()
+    }
+
     pub(crate) fn text(&self, text: &str) -> u64 {
         self.text_of(Text::Is(text))
     }
@@ -290,6 +301,10 @@ impl Meter {
                     Piece::Role(_) | Piece::Result(_) => 0,
                 }
             });
+        }
+        // What is half full is likely to be counted soon.
+        if bound > limit / 2 {
+            self.prepare();
         }
         (bound <= limit).then_some(bound)
     }

@@ -7,6 +7,7 @@ use std::sync::Once;
 use tiktoken_rs::CoreBPE;
 
 use super::CountTokens;
+use super::words::costs_at_most;
 
 /// Whether the tables of each encoding are there. They are the process's own, and never change.
 static O200K_BASE: Once = Once::new();
@@ -67,6 +68,10 @@ impl CountTokens for Tiktoken {
 
     fn is_at_most_bytes(&self) -> bool {
         true
+    }
+
+    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        costs_at_most(short, long)
     }
 
     fn is_ready(&self) -> bool {

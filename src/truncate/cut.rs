@@ -63,6 +63,15 @@ impl Cut {
         longest.max().unwrap_or_default() as u64
     }
 
+    /// `true` if it is certain, without counting, that it costs at most as many tokens as `text`,
+    /// whichever form it takes.
+    pub(super) fn costs_at_most(&self, text: &str, meter: &Meter) -> bool {
+        self.forms.iter().all(|form| {
+            let other = form.hint.turned().render();
+            meter.costs_at_most(&form.text, text) && meter.costs_at_most(&other, text)
+        })
+    }
+
     /// The tokens of its dearest form, with the header on either side of the preview.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         let costs = |form: &Form| {

@@ -319,6 +319,14 @@ impl<'a> Planner<'a> {
             return false;
         }
         let (most, meter) = (self.job.sure_gain(), self.job.session.meter());
+        // One of most texts is long enough that nothing has to be counted.
+        let is_longer = |candidate: &Candidate<'_>| {
+            let text = candidate.text.at_hand();
+            text.is_some_and(|text| text.len() > most || cut.costs_at_most(&text, meter))
+        };
+        if texts.iter().any(is_longer) {
+            return true;
+        }
         let at_least = texts
             .iter()
             .map(|candidate| candidate.text.tokens_at_least(most, meter));

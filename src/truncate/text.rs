@@ -118,6 +118,12 @@ impl Text {
         }
     }
 
+    /// Its text, if that is at hand or noted to be counted.
+    pub(super) fn at_hand(&self) -> Option<Cow<'_, str>> {
+        let noted = || self.tokens.noted().map(Cow::Borrowed);
+        self.shown().or_else(noted)
+    }
+
     /// The range that it has in what was spilled, if it was.
     pub(super) fn spilled(&self) -> Option<Range<u64>> {
         match self.content {

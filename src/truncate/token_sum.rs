@@ -49,6 +49,12 @@ impl TokenSum {
         }
     }
 
+    /// The whole text, if it is noted and short enough.
+    pub(super) fn noted(&self) -> Option<&str> {
+        let is_whole = matches!(self.counts, Counts::Bytes(_)) && !self.is_enough;
+        is_whole.then_some(&*self.pending)
+    }
+
     fn enough(&mut self) {
         self.is_enough = true;
         self.pending = String::new();

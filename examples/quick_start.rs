@@ -8,7 +8,6 @@
 use std::error::Error;
 use std::io::Write;
 
-use offcut::agent::Tool;
 use offcut::backend::Fs;
 use offcut::format::OpenAiChat;
 use offcut::{ToolCall, ToolError, ToolReduction};
@@ -24,11 +23,7 @@ struct Reply {
 
 impl Model {
     /// Asks for one search, then is done.
-    async fn complete(
-        &self,
-        messages: &[Value],
-        _tools: &[Box<dyn Tool>],
-    ) -> Result<Reply, ToolError> {
+    async fn complete(&self, messages: &[Value], _tools: &[Value]) -> Result<Reply, ToolError> {
         let call = json!({"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}});
         let message = match messages.len() {
             1 => json!({"role": "assistant", "content": null, "tool_calls": [call]}),
@@ -48,11 +43,11 @@ async fn run(_call: &ToolCall) -> Result<String, ToolError> {
 
 async fn converse(
     model: &Model,
-    mut tools: Vec<Box<dyn Tool>>,
+    mut tools: Vec<Value>,
     messages: &mut Vec<Value>,
 ) -> Result<(), Box<dyn Error>> {
     let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?;
-    tools.push(Box::new(reduction.read_file_tool()));
+    tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
     loop {
         reduction.clear(&OpenAiChat, messages).await?;
         let reply = model.complete(messages, &tools).await?;
@@ -61,7 +56,10 @@ async fn converse(
             return Ok(());
         }
         for call in reply.calls {
-            let shown = reduction.truncate(&call, run(&call).await?).await?;
+            let shown = match reduction.answer(&call).await? {
+                Some(page) => page,
+                None => reduction.truncate(&call, run(&call).await?).await?,
+            };
             messages.push(OpenAiChat::tool_message(&call, shown));
         }
     }

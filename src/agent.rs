@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::Error;
-use crate::format::{Message, Messages, Plain};
+use crate::format::{Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
 use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
 
@@ -221,7 +221,7 @@ impl AgentBuilder {
         {
             return Err(AgentError::MissingTool { name });
         }
-        let schemas = definitions.iter().map(ToolDefinition::to_openai).collect();
+        let schemas = tools.iter().map(OpenAiChat::tool).collect();
         let names = definitions
             .into_iter()
             .map(|definition| definition.name)

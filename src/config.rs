@@ -1,10 +1,13 @@
 //! Settings, their defaults, and how a tool's policy overrides them.
 
+mod advice;
 mod cost_aware;
 mod distinct;
 mod error;
 mod file;
 mod policy;
+mod preset;
+mod size;
 mod tool_policy;
 mod values;
 
@@ -20,6 +23,7 @@ pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
 pub(crate) use policy::Policy;
+use preset::Preset;
 pub(crate) use tool_policy::Hooks;
 pub use tool_policy::ToolPolicy;
 pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
@@ -45,6 +49,9 @@ pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
+    /// The preset that a file names. Settings that have been read have none: its values are theirs.
+    #[serde(skip_serializing)]
+    preset: Option<Preset>,
     /// Where content is stored, as a URL; `backend` in files.
     /// [`Builder::settings`](crate::Builder::settings) opens it. `Debug` and errors show it without
     /// secrets; `Serialize` writes all of it.
@@ -62,10 +69,13 @@ pub struct Settings {
     /// The reader that hints name. `None` names no tool; in files that is `false`.
     #[serde(with = "values::name_or_false")]
     pub read_file_tool_name: Option<String>,
-    /// A result is truncated when the bytes of its texts, all together, are strictly more.
+    /// A result is truncated when the bytes of its texts, all together, are strictly more. Who sets
+    /// it for a tool, on the builder, or in a file over a preset, and not `preview_above` beside
+    /// it, has results up to this limit left whole.
     pub max_length_for_trunc: Limit,
     /// A result within the limit is replaced by its preview too where one of its texts has strictly
     /// more bytes and that is shorter; `None` leaves all within the limit whole.
+    #[serde(deserialize_with = "size::optional")]
     pub preview_above: Option<usize>,
     /// What a call reads from a file is not previewed within the limit: it is often edited next,
     /// and an edit has to quote it. Told by the names of usual tools, `Read` or `read_file`, and of
@@ -99,6 +109,7 @@ pub struct Settings {
     pub clear_tool_inputs: bool,
     /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and
     /// says what was done.
+    #[serde(deserialize_with = "size::bytes")]
     pub clear_tool_inputs_above: usize,
     /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether
     /// or not the pass is triggered; `None` leaves them until it is. Not together with
@@ -123,6 +134,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            preset: None,
             backend_url: None,
             root_dir: String::new(),
             names: Names::CallId,

@@ -11,6 +11,7 @@ mod anthropic;
 mod blocks;
 mod body;
 mod conversation;
+mod definition;
 mod fixed;
 mod gemini;
 mod json;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendError, Location};
+use crate::backend::{Backend, BackendError, Location, open};
 use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
@@ -21,6 +21,7 @@ use crate::middleware::{BeforeModel, Middleware, Next};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
+use crate::tool::Tool;
 use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
 use original::store_original;
 
@@ -49,6 +50,18 @@ pub struct ToolReduction {
 }
 
 impl ToolReduction {
+    /// A builder with the documented defaults, see [`Settings`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A builder with what the measurements say, see [`Settings::recommended`].
+    pub fn recommended(backend: impl Backend) -> Builder {
+        Builder::default()
+            .settings(Settings::recommended(), open)
+            .backend(backend)
+    }
+
     pub(super) fn over(session: Session) -> Self {
         Self {
             session,
@@ -195,6 +208,39 @@ impl ToolReduction {
     #[must_use]
     pub fn read_file_tool(&self) -> ReadFileTool {
         ReadFileTool::new(self.session.clone())
+    }
+
+    /// Answers a call of the reader; `None` if `call` is of another tool, which is then yours to
+    /// run.
+    ///
+    /// What the model did wrong is in the answer, marked as an error. Where hints name no reader,
+    /// no call is its.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn run(_: &ToolCall) -> Result<String, Box<dyn std::error::Error>> { Ok("a line\n".repeat(2_000)) }
+    /// # let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// # let call = ToolCall::new("call_1", "grep", "{}");
+    /// let shown = match reduction.answer(&call).await? {
+    ///     Some(page) => page,
+    ///     None => reduction.truncate(&call, run(&call).await?).await?,
+    /// };
+    /// # assert!(shown.text().starts_with("[offcut/1 truncated"));
+    /// # let call = ToolCall::new("call_2", "read_file", r#"{"path":"memory://demo/trunc/call_1"}"#);
+    /// # assert!(reduction.answer(&call).await?.expect("it is the reader's").text().contains("a line"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`truncate`](Self::truncate); a page of the reader is always within the limit.
+    pub async fn answer(&self, call: &ToolCall) -> Result<Option<Truncated>, Error> {
+        if self.session.reader() != Some(&*call.name) {
+            return Ok(None);
+        }
+        let page = self.read_file_tool().call(call).await;
+        self.truncate(call, page).await.map(Some)
     }
 
     /// Whether a result of `tool` that is over the limit is truncated. What has promised its

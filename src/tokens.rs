@@ -68,10 +68,12 @@ pub trait CountTokens: Send + Sync + 'static {
         true
     }
 
-    /// Does what the first count would have to wait for. If the counter is not ready, a reduction
-    /// calls it once, on a thread of its own, as soon as it is likely that something is going to be
-    /// counted: when it is built if a limit is in tokens, else in the first pass over a conversation
-    /// that has half as many bytes as the threshold has tokens. The default does nothing.
+    /// Does what the first count would have to wait for. The default does nothing.
+    ///
+    /// If the counter is not ready, a reduction calls it once, on a thread of its own: when it is
+    /// built; or, where no limit is in tokens and the counter [is at most
+    /// bytes](Self::is_at_most_bytes), in the first pass over a conversation that has half as many
+    /// bytes as the threshold has tokens.
     fn prepare(&self) {}
 }
 

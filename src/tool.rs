@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::content::{ToolCall, ToolError, ToolOutput};
 
@@ -43,17 +43,4 @@ pub struct ToolDefinition {
     pub description: String,
     /// Its arguments, as a JSON schema.
     pub parameters: Value,
-}
-
-impl ToolDefinition {
-    /// The definition as chat completions take it.
-    #[must_use]
-    pub fn to_openai(&self) -> Value {
-        let Self {
-            name,
-            description,
-            parameters,
-        } = self;
-        json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
-    }
 }

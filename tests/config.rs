@@ -24,6 +24,42 @@ fn small(store: &Memory) -> Builder {
         .max_tokens_for_clear(100)
 }
 
+#[tokio::test]
+async fn o1_what_is_within_a_limit_that_was_set_stays_whole() {
+    let result = "src/ship.rs:88: ship(order)\n".repeat(220);
+    let limits = [Limit::Bytes(20_000), Limit::tokens(20_000)];
+    for limit in limits {
+        let recommended = || ToolReduction::recommended(Memory::new());
+        let own = ToolPolicy::new().max_length_for_trunc(limit);
+        let with_previews = own.clone().preview_above(1_000);
+        let kept = [
+            recommended().tool("grep", own),
+            recommended().max_length_for_trunc(limit),
+        ];
+        let previewed = [
+            recommended(),
+            recommended().tool("grep", with_previews),
+            recommended()
+                .preview_above(1_000)
+                .max_length_for_trunc(limit),
+            recommended()
+                .max_length_for_trunc(limit)
+                .preview_above(1_000),
+        ];
+        let shown = async |builder: Builder| {
+            let reduction = builder.build().unwrap();
+            let shown = reduction.truncate(&call("a", "grep"), result.clone()).await;
+            shown.unwrap().text().to_string()
+        };
+        for builder in kept {
+            assert_eq!(shown(builder).await, result);
+        }
+        for builder in previewed {
+            assert!(shown(builder).await.len() < result.len());
+        }
+    }
+}
+
 #[cfg(feature = "tiktoken")]
 #[test]
 fn l11_the_defaults_are_the_documented_ones() {
@@ -934,7 +970,11 @@ async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
 }
 
 /// A counter that has to get ready, and says on which thread it did.
-struct Slow(std::sync::mpsc::Sender<std::thread::ThreadId>);
+#[derive(Clone)]
+struct Slow {
+    sender: std::sync::mpsc::Sender<std::thread::ThreadId>,
+    is_at_most_bytes: bool,
+}
 
 impl offcut::tokens::CountTokens for Slow {
     fn count(&self, text: &str) -> u64 {
@@ -946,19 +986,48 @@ impl offcut::tokens::CountTokens for Slow {
     }
 
     fn prepare(&self) {
-        self.0.send(std::thread::current().id()).unwrap();
+        self.sender.send(std::thread::current().id()).unwrap();
+    }
+
+    fn is_at_most_bytes(&self) -> bool {
+        self.is_at_most_bytes
     }
 }
 
-#[test]
-fn a_counter_gets_ready_in_the_background_once_it_is_built_in() {
+#[tokio::test]
+async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_counted() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    let reduction = builder(&memory())
-        .count_tokens_with(Slow(sender))
+    let slow = |is_at_most_bytes| {
+        builder(&memory()).count_tokens_with(Slow {
+            sender: sender.clone(),
+            is_at_most_bytes,
+        })
+    };
+    let is_elsewhere = || receiver.recv().unwrap() != std::thread::current().id();
+
+    // Whatever comes has to be counted: as soon as it is built in, and once.
+    for builder in [
+        slow(false),
+        slow(true).max_length_for_trunc(Limit::tokens(50_000)),
+    ] {
+        let reduction = builder.build().unwrap();
+        assert!(is_elsewhere());
+        let _another = reduction.session("another");
+        drop(reduction);
+        assert!(receiver.try_recv().is_err(), "once is enough");
+    }
+
+    // Else not before a conversation is half as long as the threshold.
+    let reduction = slow(true)
+        .max_tokens_for_clear(1_000)
         .build()
         .unwrap();
-    assert_ne!(receiver.recv().unwrap(), std::thread::current().id());
-    let _another = reduction.session("another");
-    drop(reduction);
+    let mut messages = vec![Message::user("x".repeat(300))];
+    clear(&reduction, &mut messages).await;
+    assert!(receiver.try_recv().is_err(), "too early");
+    messages.push(Message::user("x".repeat(300)));
+    clear(&reduction, &mut messages).await;
+    assert!(is_elsewhere());
+    clear(&reduction, &mut messages).await;
     assert!(receiver.try_recv().is_err(), "once is enough");
 }

@@ -52,6 +52,97 @@ fn toml_and_json_say_the_same() {
 }
 
 #[test]
+fn o1_a_file_changes_the_preset_that_it_begins_with() {
+    let recommended = Settings::recommended();
+    assert_eq!(
+        Settings::from_toml("preset = \"recommended\"").unwrap(),
+        recommended
+    );
+    let cases = [
+        // One option, and the others as the preset has them.
+        ("max_tokens_for_clear", json!(7), "max_tokens_for_clear", 7),
+        ("preview_above", json!(900), "preview_above", 900),
+    ];
+    for (option, value, changed, expected) in cases {
+        let toml = format!("preset = \"recommended\"\n{option} = {value}\n");
+        let settings = Settings::from_toml(&toml).unwrap();
+        let json = json!({"preset": "recommended", option: value}).to_string();
+        assert_eq!(Settings::from_json(&json).unwrap(), settings);
+        let mut wanted = serde_json::to_value(&recommended).unwrap();
+        wanted[changed] = json!(expected);
+        assert_eq!(serde_json::to_value(&settings).unwrap(), wanted);
+    }
+    // A limit does what it says, unless `preview_above` stands beside it.
+    let limit = "preset = \"recommended\"\nmax_length_for_trunc = 20_000\n";
+    let settings = Settings::from_toml(limit).unwrap();
+    assert_eq!(settings.max_length_for_trunc, Limit::Bytes(20_000));
+    assert_eq!(settings.preview_above, None);
+    let both = Settings::from_toml(&format!("{limit}preview_above = 3_000")).unwrap();
+    assert_eq!(both.preview_above, Some(3_000));
+    // The file says all of it, so its own text, written back, needs no preset.
+    let text = serde_json::to_string(&both).unwrap();
+    assert!(!text.contains("preset"));
+    assert_eq!(Settings::from_json(&text).unwrap(), both);
+
+    let error = Settings::from_toml("preset = \"recomended\"").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1, `preset`: `recomended` is none of recommended, eino, anthropic"
+    );
+}
+
+#[test]
+fn sizes_may_have_units() {
+    let toml = r#"
+max_length_for_trunc = "8KiB"
+preview_above = "1.5 kB"
+preview_length = { scale = 8.0, exponent = 0.68, at_most = "7KB" }
+stub_length = "100B"
+clear_tool_inputs_above = "1KB"
+cost_aware = { above = "2KB" }
+tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
+"#;
+    let settings = Settings::from_toml(toml).unwrap();
+    assert_eq!(settings.max_length_for_trunc, Limit::Bytes(8_192));
+    assert_eq!(settings.preview_above, Some(1_500));
+    assert_eq!(settings.preview_length.at_most(), 7_000);
+    assert_eq!(settings.stub_length.at_most(), 100);
+    assert_eq!(settings.clear_tool_inputs_above, 1_000);
+    assert_eq!(settings.cost_aware.unwrap().above, 2_000);
+    let grep = &settings.tool_config["grep"];
+    assert_eq!(grep.max_length_for_trunc, Some(Limit::Bytes(1_000_000)));
+    assert_eq!(grep.preview_above, Some(4_000));
+    for size in ["8 apples", "", "5", "-1KB", "s3://user:SECRET@bucket"] {
+        let toml = format!("max_length_for_trunc = \"{size}\"");
+        let error = Settings::from_toml(&toml).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a \
+             unit, such as \"8KB\" (8000) or \"8KiB\" (8192)"
+        );
+    }
+}
+
+#[test]
+fn the_names_that_others_use_are_answered_with_ours() {
+    for (theirs, ours) in [
+        ("clear_threshold = 7", "max_tokens_for_clear"),
+        ("trigger = 7", "max_tokens_for_clear"),
+        ("keep = 3", "clear_retention_suffix_limit"),
+        ("exclude_tools = []", "clear_exclude_tools"),
+        ("placeholder = \"x\"", "templates"),
+        ("per_tool = {}", "tool_config"),
+    ] {
+        let error = Settings::from_toml(theirs).unwrap_err();
+        let theirs = theirs.split(' ').next().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("line 1, `{theirs}`: unknown field; it is called `{ours}` here")
+        );
+    }
+}
+
+#[test]
 fn o3_the_presets_are_files_too() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
     let presets = [
@@ -111,7 +202,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         .collect();
     insta::assert_snapshot!(errors, @r#"
     "max_length = 5"
-        line 1, `max_length`: unknown field; did you mean `max_length_for_trunc`?
+        line 1, `max_length`: unknown field; it is called `max_length_for_trunc` here
     "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
         line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "max_length_for_trunc = { bytes = 5 }"
@@ -121,7 +212,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     "max_length_for_trunc = -5"
         line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or the table { tokens = N }
     "max_length_for_trunc = \"5\""
-        line 1, `max_length_for_trunc`: invalid type: a string, expected a whole number of bytes, or the table { tokens = N }
+        line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a unit, such as "8KB" (8000) or "8KiB" (8192)
     "preview_length = 1.5"
         line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }
     "token_counter = \"gpt2\""
@@ -352,11 +443,10 @@ fn l11_the_table_of_options_has_every_option_with_its_default() {
         })
         .collect();
     let settings = serde_json::to_value(Settings::default()).unwrap();
-    let are: Vec<(String, String)> = settings
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(name, value)| (name.clone(), value.to_string()))
+    let options = settings.as_object().unwrap().iter();
+    // Settings that have been read have no preset any more.
+    let are: Vec<(String, String)> = std::iter::once(("preset".into(), "null".into()))
+        .chain(options.map(|(name, value)| (name.clone(), value.to_string())))
         .collect();
     assert_eq!(said, are);
 }
@@ -404,11 +494,17 @@ async fn the_examples_in_the_docs_are_settings() {
         "what the code below it opens"
     );
     build(first);
-    let (before, in_tokens) = first.split_once("8_000    # bytes; ").unwrap();
-    build(&format!(
-        "{before}{}",
-        in_tokens.replacen(" for tokens", "", 1)
-    ));
+    // The same limit in tokens, as the comment beside it writes it.
+    let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
+    let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    build(&format!("{before}{in_tokens}\n{rest}"));
+    // What is pasted is `recommended`, but for what it names itself.
+    let mut pasted = Settings::from_toml(first).unwrap();
+    pasted.backend_url = None;
+    pasted.tool_config.clear();
+    pasted.templates.clear();
+    assert_eq!(pasted, Settings::recommended());
     let reduction = build(eino);
     // What Eino ignores: a tool's own store, without a handler.
     let shown = reduction

@@ -111,7 +111,12 @@ pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
     /// Where it is, exactly as a hint says.
-    pub(crate) location: String,
+    #[arg(required_unless_present = "definition")]
+    pub(crate) location: Option<String>,
+    /// Print the reader's definition for a request's `tools`, and read nothing: openai-chat,
+    /// openai-responses, anthropic or gemini.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["location", "offset", "limit", "pattern"])]
+    pub(crate) definition: Option<WireFormat>,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
     /// 12.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]

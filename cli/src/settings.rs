@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use offcut::backend::Backend;
+use offcut::backend::{Backend, Memory};
 use offcut::{BuildError, Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
@@ -113,6 +113,16 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     }
     stores::named_in(&settings).try_for_each(stores::expect)?;
     of_session(&settings, args, stores::open)
+}
+
+/// The same for a command that neither reads nor stores.
+pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let mut settings = named(args)?;
+    settings.backend_url = None;
+    for tool in settings.tool_config.values_mut() {
+        tool.backend_url = None;
+    }
+    build(&settings, &args.config, Some(Arc::new(Memory::new())))
 }
 
 /// The settings that a command is told to use.

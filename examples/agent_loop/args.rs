@@ -20,8 +20,8 @@ Usage: cargo run --example agent_loop -- [OPTIONS]
   --backend WHERE    where results are stored: `memory`, a directory that is kept,
                      or, built with `--features s3`, `s3://bucket/prefix`
                      [a temporary directory, removed at the end]
-  --max-length N     results over N bytes are truncated [8000]; the preview is
-                     a quarter of that, at most 2000 bytes
+  --max-length N     results over N bytes are truncated, and the preview is a
+                     quarter of that, at most 2000 bytes [what is recommended]
   --max-tokens N     above N tokens, old results are cleared [12000]
   --keep-rounds N    the newest N rounds are never cleared [1]
   --language LANG    the language of hints, `en` or `zh` [en]
@@ -44,7 +44,7 @@ with 1 if not, and with 2 if it was started in a way that cannot work.
 pub(crate) struct Options {
     pub(crate) dir: PathBuf,
     pub(crate) backend: Option<String>,
-    pub(crate) max_length: usize,
+    pub(crate) max_length: Option<usize>,
     pub(crate) max_tokens: u64,
     pub(crate) keep_rounds: usize,
     pub(crate) language: Language,
@@ -58,7 +58,7 @@ impl Options {
         let mut options = Self {
             dir: default_dir(),
             backend: None,
-            max_length: 8_000,
+            max_length: None,
             max_tokens: 12_000,
             keep_rounds: 1,
             language: Language::English,
@@ -69,7 +69,7 @@ impl Options {
             match arg {
                 Arg::Long("dir") => options.dir = from.value()?.into(),
                 Arg::Long("backend") => options.backend = Some(from.value()?.string()?),
-                Arg::Long("max-length") => options.max_length = from.value()?.parse()?,
+                Arg::Long("max-length") => options.max_length = Some(from.value()?.parse()?),
                 Arg::Long("max-tokens") => options.max_tokens = from.value()?.parse()?,
                 Arg::Long("keep-rounds") => options.keep_rounds = from.value()?.parse()?,
                 Arg::Long("language") => options.language = from.value()?.parse_with(language)?,
@@ -80,12 +80,6 @@ impl Options {
             }
         }
         Ok(Some(options))
-    }
-
-    /// How much of a truncated result is shown: what [`ToolReduction::recommended`] shows, or less
-    /// under a small limit.
-    pub(crate) fn preview_length(&self) -> usize {
-        (self.max_length / 4).min(2_000)
     }
 }
 

@@ -45,9 +45,13 @@ async fn explore(options: &Options) -> Result<usize, Failure> {
     let backend = open_backend(options.backend.as_deref()).await?;
     let tally = Tally::new(&*backend);
 
-    let reduction = ToolReduction::recommended(backend)
-        .max_length_for_trunc(options.max_length)
-        .preview_length(options.preview_length())
+    let mut builder = ToolReduction::recommended(backend);
+    if let Some(length) = options.max_length {
+        builder = builder
+            .max_length_for_trunc(length)
+            .preview_length((length / 4).min(2_000));
+    }
+    let reduction = builder
         .max_tokens_for_clear(options.max_tokens)
         .clear_retention_suffix_limit(options.keep_rounds)
         .language(options.language)

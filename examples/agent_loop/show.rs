@@ -32,12 +32,15 @@ pub(crate) fn introduction(options: &Options, directory: &Directory, tally: &Tal
         1 => "results older than the newest round".to_owned(),
         more => format!("results older than the newest {more} rounds"),
     };
+    let long = options.max_length.map_or_else(
+        || "long result".to_owned(),
+        |length| format!("result over {} bytes", number(length as u64)),
+    );
     let text = format!(
-        "A model explores {} with tools. A result over {} bytes is truncated when it comes in; when the context is over {} \
+        "A model explores {} with tools. A {long} is truncated when it comes in; when the context is over {} \
          tokens, {old} are cleared. Either way it is stored whole first, {store}, and the model can read it back. \
          \"would be\" is the context without offcut, \"is\" with it, the reader's own description included.",
         directory.root().display(),
-        number(options.max_length as u64),
         number(options.max_tokens),
     );
     paragraph(&text, "");

@@ -10,7 +10,7 @@ use super::part::{decode, raw};
 use crate::backend::{Backend, Location, digest};
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::hint::{Draft, Hint, Kind, Placement};
+use crate::hint::{Draft, Kind, Placement};
 use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;

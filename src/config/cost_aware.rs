@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::BuildError;
+use super::{BuildError, size};
 
 /// When whole results of earlier rounds become previews: as soon as that is expected to pay.
 ///
@@ -32,6 +32,7 @@ use super::BuildError;
 #[serde(default, deny_unknown_fields)]
 pub struct CostAware {
     /// A result may become a preview if its text has strictly more bytes.
+    #[serde(deserialize_with = "size::bytes")]
     pub above: usize,
     /// A rewrite that would save fewer tokens a call is not made: few large ones rather than many
     /// small ones.

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::Settings;
+use super::advice::advise;
 use crate::backend::StoreUrl;
 
 /// Settings that can't be read. It names the file, the line and the field, and where a name is not
@@ -29,21 +31,6 @@ pub struct SettingsError {
     /// What is wrong, and what to do about it.
     pub problem: String,
 }
-
-/// What can be set, but not in a file.
-const CALLBACKS: [&str; 7] = [
-    "trunc_handler",
-    "clear_handler",
-    "gen_trunc_offload_file_path",
-    "gen_clear_offload_file_path",
-    "clear_message_rewriter",
-    "clear_post_process",
-    "on_report",
-];
-/// The longest word that an error repeats.
-const LONGEST_WORD: usize = 24;
-/// Names that are less alike than this are not taken for one another.
-const LIKE: f64 = 0.75;
 
 impl std::error::Error for SettingsError {}
 
@@ -78,9 +65,11 @@ impl Settings {
         let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
         let deserializer = toml::Deserializer::parse(text)
             .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
-        read(deserializer, |error| {
+        let settings: Self = read(deserializer, |error| {
             (line(error), error.message().to_owned())
-        })
+        })?;
+        let options: toml::Table = toml::from_str(text).unwrap_or_default();
+        settings.over(options.into_iter().map(|(option, _)| option))
     }
 
     /// Reads settings from JSON. What it leaves out has its default; unknown fields are refused.
@@ -98,12 +87,19 @@ impl Settings {
             ));
         }
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let settings = read(&mut deserializer, describe_json)?;
+        let settings: Self = read(&mut deserializer, describe_json)?;
         deserializer.end().map_err(|error| {
             let (line, problem) = describe_json(&error);
             SettingsError::new(line, String::new(), &problem)
         })?;
-        Ok(settings)
+        let options: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+        settings.over(options.into_iter().map(|(option, _)| option))
+    }
+
+    /// What a file says, over the preset that it names.
+    fn over(self, options: impl IntoIterator<Item = String>) -> Result<Self, SettingsError> {
+        let settings = self.over_preset(options);
+        settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
     }
 
     /// Reads settings from a file; its ending says whether it is `.json` or `.toml`, which needs
@@ -195,72 +191,4 @@ fn line_at(text: &str, byte: usize) -> usize {
 
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
     1 + count_feeds(before) as usize
-}
-
-/// serde quotes a string that does not belong where it is, which may be a store's URL with a
-/// secret. Line and field say which it is.
-fn without_value(problem: &str) -> String {
-    let quotes = ["invalid type: string \"", "invalid value: string \""];
-    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {
-        return problem.to_owned();
-    };
-    let expected = problem
-        .rsplit_once("\", expected ")
-        .map(|(_, expected)| format!(", expected {expected}"));
-    format!(
-        "{}a string{}",
-        quote.trim_end_matches("string \""),
-        expected.unwrap_or_default()
-    )
-}
-
-/// serde lists all that is known behind what is not: of that list, the nearest is what helps.
-fn advise(problem: &str) -> String {
-    let problem = &*without_value(problem);
-    let Some((what, known)) = problem.split_once(", expected ") else {
-        return problem.to_owned();
-    };
-    let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
-        return problem.to_owned();
-    };
-    let kind = kind.split(' ').next().unwrap_or_default();
-    let nearest = quoted(known).max_by(|one, two| {
-        let likeness = |name| strsim::jaro_winkler(unknown, name);
-        likeness(one).total_cmp(&likeness(two))
-    });
-    match (kind, nearest) {
-        ("field", _) if CALLBACKS.contains(&unknown) => {
-            "is no data: set it on the builder".to_owned()
-        }
-        ("field", Some(nearest)) if strsim::jaro_winkler(unknown, nearest) >= LIKE => {
-            format!("unknown field; did you mean `{nearest}`?")
-        }
-        ("field", _) => "unknown field".to_owned(),
-        // There are few of these: all of them help.
-        ("variant", Some(_)) => {
-            let unknown = if is_word(unknown) {
-                format!("`{unknown}`")
-            } else {
-                "this".to_owned()
-            };
-            format!(
-                "{unknown} is none of {}",
-                quoted(known).collect::<Vec<_>>().join(", ")
-            )
-        }
-        _ => problem.to_owned(),
-    }
-}
-
-/// Whether it may be a misspelt word, and no URL.
-fn is_word(text: &str) -> bool {
-    text.len() <= LONGEST_WORD
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
-/// What stands in back ticks.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
 }

@@ -9,7 +9,7 @@ use crate::preview::{Preview, Previewer};
 
 macro_rules! policy {
     ($(
-        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)?;
+        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
     )*) => {
         /// What holds for one tool, with everything inherited.
         #[derive(Clone, Debug)]
@@ -60,9 +60,13 @@ impl Policy {
         if own.preview.is_some() && own.hooks.preview.is_none() {
             hooks.preview = None;
         }
+        let mut policy = Self::inherit(own, settings, hooks);
+        // A tool's own limit does what it says: what is within it stays whole (O1).
+        if own.max_length_for_trunc.is_some() && own.preview_above.is_none() {
+            policy.preview_above = None;
+        }
         let is_in =
             |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
-        let mut policy = Self::inherit(own, settings, hooks);
         policy.skip_truncation |= is_in(&settings.trunc_exclude_tools);
         policy.skip_clear |= is_in(&settings.clear_exclude_tools);
         policy

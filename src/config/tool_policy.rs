@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Length, Limit};
+use super::{Length, Limit, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
@@ -21,7 +21,7 @@ macro_rules! overridable {
             skip_truncation(bool): bool => bool;
             skip_clear(bool): bool => bool;
             max_length_for_trunc(impl Into<Limit>): Limit => Limit;
-            preview_above(usize): usize => Option<usize>;
+            preview_above(usize): usize => Option<usize>, read by "size::optional";
             preview(Preview): Preview => Preview, in place of preview;
             preview_length(impl Into<Length>): Length => Length;
             stub_length(impl Into<Length>): Length => Length;
@@ -33,7 +33,7 @@ pub(super) use overridable;
 
 macro_rules! tool_policy {
     ($(
-        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)?;
+        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
     )*) => {
         /// What is different for one tool. What is `None` is inherited from the
         /// [`Settings`](crate::Settings), field by field.
@@ -47,7 +47,7 @@ macro_rules! tool_policy {
             pub backend_url: Option<StoreUrl>,
             $(
                 #[doc = see!($option)]
-                #[serde(skip_serializing_if = "Option::is_none")]
+                #[serde(skip_serializing_if = "Option::is_none" $(, deserialize_with = $read)?)]
                 pub $option: Option<$own>,
             )*
             /// What is no data.

@@ -8,6 +8,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::BuildError;
+use super::size::{self, Size};
 #[cfg(feature = "tiktoken")]
 use crate::tokens::Tiktoken;
 use crate::tokens::{CountTokens, Estimate};
@@ -165,6 +166,7 @@ impl<'de> Deserialize<'de> for Length {
         struct Table {
             scale: f64,
             exponent: f64,
+            #[serde(deserialize_with = "size::bytes")]
             at_most: usize,
         }
         let expected =
@@ -203,13 +205,15 @@ impl<'de, T: Deserialize<'de>, V: From<usize>> Visitor<'de> for BytesOrTable<T, 
     }
 
     fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<V, E> {
-        Ok(usize::try_from(bytes).unwrap_or(usize::MAX).into())
+        Ok(Size::of(bytes).0.into())
     }
 
     fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<V, E> {
-        let bytes = u64::try_from(bytes)
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))?;
-        self.visit_u64(bytes)
+        Ok(Size::of_signed(bytes, &self)?.0.into())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<V, E> {
+        Ok(Size::of_text(text)?.0.into())
     }
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V, M::Error> {

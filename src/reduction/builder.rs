@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_opened, roots};
 use super::opener::{NotOpened, Opener};
-use crate::backend::{Backend, open};
+use crate::backend::Backend;
 use crate::config::{
     BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings,
     TokenCounter, ToolPolicy,
@@ -31,6 +31,8 @@ use crate::tokens::{CountTokens, Meter};
 pub struct Builder {
     settings: Settings,
     hooks: Hooks,
+    /// `true` once `preview_above` was set by itself, so that a limit leaves it alone.
+    has_own_preview_above: bool,
     /// A store that the settings name and that could not be opened.
     not_opened: Option<NotOpened>,
     counter: Option<Arc<dyn CountTokens>>,
@@ -49,20 +51,6 @@ impl fmt::Debug for Builder {
             .field("has_post_process", &self.post_process.is_some())
             .field("has_on_report", &self.on_report.is_some())
             .finish()
-    }
-}
-
-impl ToolReduction {
-    /// A builder with the documented defaults, see [`Settings`].
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A builder with what the measurements say, see [`Settings::recommended`].
-    pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default()
-            .settings(Settings::recommended(), open)
-            .backend(backend)
     }
 }
 
@@ -93,6 +81,7 @@ impl Builder {
     {
         let mut opener = Opener::new(open);
         self.settings = settings;
+        self.has_own_preview_above = false;
         if let Some(url) = &self.settings.backend_url {
             self.hooks.backend = opener.open(None, url);
         }
@@ -201,6 +190,25 @@ impl Builder {
         self
     }
 
+    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`Limit::tokens`] is tokens.
+    ///
+    /// Results within it are left whole, whatever the preset previews, unless
+    /// [`preview_above`](Self::preview_above) is set too, before or after this.
+    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
+        self.settings.max_length_for_trunc = limit.into();
+        if !self.has_own_preview_above {
+            self.settings.preview_above = None;
+        }
+        self
+    }
+
+    /// See [`Settings::preview_above`].
+    pub fn preview_above(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.settings.preview_above = bytes.into();
+        self.has_own_preview_above = true;
+        self
+    }
+
     /// What is different for the tool `name`.
     pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
         self.settings.tool_config.insert(name.into(), policy);
@@ -270,8 +278,8 @@ impl Builder {
         self
     }
 
-    /// Checks the configuration and makes the reduction. Where a limit is in tokens, a counter that
-    /// has to get ready first does so in the background from now on: see [`CountTokens::prepare`].
+    /// Checks the configuration and makes the reduction. A counter that has to get ready first may do
+    /// so in the background from now on: see [`CountTokens::prepare`].
     ///
     /// # Errors
     ///
@@ -280,6 +288,7 @@ impl Builder {
         let Self {
             mut settings,
             hooks,
+            has_own_preview_above: _,
             not_opened,
             counter,
             gen_ids,
@@ -326,7 +335,8 @@ impl Builder {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
-        if all().any(|policy| matches!(policy.max_length_for_trunc, Limit::Tokens { .. })) {
+        let counts = |policy: &Policy| matches!(policy.max_length_for_trunc, Limit::Tokens { .. });
+        if !meter.counts_at_most_bytes() || all().any(counts) {
             meter.prepare();
         }
         settings.preview_length = default.preview_length;
@@ -366,8 +376,6 @@ setters! {
     names(Names);
     skip_truncation(bool);
     skip_clear(bool);
-    max_length_for_trunc(impl Into<Limit>);
-    preview_above(impl Into<Option<usize>>);
     keep_file_reads(bool);
     preview(Preview), in place of hooks.preview;
     preview_length(impl Into<Length>);

@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::failure::{Failure, chain};
 use crate::{output, settings, stores};
 
-/// Every option with its default.
+/// Every option with its value under `recommended`.
 const DEFAULT: &str = include_str!("default.toml");
 
 pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
     if json {
-        output::write_json(&Settings::default())?;
+        output::write_json(&Settings::recommended())?;
     } else {
         output::write(DEFAULT)?;
     }
@@ -84,15 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_printed_with_its_default() {
+    fn every_option_is_printed_with_its_recommended_value() {
         assert_eq!(
             Settings::from_toml(DEFAULT).unwrap(),
-            Settings::default(),
-            "all of it is comments"
+            Settings::recommended(),
+            "all but the preset is comments"
         );
         assert_eq!(
             Settings::from_toml(&uncommented()).unwrap(),
-            Settings::default()
+            Settings::recommended()
         );
         let serde_json::Value::Object(fields) = serde_json::to_value(Settings::default()).unwrap()
         else {

@@ -13,6 +13,11 @@ use crate::{args, output, settings};
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
+    if let Some(format) = args.definition {
+        let reader = settings::any_store(&args.reduction)?.read_file_tool();
+        output::write_json(&format.tool(&reader))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.pattern.is_some()
         && args
             .offset

@@ -1,0 +1,135 @@
+//! What to do about a name that is not known.
+
+/// What can be set, but not in a file.
+const CALLBACKS: [&str; 7] = [
+    "trunc_handler",
+    "clear_handler",
+    "gen_trunc_offload_file_path",
+    "gen_clear_offload_file_path",
+    "clear_message_rewriter",
+    "clear_post_process",
+    "on_report",
+];
+/// What others call our options: Anthropic's context editing, LangChain's `ClearToolUsesEdit`,
+/// pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and what people write first.
+/// docs/coming-from.md has them in tables.
+const SYNONYMS: [(&str, &str); 36] = [
+    ("bands", "max_length_for_trunc"),
+    ("clear_at_least", "clear_at_least_tokens"),
+    ("clear_threshold", "max_tokens_for_clear"),
+    ("context_limit", "max_tokens_for_clear"),
+    ("count_tokens", "token_counter"),
+    ("encoding", "token_counter"),
+    ("exclude_tools", "clear_exclude_tools"),
+    ("keep", "clear_retention_suffix_limit"),
+    ("keep_last", "clear_retention_suffix_limit"),
+    ("keep_pairs", "clear_retention_suffix_limit"),
+    ("keep_recent", "clear_retention_suffix_limit"),
+    ("keep_rounds", "clear_retention_suffix_limit"),
+    ("lang", "language"),
+    ("limit", "max_length_for_trunc"),
+    ("max_bytes", "max_length_for_trunc"),
+    ("max_chars", "max_length_for_trunc"),
+    ("max_length", "max_length_for_trunc"),
+    ("max_output", "max_length_for_trunc"),
+    ("max_tokens", "max_tokens_for_clear"),
+    ("min_clear_tokens", "clear_at_least_tokens"),
+    ("on_error", "on_offload_error"),
+    ("over", "max_length_for_trunc"),
+    ("path", "backend"),
+    ("per_tool", "tool_config"),
+    ("placeholder", "templates"),
+    ("preview_chars", "preview_length"),
+    ("reader", "read_file_tool_name"),
+    ("root", "root_dir"),
+    ("storage", "backend"),
+    ("store", "backend"),
+    ("threshold", "max_tokens_for_clear"),
+    ("tokenizer", "token_counter"),
+    ("tools", "tool_config"),
+    ("trigger", "max_tokens_for_clear"),
+    ("trigger_tokens", "max_tokens_for_clear"),
+    ("url", "backend"),
+];
+/// The longest word that an error repeats.
+const LONGEST_WORD: usize = 24;
+/// Names that are less alike than this are not taken for one another.
+const LIKE: f64 = 0.75;
+
+/// serde quotes a string that does not belong where it is, which may be a store's URL with a
+/// secret. Line and field say which it is.
+fn without_value(problem: &str) -> String {
+    let quotes = ["invalid type: string \"", "invalid value: string \""];
+    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {
+        return problem.to_owned();
+    };
+    let expected = problem
+        .rsplit_once("\", expected ")
+        .map(|(_, expected)| format!(", expected {expected}"));
+    format!(
+        "{}a string{}",
+        quote.trim_end_matches("string \""),
+        expected.unwrap_or_default()
+    )
+}
+
+/// serde lists all that is known behind what is not: of that list, the nearest is what helps.
+pub(super) fn advise(problem: &str) -> String {
+    let problem = &*without_value(problem);
+    let Some((what, known)) = problem.split_once(", expected ") else {
+        return problem.to_owned();
+    };
+    let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
+        return problem.to_owned();
+    };
+    let kind = kind.split(' ').next().unwrap_or_default();
+    let nearest = quoted(known).max_by(|one, two| {
+        let likeness = |name| strsim::jaro_winkler(unknown, name);
+        likeness(one).total_cmp(&likeness(two))
+    });
+    match (kind, nearest) {
+        ("field", _) if CALLBACKS.contains(&unknown) => {
+            "is no data: set it on the builder".to_owned()
+        }
+        ("field", _) if let Some(ours) = synonym(unknown, known) => {
+            format!("unknown field; it is called `{ours}` here")
+        }
+        ("field", Some(nearest)) if strsim::jaro_winkler(unknown, nearest) >= LIKE => {
+            format!("unknown field; did you mean `{nearest}`?")
+        }
+        ("field", _) => "unknown field".to_owned(),
+        // There are few of these: all of them help.
+        ("variant", Some(_)) => {
+            let unknown = if is_word(unknown) {
+                format!("`{unknown}`")
+            } else {
+                "this".to_owned()
+            };
+            format!(
+                "{unknown} is none of {}",
+                quoted(known).collect::<Vec<_>>().join(", ")
+            )
+        }
+        _ => problem.to_owned(),
+    }
+}
+
+/// The option that others call `unknown`, if it is one of `known`.
+fn synonym(unknown: &str, known: &str) -> Option<&'static str> {
+    let same = |(theirs, _): &&(&str, &str)| *theirs == unknown;
+    let (_, ours) = SYNONYMS.iter().find(same)?;
+    quoted(known).any(|name| name == *ours).then_some(*ours)
+}
+
+/// Whether it may be a misspelt word, and no URL.
+fn is_word(text: &str) -> bool {
+    text.len() <= LONGEST_WORD
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// What stands in back ticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}

@@ -49,7 +49,7 @@ async fn o1_what_is_within_a_limit_that_was_set_stays_whole() {
         let shown = async |builder: Builder| {
             let reduction = builder.build().unwrap();
             let shown = reduction.truncate(&call("a", "grep"), result.clone()).await;
-            shown.unwrap().text().to_string()
+            shown.unwrap().text().clone()
         };
         for builder in kept {
             assert_eq!(shown(builder).await, result);
@@ -1018,10 +1018,7 @@ async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_c
     }
 
     // Else not before a conversation is half as long as the threshold.
-    let reduction = slow(true)
-        .max_tokens_for_clear(1_000)
-        .build()
-        .unwrap();
+    let reduction = slow(true).max_tokens_for_clear(1_000).build().unwrap();
     let mut messages = vec![Message::user("x".repeat(300))];
     clear(&reduction, &mut messages).await;
     assert!(receiver.try_recv().is_err(), "too early");

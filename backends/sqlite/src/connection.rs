@@ -1,0 +1,54 @@
+//! A connection that several calls share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use offcut::backend::{BackendError, ErrorKind};
+use rusqlite::{Connection, ErrorCode};
+use tokio::task::spawn_blocking;
+
+/// A connection; clones share it.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<Connection>>);
+
+impl Shared {
+    pub(crate) fn new(database: Connection) -> Self {
+        Self(Arc::new(Mutex::new(database)))
+    }
+
+    /// Does a step on a thread that may block. It is done, or not, even if nobody waits for it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let database = Arc::clone(&self.0);
+        // A panic while the lock was held has rolled its transaction back.
+        let done = spawn_blocking(move || {
+            step(&mut database.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        let done = done.await.map_err(|error| {
+            BackendError::new(ErrorKind::Other, "the database's thread ended").with_source(error)
+        })?;
+        done.map_err(failed)
+    }
+}
+
+/// SQLite's words name tables and codes, never content.
+pub(crate) fn failed(error: rusqlite::Error) -> BackendError {
+    let (kind, what) = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => (ErrorKind::Full, "the disk is full: make room"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            ErrorKind::Unavailable,
+            "the database is busy: try again later",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
+            ErrorKind::Denied,
+            "the database can't be written to: see to the rights of its file and folder",
+        ),
+        Some(ErrorCode::NotADatabase) => (
+            ErrorKind::Other,
+            "the file is not an SQLite database: name another",
+        ),
+        _ => (ErrorKind::Other, "the database failed"),
+    };
+    BackendError::new(kind, what).with_source(error)
+}

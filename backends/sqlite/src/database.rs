@@ -1,0 +1,212 @@
+//! The tables, and every step on them. Each step is one transaction.
+//!
+//! An object is content in pieces of one size. It is stored once it has a key; until then it belongs
+//! to a writer and nobody else sees it. Ids are never used twice.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use offcut::backend::{Key, Put};
+use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
+
+/// The bytes of each piece but the last. Equal content has equal pieces.
+pub(crate) const PIECE: usize = 256 << 10;
+
+/// How long a call waits for another process to finish its own.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const TABLES: &str = "
+    PRAGMA journal_mode = WAL;
+    PRAGMA foreign_keys = ON;
+    CREATE TABLE IF NOT EXISTS objects (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT UNIQUE,            -- NULL: a writer's, not stored yet
+        bytes INTEGER NOT NULL DEFAULT 0,
+        since INTEGER NOT NULL      -- milliseconds since 1970
+    );
+    CREATE TABLE IF NOT EXISTS pieces (
+        object INTEGER NOT NULL REFERENCES objects ON DELETE CASCADE,
+        at INTEGER NOT NULL,        -- the offset of its first byte
+        content BLOB NOT NULL,
+        PRIMARY KEY (object, at)
+    );
+";
+
+/// An object that has a key.
+pub(crate) struct Stored {
+    pub(crate) key: String,
+    pub(crate) bytes: u64,
+    pub(crate) since: SystemTime,
+}
+
+pub(crate) fn open(path: &Path) -> Result<Connection> {
+    let database = Connection::open(path)?;
+    database.busy_timeout(PATIENCE)?;
+    database.execute_batch(TABLES)?;
+    Ok(database)
+}
+
+/// A transaction that waits for other writers before it reads, so that what it decides still holds
+/// when it writes.
+fn writing(database: &mut Connection) -> Result<Transaction<'_>> {
+    database.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Result<Put> {
+    let all = writing(database)?;
+    let object = begin_in(&all)?;
+    for (nth, piece) in content.chunks(PIECE).enumerate() {
+        append_to(&all, object, (nth * PIECE) as u64, piece)?;
+    }
+    let put = name_in(&all, object, content.len() as u64, key)?;
+    if put == Put::Stored {
+        all.commit()?;
+    }
+    Ok(put)
+}
+
+/// A new object without content and without a key.
+pub(crate) fn begin(database: &mut Connection) -> Result<i64> {
+    begin_in(database)
+}
+
+fn begin_in(database: &Connection) -> Result<i64> {
+    let now = milliseconds(SystemTime::now());
+    database.execute("INSERT INTO objects (since) VALUES (?1)", [now])?;
+    Ok(database.last_insert_rowid())
+}
+
+/// Appends a piece. Fails if the object is gone: a piece refers to it.
+pub(crate) fn append(database: &mut Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
+    append_to(database, object, at, piece)
+}
+
+fn append_to(database: &Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
+    const SQL: &str = "INSERT INTO pieces (object, at, content) VALUES (?1, ?2, ?3)";
+    database.execute(SQL, params![object, signed(at), piece])?;
+    Ok(())
+}
+
+/// Gives the object of `bytes` bytes its key, unless something is stored there.
+pub(crate) fn name(database: &mut Connection, object: i64, bytes: u64, key: &Key) -> Result<Put> {
+    let all = writing(database)?;
+    let put = name_in(&all, object, bytes, key)?;
+    all.commit()?;
+    Ok(put)
+}
+
+fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<Put> {
+    const NAME: &str =
+        "UPDATE objects SET key = ?1, bytes = ?2, since = ?3 WHERE id = ?4 AND key IS NULL";
+    const IS_EQUAL: &str = "SELECT NOT EXISTS (
+        SELECT 1 FROM pieces a LEFT JOIN pieces b ON b.object = ?2 AND b.at = a.at
+        WHERE a.object = ?1 AND a.content IS NOT b.content)";
+    let Some((other, stored)) = find(all, key)? else {
+        let now = milliseconds(SystemTime::now());
+        let named = all.execute(NAME, params![key.as_str(), signed(bytes), now, object])?;
+        // None: somebody has tidied it away, or it has a key already.
+        return if named == 1 {
+            Ok(Put::Stored)
+        } else {
+            Err(rusqlite::Error::QueryReturnedNoRows)
+        };
+    };
+    let is_equal = stored == bytes && all.query_row(IS_EQUAL, [object, other], |row| row.get(0))?;
+    Ok(if is_equal {
+        Put::AlreadyThere
+    } else {
+        Put::Taken
+    })
+}
+
+/// Removes an object that no key was given to.
+pub(crate) fn abandon(database: &mut Connection, object: i64) -> Result<()> {
+    database.execute(
+        "DELETE FROM objects WHERE id = ?1 AND key IS NULL",
+        [object],
+    )?;
+    Ok(())
+}
+
+/// The bytes of `range` that are stored under `key`, and how many there are in all.
+pub(crate) fn read(
+    database: &mut Connection,
+    key: &Key,
+    range: &Range<u64>,
+) -> Result<Option<(Vec<u8>, u64)>> {
+    // What another process removes meanwhile stays in this transaction's sight.
+    let all = database.transaction()?;
+    let Some((object, bytes)) = find(&all, key)? else {
+        return Ok(None);
+    };
+    let end = range.end.min(bytes);
+    let content = content(&all, object, range.start.min(end)..end)?;
+    Ok(Some((content, bytes)))
+}
+
+fn find(database: &Connection, key: &Key) -> Result<Option<(i64, u64)>> {
+    const SQL: &str = "SELECT id, bytes FROM objects WHERE key = ?1";
+    let row = database.query_row(SQL, [key.as_str()], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?))
+    });
+    Ok(row.optional()?.map(|(id, bytes)| (id, unsigned(bytes))))
+}
+
+/// The bytes of `range`, which the object has.
+pub(crate) fn content(database: &Connection, object: i64, range: Range<u64>) -> Result<Vec<u8>> {
+    const SQL: &str =
+        "SELECT content FROM pieces WHERE object = ?1 AND at >= ?2 AND at < ?3 ORDER BY at";
+    let first = range.start / PIECE as u64 * PIECE as u64;
+    let mut bytes = Vec::new();
+    let mut statement = database.prepare(SQL)?;
+    let mut rows = statement.query(params![object, signed(first), signed(range.end)])?;
+    while let Some(row) = rows.next()? {
+        bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
+    }
+    let start = usize::try_from(range.start - first).unwrap_or(usize::MAX);
+    bytes.drain(..start.min(bytes.len()));
+    bytes.truncate(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+    Ok(bytes)
+}
+
+pub(crate) fn list(database: &mut Connection) -> Result<Vec<Stored>> {
+    let mut statement =
+        database.prepare("SELECT key, bytes, since FROM objects WHERE key IS NOT NULL")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Stored {
+            key: row.get(0)?,
+            bytes: unsigned(row.get(1)?),
+            since: SystemTime::UNIX_EPOCH + Duration::from_millis(unsigned(row.get(2)?)),
+        })
+    })?;
+    rows.collect()
+}
+
+pub(crate) fn remove(database: &mut Connection, key: &Key) -> Result<()> {
+    database.execute("DELETE FROM objects WHERE key = ?1", [key.as_str()])?;
+    Ok(())
+}
+
+/// Removes what writers have left behind that began before `before`, and says how many they were.
+pub(crate) fn tidy(database: &mut Connection, before: SystemTime) -> Result<u64> {
+    const SQL: &str = "DELETE FROM objects WHERE key IS NULL AND since < ?1";
+    let removed = database.execute(SQL, [milliseconds(before)])?;
+    Ok(removed as u64)
+}
+
+fn milliseconds(time: SystemTime) -> i64 {
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// SQLite's integers have a sign. No content is longer than they reach.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

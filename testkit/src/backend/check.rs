@@ -1,6 +1,7 @@
 //! What the clauses share: assertions that name the clause, and calls that have to succeed.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -41,9 +42,18 @@ pub(super) fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &s
 
 #[track_caller]
 pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str) -> T {
-    result.unwrap_or_else(|error| {
-        broken(clause, format!("{of} failed: {error} ({:?})", error.kind()))
-    })
+    result.unwrap_or_else(|error| broken(clause, format!("{of} failed: {}", told(&error))))
+}
+
+/// The error, its kind, and what caused it, one after the other.
+pub(super) fn told(error: &BackendError) -> String {
+    let mut text = format!("{error} ({:?})", error.kind());
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!("; caused by: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 pub(super) fn key(path: impl Into<String>) -> Key {
@@ -104,12 +114,9 @@ pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) 
                 page.bytes.len()
             ),
         ),
-        Err(error) => equal(
-            error.kind(),
-            ErrorKind::NotFound,
-            clause,
-            &format!("reading `{key}`"),
-        ),
+        Err(error) => check(error.kind() == ErrorKind::NotFound, clause, || {
+            format!("reading `{key}` gave {} instead of not found", told(&error))
+        }),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::Barrier;
 use tokio::task::{JoinSet, yield_now};
 
 use super::check::{
-    ALL, abandon, broken, check, equal, holds, key, listed, noise, put, succeed, written,
+    ALL, abandon, broken, check, equal, holds, key, listed, noise, put, succeed, told, written,
 };
 
 pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
@@ -32,7 +32,7 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
                         Err(error) if error.kind() == ErrorKind::NotFound && seen.is_none() => {}
                         Err(error) => broken(
                             CLAUSE,
-                            format!("reading meanwhile failed: {error} ({:?})", error.kind()),
+                            format!("reading meanwhile failed: {}", told(&error)),
                         ),
                         Ok(page) => {
                             let whole = page.total == LENGTH as u64 && page.bytes.len() == LENGTH;
@@ -154,10 +154,7 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
     for _ in 0..20 {
         match store.read(key, ALL).await {
             Err(error) if error.kind() == ErrorKind::NotFound && !seen => {}
-            Err(error) => broken(
-                clause,
-                format!("reading after it failed: {error} ({:?})", error.kind()),
-            ),
+            Err(error) => broken(clause, format!("reading after it failed: {}", told(&error))),
             Ok(page) => {
                 seen = true;
                 check(

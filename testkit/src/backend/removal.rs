@@ -9,7 +9,8 @@ use offcut::backend::{Backend, Entry, ErrorKind, Key, Put};
 use tokio::task::JoinSet;
 
 use super::check::{
-    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, told,
+    written,
 };
 
 /// Whether the store can be swept at all.
@@ -23,10 +24,7 @@ pub(super) async fn can_remove(store: &impl Backend) -> bool {
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
         Err(error) => broken(
             CLAUSE,
-            format!(
-                "removing what is not there failed: {error} ({:?})",
-                error.kind()
-            ),
+            format!("removing what is not there failed: {}", told(&error)),
         ),
     }
 }
@@ -136,12 +134,12 @@ pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
         .await
     {
         Ok(put) => broken(CLAUSE, format!("copying what is not there gave {put:?}")),
-        Err(error) => equal(
-            error.kind(),
-            ErrorKind::NotFound,
-            CLAUSE,
-            "copying what is not there",
-        ),
+        Err(error) => check(error.kind() == ErrorKind::NotFound, CLAUSE, || {
+            format!(
+                "copying what is not there gave {} instead of not found",
+                told(&error)
+            )
+        }),
     }
     is_not_found(store, &key("swept/trunc/nothing"), CLAUSE).await;
 }

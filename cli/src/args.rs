@@ -52,7 +52,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reduction {
     /// Settings: a .toml or .json file, or the name of a ready policy.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "recommended")]
     pub(crate) config: String,
     /// Where content is stored, in place of what the settings say: a path, memory:, or
     /// s3://bucket/prefix.

@@ -40,7 +40,7 @@ fn the_ready_policies_and_the_defaults_are_fine() {
     succeed(&["config", "check", text(&file)], "");
     let defaults: Value =
         serde_json::from_str(&succeed(&["config", "default", "--json"], "")).unwrap();
-    assert_eq!(defaults["max_length_for_trunc"], 50_000);
+    assert_eq!(defaults["max_length_for_trunc"], 8_000);
 }
 
 #[test]

@@ -23,9 +23,9 @@ pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
 pub(crate) use policy::Policy;
-use preset::Preset;
 pub(crate) use tool_policy::Hooks;
 pub use tool_policy::ToolPolicy;
+use values::Preset;
 pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the
@@ -100,7 +100,8 @@ pub struct Settings {
     /// case, so in a loop that runs the pass before each call, where the newest round is not
     /// answered yet, 0 and 1 keep the same.
     pub clear_retention_suffix_limit: usize,
-    /// A pass that would free fewer tokens does nothing.
+    /// A pass that would free fewer tokens clears nothing. What it repeats, and what becomes a
+    /// preview by `cost_aware`, does not count.
     pub clear_at_least_tokens: u64,
     /// The pass clears oldest first until so many tokens, or fewer, are left; `None` clears every
     /// candidate.

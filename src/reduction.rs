@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendError, Location, open};
+use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
@@ -50,18 +50,6 @@ pub struct ToolReduction {
 }
 
 impl ToolReduction {
-    /// A builder with the documented defaults, see [`Settings`].
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A builder with what the measurements say, see [`Settings::recommended`].
-    pub fn recommended(backend: impl Backend) -> Builder {
-        Builder::default()
-            .settings(Settings::recommended(), open)
-            .backend(backend)
-    }
-
     pub(super) fn over(session: Session) -> Self {
         Self {
             session,

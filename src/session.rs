@@ -20,10 +20,6 @@ pub(crate) use page_ends::{PageEnd, PageEnds, Place};
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// The most, in bytes, that a page takes which reads stored content back, its hint included. The
-/// truncation limit bounds it too.
-const MAX_PAGE: usize = 16 * 1024;
-
 /// One conversation's view of a reduction. Clones are cheap and the same.
 #[derive(Clone)]
 pub(crate) struct Session {
@@ -194,16 +190,6 @@ impl Session {
 
     pub(crate) fn reader_name(&self) -> &str {
         self.reader().unwrap_or("read_file")
-    }
-
-    /// How many bytes a page may take that `tool` returns: always under its truncation limit.
-    pub(crate) fn page_room(&self, tool: &str) -> usize {
-        let policy = self.policy(tool);
-        if policy.truncates() {
-            policy.max_length_for_trunc.safe_bytes().min(MAX_PAGE)
-        } else {
-            MAX_PAGE
-        }
     }
 
     /// Where pages ended that were read.

@@ -1,4 +1,4 @@
-//! How many of the oldest results go.
+//! How many of the oldest results go, and whether that is worth a pass.
 
 use crate::config::Settings;
 use crate::report::Sum;

@@ -1,16 +1,34 @@
 //! The clear pass: before a model call, over the token threshold, old results are stored and
 //! replaced by hints.
 //!
-//! 1. **Count**: one visit of the conversation gives its tokens (`scan.rs`). Below the threshold
-//!    the pass is over.
-//! 2. **Repeat** what earlier passes decided, where the loop handed in the originals again.
-//! 3. **Choose** the oldest results that have to go (`plan.rs`), or those whose previews pay
-//!    (`previews.rs`, `cost.rs`). A [`Plan`] is decided without I/O.
-//! 4. **Commit**: [`Plan::commit`] stores their contents. No message is touched.
-//! 5. **Apply**: [`Committed::apply`] changes the messages, and cannot fail.
+//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Where they are known to
+//!    be under the threshold, by bytes alone, nothing is counted; where the loop knows what the
+//!    provider counted last, only what came since is.
+//! 2. **Repeat** (`planner.rs`), whatever the count: where the loop handed in originals again, what
+//!    earlier passes put in their place (`ledger.rs`) is put there again. What that saves is taken
+//!    off the count.
+//! 3. **Compare with the threshold** (`plan.rs`). At or below it the pass does nothing more, but
+//!    that with `cost_aware`, whole results become previews where that pays (`previews.rs`,
+//!    `cost.rs`). Above it, each old result is proposed (`propose.rs`), and its call's arguments where they are
+//!    cleared too: not what the model has not answered, nor the newest rounds, nor what a policy
+//!    excludes, nor what gains nothing. A user's handler may decide otherwise (`handler.rs`).
 //!
-//! From the plan to its message a result is one `Edit`, which alone holds the decision about it.
-//! The report is collected from the edits at the end.
+//! So far a [`Plan`] is decided without I/O. It says what is expected.
+//!
+//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes the oldest of what is proposed until the
+//!    target is reached. What looks like a hint of ours is compared with what is stored
+//!    (`shorten.rs`); all else is stored, eight at a time. Where a store fails, the result stays and
+//!    the next goes in its place; only with `on_offload_error = "fail"` is it an error. A pass that
+//!    would free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
+//! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. What was
+//!    changed since the plan was made is left alone.
+//!
+//! From the plan to its message a result, or a call's arguments, is one `Edit`, which alone holds
+//! the decision about it; the line that takes its place is a `Line` (`stub.rs`). The report is
+//! collected from the edits at the end.
+//!
+//! A rewriter replaces whole old rounds before any of this is decided (`rewrite.rs`): it works on a
+//! copy, for which a second plan is made, and all of it is put in place or nothing is.
 
 mod apply;
 mod choice;
@@ -27,6 +45,7 @@ mod plan;
 mod planner;
 mod previews;
 mod print;
+mod propose;
 mod rewrite;
 mod scan;
 mod shorten;
@@ -45,7 +64,8 @@ pub use apply::Committed;
 pub(crate) use ledger::Ledger;
 pub use plan::Plan;
 
-/// Makes a whole pass. Nobody is shown the report yet.
+/// Makes a whole pass: no one else has the conversation meanwhile, so nothing in it changes between
+/// plan and apply. Nobody is shown the report yet.
 pub(crate) async fn clear(
     session: &Session,
     ledger: &Arc<Mutex<Ledger>>,

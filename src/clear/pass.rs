@@ -53,7 +53,7 @@ impl Pass {
     }
 
     /// Stores `content` and gives its location; `None` where the store failed and the content is
-    /// given up, as asked. This is the one place that follows `on_offload_error`. What was not
+    /// given up, as asked. This is the one place of a pass that follows `on_offload_error`. What was not
     /// tried is never given up.
     pub(super) async fn store(
         &self,

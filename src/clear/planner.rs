@@ -9,7 +9,7 @@ use super::items::{Item, Items};
 use super::ledger::{Ledger, Put};
 use super::part::part_bytes;
 use super::print::Place;
-use super::stub::{Line, Source, Stubs};
+use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
@@ -125,35 +125,35 @@ impl<'a> Planner<'a> {
         let Content::Lines(lines) = &edit.content else {
             return;
         };
-        let texts = [0, 1].map(|choice| edit.put_text(Line::all(lines, choice)));
+        let [expected, otherwise] = Case::BOTH.map(|case| edit.put_text(Line::all(lines, case)));
         let before = item.tokens;
-        let bytes = texts.each_ref().map(|text| text.len() as u64);
+        let is_shorter = |text: &str| (text.len() as u64) < item.bytes;
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
         // Nor need the second one be where no text has more tokens than bytes and it can't be too
         // long.
-        let is_shorter = bytes.each_ref().map(|bytes| *bytes < item.bytes);
-        let fits = || {
-            meter.counts_at_most_bytes() && bytes[1] <= before || meter.text(&texts[1]) <= before
+        let fits = |text: &str| {
+            meter.counts_at_most_bytes() && text.len() as u64 <= before
+                || meter.text(text) <= before
         };
-        let after = is_shorter[0]
-            .then(|| meter.text(&texts[0]))
+        let after = is_shorter(&expected)
+            .then(|| meter.text(&expected))
             .filter(|after| *after <= before);
         // What has to be compared becomes the one or the other. All else becomes the one, under the
         // one name or the other.
         let is_compared = edit.has_to_be_compared();
         let is_gain = match after {
-            Some(_) => is_compared || is_shorter[1] && fits(),
-            None => is_compared && is_shorter[1] && fits(),
+            Some(_) => is_compared || is_shorter(&otherwise) && fits(&otherwise),
+            None => is_compared && is_shorter(&otherwise) && fits(&otherwise),
         };
         if !is_gain {
-            if bytes[1] >= item.bytes {
+            if !is_shorter(&otherwise) {
                 // The second text does not depend on which names are taken, so that is how it
                 // stays.
                 self.settled.push((edit.settles_as(meter), Reason::NoGain));
             }
             edit.keep(Reason::NoGain);
         } else if let Some(after) = after {
-            edit.decision.resize(bytes[0], after);
+            edit.decision.resize(expected.len() as u64, after);
         } else {
             // It stays if it is what it looks like. Only what is stored can tell.
             edit.expected = Some(Reason::AlreadyHint);

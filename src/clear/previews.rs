@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::cost::{Sent, best_rewrite};
 use super::edit::Edit;
 use super::planner::Planner;
-use super::stub::{Line, Stubs};
+use super::stub::{Case, Line, Stubs};
 use crate::config::CostAware;
 use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
@@ -179,7 +179,7 @@ impl<'a> Planner<'a> {
         }
         let (of, _) = self.source(slot, item.tool);
         let line = [stubs.preview(&of, text)];
-        let texts = [0, 1].map(|choice| Line::all(&line, choice));
+        let texts = Case::BOTH.map(|case| Line::all(&line, case));
         let is_shorter = texts.iter().all(|shown| shown.len() < text.len());
         let meter = self.session.meter();
         let after = is_shorter.then(|| texts.iter().map(|text| meter.once(text)).max());

@@ -3,7 +3,7 @@
 use super::edit::{Content, Edit};
 use super::outages::NoAnswer;
 use super::pass::Pass;
-use super::stub::{Line, Shown, join};
+use super::stub::{Case, Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::{Verdict, judge};
@@ -44,7 +44,7 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
     }
     let meter = pass.session.meter();
     let [expected, other] =
-        [0, 1].map(|choice| edit.gain(meter, &edit.put_text(Line::all(&compared, choice))));
+        Case::BOTH.map(|case| edit.gain(meter, &edit.put_text(Line::all(&compared, case))));
     match (expected, other) {
         (Some((bytes, tokens)), Some(_)) => {
             edit.decision.resize(bytes, tokens);

@@ -298,19 +298,34 @@ fn link(tool: &str, url: &str, session: &Session) -> String {
     session.hint(draft, Some(Location::new(url))).render()
 }
 
+/// One of the two texts that a line may become. Which it is, only the store can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    /// No name is taken, and what looks like hints of ours is that.
+    Expected,
+    /// Each name is taken, and what looks like hints of ours is a text like any other.
+    Otherwise,
+}
+
+impl Case {
+    pub(super) const BOTH: [Self; 2] = [Self::Expected, Self::Otherwise];
+}
+
 impl Line {
-    /// The text of `lines`, with the first or the second location that each may get.
-    pub(super) fn all(lines: &[Self], choice: usize) -> String {
-        join(lines.iter().flat_map(|line| line.texts(choice)))
+    /// The text of `lines` in a case.
+    pub(super) fn all(lines: &[Self], case: Case) -> String {
+        join(lines.iter().flat_map(|line| line.texts(case)))
     }
 
-    fn texts(&self, choice: usize) -> Vec<&str> {
-        match self {
-            Self::Ready(text, _) => vec![text],
-            Self::Store(store) => vec![&store.hints[choice].1],
-            // One that is no hint of ours is the second of the two that it may become.
-            Self::Shorten(_, otherwise) if choice == 1 => otherwise.texts(choice),
-            Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
+    fn texts(&self, case: Case) -> Vec<&str> {
+        match (self, case) {
+            (Self::Ready(text, _), _) => vec![text],
+            (Self::Store(store), Case::Expected) => vec![&store.hints[0].1],
+            (Self::Store(store), Case::Otherwise) => vec![&store.hints[1].1],
+            (Self::Shorten(shown, _), Case::Expected) => {
+                shown.iter().map(|shown| &*shown.expected).collect()
+            }
+            (Self::Shorten(_, otherwise), Case::Otherwise) => otherwise.texts(case),
         }
     }
 }

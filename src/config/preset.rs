@@ -2,29 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::Settings;
-
-/// The settings that a file starts from: `preset = "recommended"`. What else stands in the file
-/// overrides them, option by option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Preset {
-    Recommended,
-    Eino,
-    Anthropic,
-}
-
-impl Preset {
-    fn settings(self) -> Settings {
-        match self {
-            Self::Recommended => Settings::recommended(),
-            Self::Eino => Settings::eino(),
-            Self::Anthropic => Settings::anthropic(),
-        }
-    }
-}
+use super::values::Preset;
 
 impl Settings {
     /// What a file says, over the preset that it names. `options` are the names of the options that
@@ -33,8 +12,11 @@ impl Settings {
         mut self,
         options: impl IntoIterator<Item = String>,
     ) -> Result<Self, serde_json::Error> {
-        let Some(preset) = self.preset.take() else {
-            return Ok(self);
+        let preset = match self.preset.take() {
+            None => return Ok(self),
+            Some(Preset::Recommended) => Settings::recommended(),
+            Some(Preset::Eino) => Settings::eino(),
+            Some(Preset::Anthropic) => Settings::anthropic(),
         };
         let mut options: BTreeSet<String> = options.into_iter().collect();
         // A limit would not do what it says where shorter results are previewed (O1).
@@ -42,7 +24,7 @@ impl Settings {
             options.insert("preview_above".into());
         }
         let mut own = serde_json::to_value(self)?;
-        let mut settings = serde_json::to_value(preset.settings())?;
+        let mut settings = serde_json::to_value(preset)?;
         for option in options {
             if let Some(value) = own.get_mut(&option) {
                 settings[option] = value.take();

@@ -11,8 +11,8 @@ use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
 
 /// Hands the options that a tool may override to the macro `$then`. An option has one row here, a
-/// field and a default in [`Settings`](crate::Settings), and a row among the setters of the
-/// [`Builder`](crate::Builder).
+/// field and a default in [`Settings`](crate::Settings), a row among the setters of the
+/// [`Builder`](crate::Builder), and a row in docs/options.md; tests name what else is missing.
 ///
 /// A row is `option(argument of the setter): type of a tool's own value => type in the settings`.
 macro_rules! overridable {

@@ -257,6 +257,16 @@ pub(super) mod name_or_false {
     }
 }
 
+/// The settings that a file starts from: `preset = "recommended"`. What else stands in the file
+/// overrides them, option by option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Preset {
+    Recommended,
+    Eino,
+    Anthropic,
+}
+
 /// What counts tokens, by name. A counter of your own is set with
 /// [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::page::room;
 use super::starts::{WINDOW, starts};
 use super::stretch::{Found, MAX_BESIDE, Stretch};
 use super::{overhead, page_hint};
@@ -123,7 +124,7 @@ impl OtherReader {
         }
         let (keep, found) = best?;
         let parts = self
-            .show(session, session.page_room(tool), limit, keep, &found)
+            .show(session, room(session, tool), limit, keep, &found)
             .await?;
         Some((self.stored.location, parts))
     }

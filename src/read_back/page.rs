@@ -3,9 +3,22 @@
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};
-use crate::session::Place;
+use crate::session::{Place, Session};
 use crate::text::lines::{count_lines, first_line};
 use crate::text::utf8::{bytes_shown_as, char_end};
+
+/// The most, in bytes, that a page takes, its hint included. The truncation limit bounds it too.
+const MAX_PAGE: usize = 16 * 1024;
+
+/// The most bytes that a page may take which `tool` returns: always within its truncation limit.
+pub(super) fn room(session: &Session, tool: &str) -> usize {
+    let policy = session.policy(tool);
+    if policy.truncates() {
+        policy.max_length_for_trunc.safe_bytes().min(MAX_PAGE)
+    } else {
+        MAX_PAGE
+    }
+}
 
 /// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the
 /// content's length.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
+use super::page::room;
 use super::{MIN_PAGE, matches, overhead, page};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
@@ -76,7 +77,7 @@ impl Tool for ReadFileTool {
     }
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let room = self.session.page_room(&call.name);
+        let room = room(&self.session, &call.name);
         let answer = match ReadRequest::parse(&call.arguments) {
             Ok(request) => read(&self.session, &request, room).await,
             Err(error) => Err(error),

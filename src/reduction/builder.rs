@@ -1,5 +1,7 @@
 //! From settings, backends and callbacks to a reduction.
 
+mod setters;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +11,13 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_opened, roots};
 use super::opener::{NotOpened, Opener};
-use crate::backend::Backend;
-use crate::config::{
-    BuildError, CostAware, Hooks, Length, Limit, Names, OnOffloadError, Policy, Settings,
-    TokenCounter, ToolPolicy,
-};
+use crate::backend::{Backend, open};
+use crate::config::{BuildError, Hooks, Limit, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence};
-use crate::preview::{Custom, Preview, PreviewOf};
+use crate::preview::{Custom, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, PageEnds, Session, Shared};
 use crate::store::Phase;
@@ -51,6 +50,20 @@ impl fmt::Debug for Builder {
             .field("has_post_process", &self.post_process.is_some())
             .field("has_on_report", &self.on_report.is_some())
             .finish()
+    }
+}
+
+impl ToolReduction {
+    /// A builder with the documented defaults, see [`Settings`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A builder with what the measurements say, see [`Settings::recommended`].
+    pub fn recommended(backend: impl Backend) -> Builder {
+        Builder::default()
+            .settings(Settings::recommended(), open)
+            .backend(backend)
     }
 }
 
@@ -352,43 +365,4 @@ impl Builder {
         };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
-}
-
-/// Declares the setters of [`Settings`]' fields, a row for each: `field(argument)`, and the code of
-/// your own whose place it takes.
-macro_rules! setters {
-    ($($field:ident($argument:ty) $(, in place of $($code:ident).+)?;)*) => {
-        impl Builder {
-            $(
-                #[doc = concat!("See [`Settings::", stringify!($field), "`].")]
-                pub fn $field(mut self, $field: $argument) -> Self {
-                    self.settings.$field = $field.into();
-                    $(self.$($code).+ = None;)?
-                    self
-                }
-            )*
-        }
-    };
-}
-
-setters! {
-    root_dir(impl Into<String>);
-    names(Names);
-    skip_truncation(bool);
-    skip_clear(bool);
-    keep_file_reads(bool);
-    preview(Preview), in place of hooks.preview;
-    preview_length(impl Into<Length>);
-    stub_length(impl Into<Length>);
-    token_counter(TokenCounter), in place of counter;
-    max_tokens_for_clear(u64);
-    clear_retention_suffix_limit(usize);
-    clear_at_least_tokens(u64);
-    clear_target_tokens(impl Into<Option<u64>>);
-    clear_tool_inputs(bool);
-    clear_tool_inputs_above(usize);
-    cost_aware(impl Into<Option<CostAware>>);
-    keep_errors(bool);
-    on_offload_error(OnOffloadError);
-    language(Language);
 }

@@ -1,0 +1,132 @@
+//! Proposing what goes, result by result: all that is old and gains anything, oldest first.
+
+use std::rc::Rc;
+
+use super::choice::Choice;
+use super::edit::Edit;
+use super::handler::decide_given;
+use super::items::Items;
+use super::planner::Planner;
+use super::stub::Line;
+use crate::report::{ErrorSource, Outcome, Reason};
+use crate::rounds::Slot;
+use crate::tokens::Text;
+
+impl<'a> Planner<'a> {
+    /// Decides about every result, oldest first, until the target is reached.
+    pub(super) fn choose(&mut self, mut choice: Choice) {
+        let items = Rc::clone(&self.items);
+        for (at, slot) in items.outline.slots.iter().enumerate() {
+            self.stubs.begin(slot.head.id);
+            self.choose_result(&items, at);
+            if self.session.settings().clear_tool_inputs {
+                self.choose_arguments(&items, slot);
+            }
+        }
+        // What looks like a hint of ours is only known to be one once it has been compared. Until
+        // then this is what is expected.
+        let mut is_certain = true;
+        for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
+            is_certain &= !edit.has_to_be_compared();
+            if !choice.takes(edit.tokens()) {
+                edit.expected = Some(Reason::TargetReached);
+            }
+        }
+        if choice.is_too_little() {
+            for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
+                if is_certain {
+                    edit.keep(Reason::TooLittle);
+                } else {
+                    edit.expected = Some(Reason::TooLittle);
+                }
+            }
+        }
+    }
+
+    fn choose_result(&mut self, items: &Items<'a>, at: usize) {
+        let (slot, item) = (&items.outline.slots[at], &items.results[at]);
+        if self.taken.contains(&item.place) {
+            return;
+        }
+        let policy = self.session.policy(item.tool);
+        let key = item.settles_as(self.session.meter());
+        let reason = self
+            .reason_of_age(slot)
+            .or((!policy.clears()).then_some(Reason::Excluded))
+            .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
+            .or_else(|| self.ledger.settled(key))
+            .or_else(|| {
+                let is_final = self.session.is_final(policy, &slot.parts);
+                if is_final {
+                    self.settled.push((key, Reason::AlreadyHint));
+                }
+                is_final.then_some(Reason::AlreadyHint)
+            })
+            .or(Self::is_short_error(slot, policy, item).then_some(Reason::ShortError));
+        if let Some(reason) = reason {
+            self.edits.push(Edit::kept(item, reason));
+            return;
+        }
+        let mut failure = None;
+        if let Some(handler) = policy.hooks.clear_handler.clone() {
+            match decide_given(self, &*handler, at) {
+                Ok(edit) => return self.edits.push(edit),
+                Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
+            }
+        }
+        let (of, of_id) = self.source(slot, item.tool);
+        let parts = slot.parts.iter().zip(1..);
+        let lines: Vec<Line> = parts
+            .map(|(part, number)| self.stubs.part(&of, *part, number))
+            .collect();
+        let stores = lines.iter().any(|line| matches!(line, Line::Store(_)));
+        let outcome = match policy.backend() {
+            None => Outcome::Lost,
+            Some(_) if stores => Outcome::Cleared,
+            Some(_) => Outcome::Shortened,
+        };
+        self.propose(item, outcome, lines, failure.or(of_id));
+    }
+
+    /// A call's arguments go when its result is old, whether or not the result itself is long
+    /// enough to go.
+    fn choose_arguments(&mut self, items: &Items<'a>, slot: &Slot<'a>) {
+        let Some(at) = slot.call else {
+            return;
+        };
+        let (call, item) = (&items.outline.calls[at], &items.calls[at]);
+        let policy = self.session.policy(items.outline.tool(slot));
+        if self.reason_of_age(slot).is_some()
+            || !policy.clears()
+            || self.taken.contains(&item.place)
+        {
+            return;
+        }
+        let key = item.settles_as(self.session.meter());
+        let text = || Text::of_arguments(call.is.arguments).read();
+        let above = self.session.settings().clear_tool_inputs_above as u64;
+        let reason = self.ledger.settled(key).or_else(|| {
+            if item.bytes <= above {
+                Some(Reason::WithinLimit)
+            } else if call.is.is_signed {
+                Some(Reason::Signed)
+            } else if call.is.is_fixed {
+                Some(Reason::Ambiguous)
+            } else {
+                let is_cleared = self.session.is_cleared(policy, &text());
+                is_cleared.then_some(Reason::AlreadyHint)
+            }
+        });
+        if let Some(reason) = reason {
+            self.edits.push(Edit::kept(item, reason));
+            return;
+        }
+        let (of, of_id) = self.source(slot, item.tool);
+        let line = self.stubs.arguments(&of, text().into_owned().into());
+        let outcome = match policy.backend() {
+            Some(_) => Outcome::Cleared,
+            None => Outcome::Lost,
+        };
+        self.propose(item, outcome, vec![line], of_id);
+    }
+}

@@ -1,0 +1,45 @@
+//! The setters of options that are plain data.
+
+use super::Builder;
+use crate::config::{CostAware, Length, Names, OnOffloadError, TokenCounter};
+use crate::hint::Language;
+use crate::preview::Preview;
+
+/// Declares the setters of [`Settings`]' fields, a row for each: `field(argument)`, and the code of
+/// your own whose place it takes.
+macro_rules! setters {
+    ($($field:ident($argument:ty) $(, in place of $($code:ident).+)?;)*) => {
+        impl Builder {
+            $(
+                #[doc = concat!("See [`Settings::", stringify!($field), "`].")]
+                pub fn $field(mut self, $field: $argument) -> Self {
+                    self.settings.$field = $field.into();
+                    $(self.$($code).+ = None;)?
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    root_dir(impl Into<String>);
+    names(Names);
+    skip_truncation(bool);
+    skip_clear(bool);
+    keep_file_reads(bool);
+    preview(Preview), in place of hooks.preview;
+    preview_length(impl Into<Length>);
+    stub_length(impl Into<Length>);
+    token_counter(TokenCounter), in place of counter;
+    max_tokens_for_clear(u64);
+    clear_retention_suffix_limit(usize);
+    clear_at_least_tokens(u64);
+    clear_target_tokens(impl Into<Option<u64>>);
+    clear_tool_inputs(bool);
+    clear_tool_inputs_above(usize);
+    cost_aware(impl Into<Option<CostAware>>);
+    keep_errors(bool);
+    on_offload_error(OnOffloadError);
+    language(Language);
+}

@@ -10,3 +10,8 @@ mod task;
 
 pub use api::Api;
 pub use task::{Task, print};
+
+/// The programs of docs/seams.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/seams.md")]
+struct Seams;

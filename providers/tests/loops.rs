@@ -163,7 +163,7 @@ async fn a_refusal_is_shown() {
     );
 }
 
-/// Both in lines: what the loops add, and that the mark says it.
+/// And nothing of Offcut stands in a line without the mark.
 #[test]
 fn about_ten_lines_are_added() {
     let examples = [
@@ -179,4 +179,16 @@ fn about_ten_lines_are_added() {
         let unmarked = own.iter().filter(|line| line.contains("reduction"));
         assert_eq!(unmarked.count(), 0);
     }
+}
+
+#[test]
+fn the_page_about_seams_shows_the_first_loop() {
+    let page = include_str!("../../docs/seams.md");
+    let code = include_str!("../examples/chat_completions.rs");
+    let from = code.find("async fn converse(").unwrap();
+    let to = from + code[from..].find("\n}\n").unwrap() + 3;
+    assert!(
+        page.contains(&code[from..to]),
+        "docs/seams.md shows another loop"
+    );
 }

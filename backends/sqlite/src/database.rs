@@ -105,7 +105,7 @@ fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<
     let Some((other, stored)) = find(all, key)? else {
         let now = milliseconds(SystemTime::now());
         let named = all.execute(NAME, params![key.as_str(), signed(bytes), now, object])?;
-        // None: somebody has tidied it away, or it has a key already.
+        // None: the object was tidied away, or has a key already.
         return if named == 1 {
             Ok(Put::Stored)
         } else {

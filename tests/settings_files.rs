@@ -503,7 +503,6 @@ async fn the_examples_in_the_docs_are_settings() {
     let mut pasted = Settings::from_toml(first).unwrap();
     pasted.backend_url = None;
     pasted.tool_config.clear();
-    pasted.templates.clear();
     assert_eq!(pasted, Settings::recommended());
     let reduction = build(eino);
     // What Eino ignores: a tool's own store, without a handler.

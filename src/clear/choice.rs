@@ -59,7 +59,13 @@ impl Choice {
         self.taken = self.taken.minus(planned).plus(done);
     }
 
+    /// Whether what was taken frees too little for a pass.
     pub(super) fn is_too_little(&self) -> bool {
-        self.taken.saved() < u128::from(self.at_least)
+        frees_too_little(self.taken.saved(), self.at_least)
     }
+}
+
+/// Whether a pass that frees so many tokens clears nothing, where it must free `at_least` so many.
+pub(super) fn frees_too_little(freed: u128, at_least: u64) -> bool {
+    freed < u128::from(at_least)
 }

@@ -1,25 +1,27 @@
 //! The clear pass: before a model call, over the token threshold, old results are stored and
 //! replaced by hints.
 //!
-//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Where they are known to
-//!    be under the threshold, by bytes alone, nothing is counted; where the loop knows what the
-//!    provider counted last, only what came since is.
+//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Where its bytes alone
+//!    prove that it is under the threshold, nothing is counted, unless costs are looked at; where
+//!    the loop knows what the provider counted last, only what came since is.
 //! 2. **Repeat** (`planner.rs`), whatever the count: where the loop handed in originals again, what
 //!    earlier passes put in their place (`ledger.rs`) is put there again. What that saves is taken
 //!    off the count.
-//! 3. **Compare with the threshold** (`plan.rs`). At or below it the pass does nothing more, but
-//!    that with `cost_aware`, whole results become previews where that pays (`previews.rs`,
-//!    `cost.rs`). Above it, each old result is proposed (`propose.rs`), and its call's arguments where they are
-//!    cleared too: not what the model has not answered, nor the newest rounds, nor what a policy
-//!    excludes, nor what gains nothing. A user's handler may decide otherwise (`handler.rs`).
+//! 3. **Compare with the threshold** (`plan.rs`). With `cost_aware`, whole results become previews
+//!    where that pays (`previews.rs`, `cost.rs`), if what they save keeps the count at or below the
+//!    threshold. If it does not, none does, and each old result is proposed instead (`propose.rs`),
+//!    and its call's arguments where they are cleared too: not what the model has not answered, nor
+//!    the newest rounds, nor what a policy excludes, nor what gains nothing. A user's handler may
+//!    decide otherwise (`handler.rs`).
 //!
 //! So far a [`Plan`] is decided without I/O. It says what is expected.
 //!
-//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes the oldest of what is proposed until the
-//!    target is reached. What looks like a hint of ours is compared with what is stored
-//!    (`shorten.rs`); all else is stored, eight at a time. Where a store fails, the result stays and
-//!    the next goes in its place; only with `on_offload_error = "fail"` is it an error. A pass that
-//!    would free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
+//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all that is proposed, or the oldest of it
+//!    until a target is reached. What looks like a hint of ours is compared with what is stored
+//!    (`shorten.rs`); all else is stored, eight at a time. Where a store fails, `on_offload_error`
+//!    says what that means (`pass.rs`): by default the result stays, and towards a target the next
+//!    one goes. A pass that would free less than `clear_at_least_tokens` clears nothing
+//!    (`choice.rs`). No message is touched.
 //! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. What was
 //!    changed since the plan was made is left alone.
 //!
@@ -27,8 +29,9 @@
 //! the decision about it; the line that takes its place is a `Line` (`stub.rs`). The report is
 //! collected from the edits at the end.
 //!
-//! A rewriter replaces whole old rounds before any of this is decided (`rewrite.rs`): it works on a
-//! copy, for which a second plan is made, and all of it is put in place or nothing is.
+//! Where a plan holds something to clear in an old round, a user's rewriter may replace that round
+//! as a whole (`rewrite.rs`). It works on a copy, for which a second plan is made; if both together
+//! free too little, only what is repeated is put.
 
 mod apply;
 mod choice;

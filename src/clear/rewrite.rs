@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 
+use super::choice::frees_too_little;
 use super::part::{part_bytes, transcribed};
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
@@ -53,17 +54,18 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut BeforeModel<'_>) -> Result<Re
     let committed = again.commit().await?;
     let new = decisions.iter().chain(committed.new_decisions());
     let freed = saved(new.filter_map(|decision| decision.tokens));
-    let report = if freed >= pass.session.settings().clear_at_least_tokens {
-        let report = committed.put(copied.conversation);
-        rewriter.finish();
-        report
-    } else {
+    let at_least = pass.session.settings().clear_at_least_tokens;
+    let report = if frees_too_little(freed.into(), at_least) {
         // Only now it is known what the rewriter leaves. Its copy goes.
         drop(rewriter);
         for decision in decisions.iter_mut().filter(|decision| is_change(decision)) {
             decision.keep(Reason::TooLittle);
         }
         plan.repeat_only(Reason::TooLittle).put(turn.conversation)
+    } else {
+        let report = committed.put(copied.conversation);
+        rewriter.finish();
+        report
     };
     let report = preceded(decisions, report);
     Ok(Report {

@@ -202,7 +202,8 @@ where
 /// handlers.
 ///
 /// It is called while the pass is planned: it has to be quick, and pure, since a pass may be
-/// planned more than once. What it puts there is its own: nothing checks that it is shorter, and in
+/// planned more than once. It must not ask the same session to plan or clear: that waits for the
+/// plan that is being made, for ever. What it puts there is its own: nothing checks that it is shorter, and in
 /// a loop that hands in its own messages again it is left alone from then on, as far as the same
 /// session knows it.
 pub trait ClearHandler: Send + Sync + 'static {

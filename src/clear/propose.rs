@@ -13,7 +13,8 @@ use crate::rounds::Slot;
 use crate::tokens::Text;
 
 impl<'a> Planner<'a> {
-    /// Decides about every result, oldest first, until the target is reached.
+    /// Decides about every result, oldest first. What lies beyond the target is expected to stay, and
+    /// goes all the same if what comes before it frees less than planned.
     pub(super) fn choose(&mut self, mut choice: Choice) {
         let items = Rc::clone(&self.items);
         for (at, slot) in items.outline.slots.iter().enumerate() {

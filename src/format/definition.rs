@@ -41,7 +41,8 @@ impl Anthropic {
 
 impl Gemini {
     /// The definition of a tool, such as the reader: an element of a request's `tools`. Its
-    /// arguments are JSON schema, in `parametersJsonSchema`.
+    /// arguments are JSON schema, in `parametersJsonSchema`. For an endpoint that takes one element
+    /// only, add its `functionDeclarations` to those of yours.
     #[must_use]
     pub fn tool(tool: &(impl Tool + ?Sized)) -> Value {
         WireFormat::Gemini.tool(tool)

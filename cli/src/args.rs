@@ -257,16 +257,19 @@ pub(crate) enum Config {
 /// still have seen.
 ///
 /// Each result is truncated as it arrives, each turn of the assistant is a model call with a pass
-/// before it. Doing nothing comes first, as `none`. Policies without a backend store in memory,
-/// with locations of 40 bytes.
+/// before it. Doing nothing comes first, as `none`. What is cut is stored in memory, with locations
+/// of 40 bytes; the stores that policies name are left alone, unless --use-stores.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// Transcripts: files, folders with .json and .jsonl files, or - for stdin.
+    /// Transcripts: files, folders with .json, .jsonl and .traj files, or - for stdin.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// A policy to replay under; once for each. Without any: the ready policies.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub(crate) policies: Vec<String>,
+    /// Store in the stores that the policies' files name.
+    #[arg(long)]
+    pub(crate) use_stores: bool,
     /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25),
     /// or a file with both.
     #[arg(long, value_name = "CARD", default_value = "default")]

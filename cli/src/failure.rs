@@ -35,6 +35,15 @@ impl Failure {
         }
     }
 
+    /// Nothing is wrong with what was asked, and nothing could be made of it.
+    pub(crate) fn partly(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: Some(hint.into()),
+            code: PARTLY,
+        }
+    }
+
     /// With what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

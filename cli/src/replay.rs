@@ -20,7 +20,7 @@ use offcut::format::Message;
 use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
-use crate::transcript::Source;
+use crate::transcript::{Source, Unread};
 pub(crate) use agent::{Change, Miss};
 use agent::{Replay, Ruler, Script};
 pub(crate) use card::Card;
@@ -62,7 +62,7 @@ pub(crate) struct Replayed {
 #[derive(Debug)]
 pub(crate) struct Skipped {
     pub(crate) name: String,
-    pub(crate) why: String,
+    pub(crate) why: Unread,
 }
 
 /// Replays all of `sources` under all `policies`, as many at once as there are processors.

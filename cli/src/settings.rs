@@ -118,11 +118,16 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
 /// The same for a command that neither reads nor stores.
 pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let mut settings = named(args)?;
+    forget_stores(&mut settings);
+    build(&settings, &args.config, Some(Arc::new(Memory::new())))
+}
+
+/// Leaves out all stores that `settings` name.
+pub(crate) fn forget_stores(settings: &mut Settings) {
     settings.backend_url = None;
     for tool in settings.tool_config.values_mut() {
         tool.backend_url = None;
     }
-    build(&settings, &args.config, Some(Arc::new(Memory::new())))
 }
 
 /// The settings that a command is told to use.

@@ -2,6 +2,9 @@
 
 mod log;
 mod messages;
+mod requests;
+mod sessions;
+mod unknown;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -11,6 +14,25 @@ use offcut::format::Message;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::units;
+pub(crate) use unknown::READ;
+
+/// Why a source holds nothing to replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It can't be read, or is of another format.
+    Unknown(String),
+    /// It holds conversations, and no result of a tool is seen in any.
+    NoResults(String),
+}
+
+impl Unread {
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Unknown(why) | Self::NoResults(why) => why,
+        }
+    }
+}
 
 /// Where a transcript is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +41,8 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
-/// The files that `paths` name: files, folders with all that is in them and ends in `.json` or
-/// `.jsonl`, `-` for stdin. In order, each once.
+/// The files that `paths` name: files, folders with all that is in them and ends in `.json`,
+/// `.jsonl` or `.traj`, `-` for stdin. In order, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     for path in paths {
@@ -38,7 +60,7 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     if found.is_empty() {
         return Err(Failure::usage(
             "there are no transcripts in what was named",
-            "name files, or folders with files that end in .json or .jsonl, or - for stdin",
+            "name files, or folders with files that end in .json, .jsonl or .traj, or - for stdin",
         ));
     }
     Ok(found)
@@ -59,7 +81,7 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
             collect(&path, into)?;
         } else if path
             .extension()
-            .is_some_and(|ending| ending == "json" || ending == "jsonl")
+            .is_some_and(|ending| ending == "json" || ending == "jsonl" || ending == "traj")
         {
             into.push(Source::File(path));
         }
@@ -93,8 +115,8 @@ impl Source {
     }
 
     /// Reads what it holds: one transcript, or several where a session was compacted or the lines
-    /// of a file are transcripts. The error says what is wrong with it.
-    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
+    /// of a file are transcripts.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, Unread> {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
@@ -102,34 +124,82 @@ impl Source {
                 std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
             }
         };
-        read.map_err(|error| error.to_string())?;
-        let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
+        read.map_err(|error| Unread::Unknown(error.to_string()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Unread::Unknown("it must be UTF-8, and is not".to_owned()))?;
         parse(&text)
     }
 }
 
 /// Reads transcripts of any kind, as the messages of each.
-fn parse(text: &str) -> Result<Vec<Vec<Message>>, String> {
-    let transcripts = match serde_json::from_str::<Value>(text) {
-        Ok(document) => match messages::of_document(&document) {
-            Some(messages) => vec![messages],
-            None => log::read(&[document]),
+fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
+    let documents = documents(text).map_err(Unread::Unknown)?;
+    let transcripts = match sessions::read(&documents) {
+        Some(transcripts) => transcripts,
+        None => match unknown::of_messages(&documents) {
+            Some(name) => return Err(Unread::Unknown(looks_like(name))),
+            None => log::read(&documents),
         },
-        // A log has a document on each line.
-        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => {
-            log::read(&log::lines(text)?)
-        }
-        Err(error) => return Err(format!("it is no JSON: {error}")),
     };
-    let is_assistant = |message: &Message| matches!(message, Message::Assistant { .. });
     let called: Vec<_> = transcripts
         .into_iter()
-        .filter(|messages| messages.iter().any(is_assistant))
+        .filter(|messages| messages.iter().any(is_turn))
         .collect();
-    if called.is_empty() {
-        return Err("it holds no turn of an assistant in a format that is known here".to_owned());
+    let count = |is_one: fn(&Message) -> bool| {
+        let all = called.iter().flatten();
+        all.filter(|message| is_one(message)).count() as u64
+    };
+    if count(is_result) > 0 {
+        return Ok(called);
     }
-    Ok(called)
+    if let Some(name) = unknown::of_file(&documents) {
+        return Err(Unread::Unknown(looks_like(name)));
+    }
+    if called.is_empty() {
+        return Err(Unread::Unknown(
+            "it holds no turn of an assistant in a format that is known here".to_owned(),
+        ));
+    }
+    let calls: usize = called.iter().flatten().map(calls).sum();
+    Err(Unread::NoResults(format!(
+        "no tool result is seen in it: {}, {}",
+        units::count(count(is_turn), "turn of an assistant").replace("assistants", "assistant"),
+        match calls {
+            0 => "and none calls a tool".to_owned(),
+            calls => format!(
+                "{}, and no result in a form that is known here",
+                units::count(calls as u64, "tool call")
+            ),
+        }
+    )))
+}
+
+/// The documents in a file: the one that it is, or one on each line.
+fn documents(text: &str) -> Result<Vec<Value>, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(document) => Ok(vec![document]),
+        Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::lines(text),
+        Err(error) => Err(format!("it is no JSON: {error}")),
+    }
+}
+
+fn looks_like(name: &str) -> String {
+    format!("it looks like {name}, which replay does not read")
+}
+
+fn is_turn(message: &Message) -> bool {
+    matches!(message, Message::Assistant { .. })
+}
+
+fn is_result(message: &Message) -> bool {
+    matches!(message, Message::Tool { .. })
+}
+
+fn calls(message: &Message) -> usize {
+    match message {
+        Message::Assistant { calls, .. } => calls.len(),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +220,7 @@ mod tests {
             ("7", "no turn"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains(why), "{text:?}: {error}");
+            assert!(error.why().contains(why), "{text:?}: {error:?}");
         }
     }
 }

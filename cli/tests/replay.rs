@@ -255,13 +255,12 @@ fn a_policy_may_have_a_store_that_lasts() {
         "p.toml",
         &format!("backend = \"{}\"\n{CUT}", text(&store)),
     );
-    let args = [
-        "replay",
-        text(&trace),
-        "--json",
-        "--policy",
-        &format!("mine={}", text(&policy)),
-    ];
+    let policy = format!("mine={}", text(&policy));
+    let unasked = ["replay", text(&trace), "--json", "--policy", &policy];
+    let in_memory: Value = serde_json::from_str(&succeed(&unasked, "")).unwrap();
+    assert_eq!(in_memory["policies"][1]["stored_objects"], 8);
+    assert!(!store.exists(), "only who asks has it stored there");
+    let args = [&unasked[..], &["--use-stores"]].concat();
     let first = succeed(&args, "");
     assert_eq!(
         without_times(&first),

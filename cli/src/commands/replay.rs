@@ -10,13 +10,22 @@ use serde::Serialize;
 use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
-use crate::replay::{self, Card, Figures, NONE, Policy, Replayed, Summary};
-use crate::{report, settings, transcript, units};
+use crate::replay::{self, Card, Figures, NONE, Policy, Replayed, Skipped, Summary};
+use crate::transcript::{self, Unread};
+use crate::{report, settings, units};
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Output {
+struct Output<'s> {
     policies: Vec<OfPolicy>,
+    skipped: Vec<NotRead<'s>>,
+}
+
+/// A file that is in no figure.
+#[derive(Serialize)]
+struct NotRead<'s> {
+    name: &'s str,
+    why: &'s str,
 }
 
 #[derive(Serialize)]
@@ -28,7 +37,7 @@ struct OfPolicy {
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     let card = Card::open(&args.prices)?;
-    let policies = policies(&args.policies)?;
+    let policies = policies(&args.policies, args.use_stores)?;
     let sources = transcript::sources(&args.traces)?;
     if let Some(file) = &args.html {
         try_out(file).map_err(|error| unwritable(file, &error))?;
@@ -39,14 +48,17 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         output::warn(&format!(
             "skipped {}: {}",
             output::visible(&one.name),
-            output::visible(&one.why)
+            output::visible(one.why.why())
         ));
     }
     if replayed.is_empty() {
-        return Err(Failure::usage(
-            "none of the transcripts could be read",
-            "a transcript is a JSON list of messages, or an object with `messages`",
-        ));
+        return Err(nothing_read(&skipped));
+    }
+    if skipped
+        .iter()
+        .any(|one| matches!(one.why, Unread::Unknown(_)))
+    {
+        output::note(transcript::READ);
     }
 
     let totals = replay::totals(&replayed, policies.len());
@@ -62,7 +74,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     };
     // Whatever became of the report.
     if json {
-        output::write_json(&summaries(&names, &totals, &replayed, card))?;
+        output::write_json(&summaries(&names, &totals, &replayed, &skipped, card))?;
     } else {
         output::write(&overview(&names, &totals, &replayed, card))?;
     }
@@ -72,6 +84,21 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     } else {
         ExitCode::from(PARTLY)
     })
+}
+
+/// What to say where no figure can be given.
+fn nothing_read(skipped: &[Skipped]) -> Failure {
+    if skipped
+        .iter()
+        .any(|one| matches!(one.why, Unread::NoResults(_)))
+    {
+        Failure::partly(
+            "there is nothing to replay: no result of a tool is seen in any of the transcripts",
+            transcript::READ,
+        )
+    } else {
+        Failure::usage("none of the transcripts could be read", transcript::READ)
+    }
 }
 
 /// Whether `file` can be written, found out without leaving anything behind: a replay may take
@@ -102,8 +129,9 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     .hint("name a file in a folder that is there")
 }
 
-/// The policies that `NAME=FILE` name; the ready ones where there are none.
-fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
+/// The policies that `NAME=FILE` name; the ready ones where there are none. The stores that they
+/// name are left alone, unless `use_stores`.
+fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> {
     let ready: Vec<String> = settings::READY
         .iter()
         .map(|(name, _)| (*name).to_owned())
@@ -134,7 +162,10 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
                 "give each a name of its own",
             ));
         }
-        let settings = settings::load(file)?;
+        let mut settings = settings::load(file)?;
+        if !use_stores {
+            settings::forget_stores(&mut settings);
+        }
         // What does not build is said before anything is replayed.
         settings::build(&settings, name, Some(replay::scratch()))?;
         policies.push(Policy {
@@ -145,7 +176,13 @@ fn policies(named: &[String]) -> Result<Vec<Policy>, Failure> {
     Ok(policies)
 }
 
-fn summaries(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> Output {
+fn summaries<'s>(
+    names: &[&str],
+    totals: &[Figures],
+    replayed: &[Replayed],
+    skipped: &'s [Skipped],
+    card: Card,
+) -> Output<'s> {
     let of_policy = |(index, name): (usize, &&str)| OfPolicy {
         all: totals[index].summary(name, card),
         traces: replayed
@@ -155,6 +192,13 @@ fn summaries(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Ca
     };
     Output {
         policies: names.iter().enumerate().map(of_policy).collect(),
+        skipped: skipped
+            .iter()
+            .map(|one| NotRead {
+                name: &one.name,
+                why: one.why.why(),
+            })
+            .collect(),
     }
 }
 

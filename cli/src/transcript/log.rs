@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use offcut::format::{Message, WireFormat};
 use serde_json::{Value, json};
 
-use super::messages;
+use super::{messages, requests};
 
 /// The documents of a file that has one on each line. The last may be incomplete: a session may be
 /// writing to it.
@@ -52,14 +52,15 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
             .map(|raw| messages::read(WireFormat::Anthropic, raw))
             .collect();
     }
-    let documents: Vec<_> = lines.iter().filter_map(messages::of_document).collect();
-    if !documents.is_empty() {
-        return documents;
+    let requests: Vec<_> = lines.iter().flat_map(requests::of).collect();
+    if !requests.is_empty() {
+        return requests::conversations(requests);
     }
     // The messages themselves, perhaps below a head that is none.
     let is_message = |line: &&Value| line.get("role").is_some() || line.get("type").is_some();
     let all = Value::Array(lines.iter().filter(is_message).cloned().collect());
-    messages::of_document(&all).into_iter().collect()
+    let messages = messages::of_document(&all).map(|(_, messages)| messages);
+    messages.into_iter().collect()
 }
 
 /// The items of a Codex log. What it notes for its own screen repeats them.

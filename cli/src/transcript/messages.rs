@@ -6,16 +6,16 @@ use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireF
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-/// What a document holds: a list of messages in any wire format, or an object with one. `None` is
-/// no conversation.
-pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
+/// The messages of a document, and their format: a list of messages in any wire format, or an
+/// object with one. `None` is another document.
+pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)> {
     let format = WireFormat::detect(document)?;
     let mut messages: Vec<Message> = instructions(document)
         .map(Message::system)
         .into_iter()
         .collect();
     messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
-    Some(messages)
+    Some((format, messages))
 }
 
 /// What stands beside the messages and is sent with them.

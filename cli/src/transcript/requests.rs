@@ -1,0 +1,204 @@
+//! Logs of requests: what wraps the messages, and requests that each extend the one before.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use offcut::format::{Message, WireFormat};
+use serde_json::Value;
+
+use super::messages;
+
+/// The fields that wrap a request, or a state, with messages.
+const WRAPPERS: [&str; 4] = ["body", "request", "inputs", "values"];
+/// The fields in which an answer stands beside them.
+const ANSWERS: [&str; 3] = ["response", "output", "outputs"];
+/// As deep as wrappers are looked into.
+const DEPTH: usize = 4;
+
+/// The messages of one request.
+#[derive(Debug)]
+pub(super) struct Request {
+    messages: Vec<Message>,
+    /// What the model said to it, if that is known.
+    answer: Option<Message>,
+    /// Whether it stands in a log, so that a model was asked, whether or not the answer is known.
+    is_logged: bool,
+}
+
+/// The requests in a document: the messages that it holds itself, or those that it wraps.
+pub(super) fn of(document: &Value) -> Vec<Request> {
+    wrapped(document, DEPTH)
+}
+
+fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
+    let document = parsed(document);
+    if let Some((_, messages)) = messages::of_document(&document).filter(|(_, all)| !all.is_empty())
+    {
+        return vec![Request {
+            messages,
+            answer: None,
+            is_logged: false,
+        }];
+    }
+    if depth == 0 {
+        return Vec::new();
+    }
+    if let Value::Array(several) = &*document {
+        return several
+            .iter()
+            .filter(|one| one.is_object())
+            .flat_map(|one| wrapped(one, depth - 1))
+            .collect();
+    }
+    if let Some(observations) = document.get("observations").and_then(Value::as_array) {
+        return observations
+            .iter()
+            .filter_map(|observation| Some((observation, observation.get("input")?)))
+            .flat_map(|(observation, input)| beside(observation, input, true, depth))
+            .collect();
+    }
+    let inside = WRAPPERS.iter().find_map(|field| {
+        let requests = beside(&document, document.get(*field)?, *field != "values", depth);
+        (!requests.is_empty()).then_some(requests)
+    });
+    inside.unwrap_or_default()
+}
+
+/// The requests in `inside`, a field of `outside`, where the answer may stand.
+fn beside(outside: &Value, inside: &Value, is_logged: bool, depth: usize) -> Vec<Request> {
+    let mut requests = wrapped(inside, depth - 1);
+    if let Some(request) = requests.last_mut() {
+        request.is_logged |= is_logged;
+        request.answer = request.answer.take().or_else(|| {
+            let answers = ANSWERS.iter().filter_map(|field| outside.get(*field));
+            answers.filter_map(answer).next()
+        });
+    }
+    requests
+}
+
+/// The value, or the JSON that it is the text of.
+fn parsed(value: &Value) -> Cow<'_, Value> {
+    value
+        .as_str()
+        .filter(|text| text.trim_start().starts_with(['{', '[']))
+        .and_then(|text| serde_json::from_str(text).ok())
+        .map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// What a provider's answer says, whichever provider's it is.
+fn answer(response: &Value) -> Option<Message> {
+    let response = parsed(response);
+    let response = parsed(response.get("body").unwrap_or(&response));
+    let (format, said) = if let Some(message) = response.pointer("/choices/0/message") {
+        (WireFormat::OpenAiChat, vec![message.clone()])
+    } else if let Some(content) = response.pointer("/candidates/0/content") {
+        (WireFormat::Gemini, vec![content.clone()])
+    } else if let Some(items) = response.get("output").and_then(Value::as_array) {
+        (WireFormat::Responses, items.clone())
+    } else {
+        let said = vec![response.into_owned()];
+        (WireFormat::detect(&Value::Array(said.clone()))?, said)
+    };
+    let is_turn = |message: &Message| matches!(message, Message::Assistant { .. });
+    messages::read(format, &said).into_iter().find(is_turn)
+}
+
+/// The conversations that `requests` are of. A request that begins with all messages of another is
+/// the same conversation, further on: instructions aside, which may name a time.
+pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
+    let mut order: Vec<(usize, Request)> = requests.into_iter().enumerate().collect();
+    // Some logs have the latest first.
+    order.sort_by_key(|(_, request)| said(&request.messages).len());
+    let mut conversations: Vec<Conversation> = Vec::new();
+    let mut by_hash: HashMap<u64, usize> = HashMap::new();
+    for (at, request) in order {
+        let hashes = hashes(said(&request.messages));
+        let extended = hashes.iter().rev().find_map(|hash| {
+            let index = *by_hash.get(hash)?;
+            let known = said(&conversations.get(index)?.request.messages);
+            let is_same = known.len() == said(&request.messages).len();
+            let is_copy = is_same && !request.is_logged && is_finished(&request);
+            (!is_copy && said(&request.messages).starts_with(known)).then_some(index)
+        });
+        let index = extended.unwrap_or(conversations.len());
+        match conversations.get_mut(index) {
+            Some(known) => {
+                known.first = known.first.min(at);
+                // The answer to the same request, sent again, is as good as the first.
+                let is_again = known.request.messages.len() == request.messages.len();
+                let answer = known.request.answer.take().filter(|_| is_again);
+                known.request = Request {
+                    answer: answer.or(request.answer),
+                    is_logged: true,
+                    messages: request.messages,
+                };
+            }
+            None => conversations.push(Conversation { first: at, request }),
+        }
+        if let Some(whole) = hashes.last() {
+            by_hash.insert(*whole, index);
+        }
+    }
+    conversations.sort_by_key(|conversation| conversation.first);
+    conversations
+        .into_iter()
+        .map(|conversation| finished(conversation.request))
+        .collect()
+}
+
+/// Whether the model has had the last word: a transcript, not a request. Two that are the same are
+/// two.
+fn is_finished(request: &Request) -> bool {
+    matches!(request.messages.last(), Some(Message::Assistant { .. }))
+}
+
+struct Conversation {
+    /// The place of its first request in the log.
+    first: usize,
+    /// The last, which holds all others.
+    request: Request,
+}
+
+/// The messages without the instructions before them.
+fn said(messages: &[Message]) -> &[Message] {
+    let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
+    let instructions = messages.iter().take_while(is_instruction).count();
+    messages.get(instructions..).unwrap_or_default()
+}
+
+/// A hash of all messages up to each.
+fn hashes(messages: &[Message]) -> Vec<u64> {
+    let mut hasher = DefaultHasher::new();
+    messages
+        .iter()
+        .map(|message| {
+            // What can't be written is compared later on, as all else.
+            serde_json::to_string(message)
+                .unwrap_or_default()
+                .hash(&mut hasher);
+            hasher.finish()
+        })
+        .collect()
+}
+
+/// The messages with the last turn, which a log of requests may lack: its request was sent, and
+/// costs as all others.
+fn finished(request: Request) -> Vec<Message> {
+    let is_open = request.is_logged && !is_finished(&request);
+    let Request {
+        mut messages,
+        answer,
+        ..
+    } = request;
+    match answer {
+        Some(answer) => messages.push(answer),
+        None if is_open => messages.push(Message::Assistant {
+            content: Vec::new(),
+            calls: Vec::new(),
+        }),
+        None => {}
+    }
+    messages
+}

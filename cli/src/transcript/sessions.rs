@@ -1,0 +1,27 @@
+//! Sessions as agents write them down in formats of their own: pi, Gemini CLI, SWE-agent, ATIF.
+
+mod atif;
+mod fields;
+mod gemini_cli;
+mod pi;
+mod swe_agent;
+
+use offcut::format::Message;
+use serde_json::Value;
+
+/// The transcripts of a session, as the messages of each; `None` is another format. `documents` is
+/// the one that a file holds, or one for each of its lines.
+pub(super) fn read(documents: &[Value]) -> Option<Vec<Vec<Message>>> {
+    if pi::is_session(documents) {
+        return Some(pi::read(documents));
+    }
+    if gemini_cli::is_session(documents) {
+        return Some(gemini_cli::read(documents));
+    }
+    let by_document = |is_one: fn(&Value) -> bool, read: fn(&Value) -> Vec<Vec<Message>>| {
+        (!documents.is_empty() && documents.iter().all(is_one))
+            .then(|| documents.iter().flat_map(read).collect())
+    };
+    by_document(swe_agent::is_trajectory, swe_agent::read)
+        .or_else(|| by_document(atif::is_trajectory, atif::read))
+}

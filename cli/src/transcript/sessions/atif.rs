@@ -1,0 +1,104 @@
+//! Trajectories in ATIF, the Agent Trajectory Interchange Format of Harbor, from 1.0 to 1.8.
+
+use offcut::ToolCall;
+use offcut::format::Message;
+use serde_json::Value;
+
+use super::fields::{is_true, items, parts, text};
+
+pub(super) fn is_trajectory(document: &Value) -> bool {
+    text(document, "schema_version").starts_with("ATIF-")
+}
+
+/// The trajectory, and those of its subagents, each a transcript.
+pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
+    let mut transcripts = Vec::new();
+    // Not by recursion: nothing bounds how deep they nest.
+    let mut left = vec![document];
+    while let Some(trajectory) = left.pop() {
+        transcripts.push(items(trajectory, "steps").flat_map(messages).collect());
+        let subagents: Vec<&Value> = items(trajectory, "subagent_trajectories").collect();
+        left.extend(subagents.into_iter().rev());
+    }
+    transcripts
+}
+
+/// What a step stands for: a message, and what it made the environment answer.
+fn messages(step: &Value) -> Vec<Message> {
+    let content = parts(step.get("message").unwrap_or(&Value::Null));
+    let calls: Vec<ToolCall> = items(step, "tool_calls").map(call).collect();
+    let observed = step
+        .get("observation")
+        .into_iter()
+        .flat_map(|observation| items(observation, "results"));
+    // A turn that another trajectory has already counted, or that no model was asked for.
+    let is_call = !is_true(step, "is_copied_context") && step["llm_call_count"].as_u64() != Some(0);
+    if text(step, "source") == "agent" && is_call {
+        let results = observed.map(|result| {
+            let id = text(result, "source_call_id");
+            let call = calls.iter().find(|call| call.id == id);
+            Message::Tool {
+                call_id: id.to_owned(),
+                name: call.map(|call| call.name.clone()).unwrap_or_default(),
+                content: parts(result.get("content").unwrap_or(&Value::Null)),
+                is_error: false,
+            }
+        });
+        let results: Vec<Message> = results.collect();
+        let turn = Message::Assistant {
+            content,
+            calls: calls.clone(),
+        };
+        return std::iter::once(turn).chain(results).collect();
+    }
+    let content = observed
+        .map(|result| parts(result.get("content").unwrap_or(&Value::Null)))
+        .fold(content, |said, observed| [said, observed].concat());
+    vec![match text(step, "source") {
+        "system" => Message::System { content },
+        _ => Message::User { content },
+    }]
+}
+
+fn call(call: &Value) -> ToolCall {
+    let arguments = call.get("arguments").map(Value::to_string);
+    ToolCall::new(
+        text(call, "tool_call_id"),
+        text(call, "function_name"),
+        arguments.unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn steps_that_were_copied_are_no_calls_and_subagents_are_transcripts() {
+        let observation = json!({"results": [{"source_call_id": "1", "content": "a.py"}]});
+        let calls = json!([{"tool_call_id": "1", "function_name": "ls", "arguments": {}}]);
+        let agent = json!({"source": "agent", "message": "I look.", "tool_calls": calls, "observation": observation});
+        let mut copied = agent.clone();
+        copied["is_copied_context"] = json!(true);
+        let subagent = json!({"schema_version": "ATIF-v1.7", "steps": [agent]});
+        let trajectory = json!({
+            "schema_version": "ATIF-v1.7",
+            "steps": [{"source": "system", "message": "Act."}, copied, agent],
+            "subagent_trajectories": [subagent],
+        });
+        let read = read(&trajectory);
+        assert_eq!(read.len(), 2);
+        assert!(matches!(
+            &read[0][..],
+            [
+                Message::System { .. },
+                Message::User { .. },
+                Message::Assistant { .. },
+                Message::Tool { .. }
+            ]
+        ));
+        assert_eq!(read[1], read[0][2..]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Sessions of pi (`~/.pi/agent/sessions/…/*.jsonl`): a tree of entries, of which the path to the
+//! last one is the conversation.
+
+use std::collections::{HashMap, HashSet};
+
+use offcut::ToolCall;
+use offcut::format::Message;
+use serde_json::Value;
+
+use super::fields::{is_true, items, parts, text};
+
+/// Its first line is a head; an export without one is known by the role of its results.
+pub(super) fn is_session(lines: &[Value]) -> bool {
+    let is_head = |line: &Value| text(line, "type") == "session" && line.get("cwd").is_some();
+    let is_result =
+        |line: &Value| line.pointer("/message/role").and_then(Value::as_str) == Some("toolResult");
+    lines.first().is_some_and(is_head) || lines.iter().any(is_result)
+}
+
+/// The transcripts; another one begins where the context was compacted. It begins with the summary:
+/// what the compaction kept of the turns before is in the first transcript already, and a turn is
+/// one call.
+pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
+    let mut transcripts = vec![Vec::new()];
+    for entry in path(lines) {
+        if text(entry, "type") == "compaction" {
+            transcripts.push(Vec::new());
+        }
+        if let Some(transcript) = transcripts.last_mut() {
+            transcript.extend(message(entry));
+        }
+    }
+    transcripts
+}
+
+/// The entries from the first to the last that is a child of another. Entries of the first version
+/// know no parents, and are all on it.
+fn path(lines: &[Value]) -> Vec<&Value> {
+    let entries: Vec<&Value> = lines
+        .iter()
+        .filter(|line| text(line, "type") != "session")
+        .collect();
+    if !entries.iter().any(|entry| entry.get("parentId").is_some()) {
+        return entries;
+    }
+    let by_id: HashMap<&str, &Value> = entries
+        .iter()
+        .map(|entry| (text(entry, "id"), *entry))
+        .collect();
+    let mut path = Vec::new();
+    // A file may lead round in a circle.
+    let mut seen = HashSet::new();
+    let mut next = entries.last().copied();
+    while let Some(entry) = next.filter(|entry| seen.insert(text(entry, "id"))) {
+        path.push(entry);
+        next = entry["parentId"]
+            .as_str()
+            .and_then(|parent| by_id.get(parent).copied());
+    }
+    path.reverse();
+    path
+}
+
+/// What the model is sent of an entry.
+fn message(entry: &Value) -> Option<Message> {
+    match text(entry, "type") {
+        "message" => said(entry.get("message")?),
+        "custom_message" => Some(user(entry.get("content")?)),
+        "compaction" => Some(Message::user(format!(
+            "The conversation history before this point was compacted into the following summary:\n\n\
+             <summary>\n{}\n</summary>",
+            text(entry, "summary")
+        ))),
+        "branch_summary" => Some(Message::user(format!(
+            "The following is a summary of a branch that this conversation came back from:\n\n\
+             <summary>\n{}</summary>",
+            text(entry, "summary")
+        ))),
+        _ => None,
+    }
+}
+
+fn said(message: &Value) -> Option<Message> {
+    let content = message.get("content").unwrap_or(&Value::Null);
+    match text(message, "role") {
+        "assistant" => Some(Message::Assistant {
+            content: parts(content),
+            calls: items(message, "content").filter_map(call).collect(),
+        }),
+        "toolResult" => Some(Message::Tool {
+            call_id: text(message, "toolCallId").to_owned(),
+            name: text(message, "toolName").to_owned(),
+            content: parts(content),
+            is_error: is_true(message, "isError"),
+        }),
+        // A command that the user ran.
+        "bashExecution" if is_true(message, "excludeFromContext") => None,
+        "bashExecution" => Some(Message::user(format!(
+            "Ran `{}`\n```\n{}\n```",
+            text(message, "command"),
+            text(message, "output")
+        ))),
+        "user" | "custom" | "hookMessage" => Some(user(content)),
+        _ => None,
+    }
+}
+
+fn user(content: &Value) -> Message {
+    Message::User {
+        content: parts(content),
+    }
+}
+
+fn call(block: &Value) -> Option<ToolCall> {
+    let arguments = block.get("arguments").map(Value::to_string);
+    (text(block, "type") == "toolCall").then(|| {
+        ToolCall::new(
+            text(block, "id"),
+            text(block, "name"),
+            arguments.unwrap_or_default(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(id: &str, parent: &str, message: &Value) -> Value {
+        json!({"type": "message", "id": id, "parentId": parent, "message": message})
+    }
+
+    #[test]
+    fn only_the_branch_that_the_last_entry_is_on_counts() {
+        let log = [
+            json!({"type": "session", "version": 3, "id": "s", "cwd": "/"}),
+            entry("1", "", &json!({"role": "user", "content": "go"})),
+            entry(
+                "2",
+                "1",
+                &json!({"role": "assistant", "content": [{"type": "text", "text": "left"}]}),
+            ),
+            entry(
+                "3",
+                "1",
+                &json!({"role": "assistant", "content": [{"type": "text", "text": "right"}]}),
+            ),
+            json!({"type": "model_change", "id": "4", "parentId": "3"}),
+        ];
+        assert_eq!(
+            read(&log),
+            [[Message::user("go"), Message::assistant("right")]]
+        );
+    }
+
+    #[test]
+    fn a_circle_of_parents_ends() {
+        let log = [
+            json!({"type": "session", "cwd": "/"}),
+            entry("1", "2", &json!({"role": "user", "content": "a"})),
+            entry("2", "1", &json!({"role": "user", "content": "b"})),
+        ];
+        assert_eq!(read(&log), [[Message::user("a"), Message::user("b")]]);
+    }
+
+    #[test]
+    fn a_compaction_begins_another_transcript_and_counts_no_turn_twice() {
+        let turn =
+            |text: &str| json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
+        let log = [
+            json!({"type": "session", "cwd": "/"}),
+            entry("1", "", &turn("one")),
+            entry("2", "1", &turn("two")),
+            json!({"type": "compaction", "id": "3", "parentId": "2", "summary": "so far", "firstKeptEntryId": "2"}),
+            entry("4", "3", &turn("three")),
+        ];
+        let transcripts = read(&log);
+        assert_eq!(
+            transcripts[0],
+            [Message::assistant("one"), Message::assistant("two")]
+        );
+        assert!(matches!(
+            &transcripts[1][..],
+            [Message::User { .. }, Message::Assistant { .. }]
+        ));
+    }
+}

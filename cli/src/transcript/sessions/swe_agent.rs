@@ -1,0 +1,113 @@
+//! Trajectories of SWE-agent (`*.traj`): the history that its model was sent, in which an
+//! observation may be a message of a user.
+
+use offcut::format::{Message, WireFormat};
+use serde_json::{Map, Value, json};
+
+use super::fields::{is_true, items, text};
+use crate::transcript::messages;
+
+pub(super) fn is_trajectory(document: &Value) -> bool {
+    document.get("history").is_some_and(Value::is_array)
+        && document.get("trajectory").is_some_and(Value::is_array)
+}
+
+/// The transcript, as chat completions: where the model wrote an action into its text, that is a
+/// call, and what follows is its result.
+pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
+    let mut chat: Vec<Value> = Vec::new();
+    // The call that an observation without an id answers.
+    let mut acted: Option<String> = None;
+    for (index, entry) in items(document, "history").enumerate() {
+        let id = format!("action_{index}");
+        let message = sent(entry, &id, acted.as_deref());
+        acted = (text(entry, "role") == "assistant" && written(entry)).then_some(id);
+        chat.push(message);
+    }
+    vec![messages::read(WireFormat::OpenAiChat, &chat)]
+}
+
+/// Whether an action is written in the text of a turn.
+fn written(turn: &Value) -> bool {
+    items(turn, "tool_calls").next().is_none()
+        && !is_true(turn, "is_demo")
+        && !text(turn, "action").trim().is_empty()
+}
+
+fn sent(entry: &Value, id: &str, acted: Option<&str>) -> Value {
+    let content = entry.get("content").cloned().unwrap_or_default();
+    let mut message = Map::new();
+    message.insert("role".to_owned(), entry["role"].clone());
+    message.insert("content".to_owned(), content);
+    if is_true(entry, "is_demo") {
+        // It is sent, but no model wrote it here.
+        message.insert("role".to_owned(), json!("user"));
+        return Value::Object(message);
+    }
+    match text(entry, "role") {
+        "assistant" if written(entry) => {
+            let action = text(entry, "action").trim();
+            let name = action.split_whitespace().next().unwrap_or_default();
+            let function =
+                json!({"name": name, "arguments": json!({"action": action}).to_string()});
+            let call = json!([{"id": id, "type": "function", "function": function}]);
+            message.insert("tool_calls".to_owned(), call);
+        }
+        "assistant" if entry["tool_calls"].is_array() => {
+            message.insert("tool_calls".to_owned(), entry["tool_calls"].clone());
+        }
+        "tool" => {
+            let answered = entry
+                .pointer("/tool_call_ids/0")
+                .or(entry.get("tool_call_id"));
+            message.insert(
+                "tool_call_id".to_owned(),
+                answered.cloned().unwrap_or_default(),
+            );
+        }
+        "user" => {
+            if let Some(id) = acted {
+                message.insert("role".to_owned(), json!("tool"));
+                message.insert("tool_call_id".to_owned(), json!(id));
+            }
+        }
+        _ => {}
+    }
+    Value::Object(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_in_the_text_is_a_call_and_the_observation_its_result() {
+        let trajectory = json!({"trajectory": [], "history": [
+            {"role": "system", "content": "Act."},
+            {"role": "user", "content": "a demonstration", "is_demo": true},
+            {"role": "assistant", "content": "demonstrated", "action": "ls", "is_demo": true},
+            {"role": "user", "content": "Fix it.", "message_type": "observation"},
+            {"role": "assistant", "content": "I look. ```ls -F```", "action": "ls -F\n", "tool_calls": null},
+            {"role": "user", "content": "a.py", "message_type": "observation"},
+            {"role": "assistant", "content": "Done.", "action": ""},
+            {"role": "user", "content": "Thanks."},
+        ]});
+        let read = read(&trajectory);
+        let kinds: Vec<&str> = read[0]
+            .iter()
+            .map(|message| match message {
+                Message::System { .. } => "system",
+                Message::User { .. } => "user",
+                Message::Assistant { calls, .. } if calls.is_empty() => "says",
+                Message::Assistant { .. } => "calls",
+                Message::Tool { name, .. } => name,
+            })
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                "system", "user", "user", "user", "calls", "ls", "says", "user"
+            ]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Names for formats that are not read, so that nobody has to guess why.
+
+use serde_json::Value;
+
+/// What is read, for whoever has something else.
+pub(crate) const READ: &str = "read are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
+logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI, SWE-agent and ATIF";
+
+/// As deep as lists of messages are looked for.
+const DEPTH: usize = 3;
+/// The fields that messages stand in, or what holds them.
+const HOLDERS: [&str; 11] = [
+    "messages",
+    "input",
+    "output",
+    "contents",
+    "body",
+    "request",
+    "inputs",
+    "outputs",
+    "values",
+    "params",
+    "observations",
+];
+
+/// The format of messages that look like one that is read, and are another.
+pub(super) fn of_messages(documents: &[Value]) -> Option<&'static str> {
+    documents
+        .iter()
+        .find_map(|document| inside(document, DEPTH))
+}
+
+fn inside(value: &Value, depth: usize) -> Option<&'static str> {
+    if let Value::Array(several) = value {
+        return several.iter().find_map(|one| match one {
+            // LangSmith has lists in lists.
+            Value::Array(_) if depth > 0 => inside(one, depth - 1),
+            _ => message(one).or_else(|| inside(one, depth.checked_sub(1)?)),
+        });
+    }
+    HOLDERS
+        .iter()
+        .filter_map(|field| {
+            value
+                .get(*field)
+                .filter(|inner| inner.is_object() || inner.is_array())
+        })
+        .find_map(|inner| inside(inner, depth.checked_sub(1)?))
+}
+
+fn message(message: &Value) -> Option<&'static str> {
+    let kind = text(message, "type");
+    let is_langchain = message.get("lc").is_some()
+        || message.get("role").is_none()
+            && matches!(kind, "human" | "ai" | "tool" | "system" | "function")
+            && (message.get("content").is_some() || message.get("data").is_some());
+    if is_langchain {
+        return Some("messages of LangChain");
+    }
+    message.get("role")?;
+    let blocks = |field: &str| {
+        message
+            .get(field)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let of_block = |block: &Value| match text(block, "type") {
+        "tool-call" | "tool-result" => Some("ModelMessages of the Vercel AI SDK"),
+        "" if block.get("toolUse").is_some() || block.get("toolResult").is_some() => {
+            Some("messages of Bedrock's Converse")
+        }
+        _ => None,
+    };
+    let of_part = |part: &Value| match text(part, "type") {
+        "" => None,
+        "tool_call" | "tool_call_response" => Some("messages of OpenTelemetry"),
+        _ => Some("UIMessages of the Vercel AI SDK"),
+    };
+    blocks("content")
+        .find_map(of_block)
+        .or_else(|| blocks("parts").find_map(of_part))
+}
+
+/// The format of a file in which nothing was found.
+pub(super) fn of_file(documents: &[Value]) -> Option<&'static str> {
+    let first = documents.first()?;
+    let first = first.get(0).unwrap_or(first);
+    documents.iter().take(20).chain([first]).find_map(document)
+}
+
+fn document(document: &Value) -> Option<&'static str> {
+    let has = |field: &str| document.get(field).is_some();
+    let is_list = |field: &str| document.get(field).is_some_and(Value::is_array);
+    let kind = text(document, "type");
+    let is_event = matches!(
+        kind,
+        "session.start"
+            | "user.message"
+            | "assistant.message"
+            | "tool.execution_start"
+            | "tool.execution_complete"
+    );
+    let names = [
+        (
+            has("resourceSpans") || has("instrumentationScope") || is_span(document),
+            "spans of OpenTelemetry",
+        ),
+        (
+            has("run_type") && (has("trace_id") || has("dotted_order")),
+            "runs of LangSmith",
+        ),
+        (
+            is_list("observations") || has("traceId") && has("startTime"),
+            "a trace of Langfuse",
+        ),
+        (is_event && has("data"), "a session of Copilot CLI"),
+        (
+            document.pointer("/conversations/0/from").is_some(),
+            "ShareGPT conversations",
+        ),
+        (
+            has("mapping") && has("current_node"),
+            "an export of ChatGPT",
+        ),
+        (
+            has("custom_id") && has("params"),
+            "a batch file for Anthropic",
+        ),
+        (
+            has("custom_id"),
+            "the results of a batch, without its requests",
+        ),
+        (
+            text(document, "trajectory_format").starts_with("mini-swe-agent"),
+            "a trajectory of mini-SWE-agent, which has its results in messages of a user",
+        ),
+        (
+            has("action") && has("source") || has("observation") && has("cause"),
+            "events of OpenHands",
+        ),
+        (
+            has("info") && (is_list("parts") || is_list("messages")),
+            "a session of opencode",
+        ),
+    ];
+    names
+        .into_iter()
+        .find_map(|(is_one, name)| is_one.then_some(name))
+}
+
+fn is_span(document: &Value) -> bool {
+    let attributes = document.get("attributes").and_then(Value::as_object);
+    attributes.is_some_and(|attributes| attributes.keys().any(|key| key.starts_with("gen_ai.")))
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}

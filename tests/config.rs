@@ -346,8 +346,8 @@ fn o2_what_does_not_build_and_why() {
     `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool
-    the template `english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand
-    the template `chinese.cleared` has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
+    `templates.english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand
+    `templates.chinese.cleared` has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
     `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50665
     `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50536
     the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)

@@ -143,6 +143,21 @@ fn the_names_that_others_use_are_answered_with_ours() {
 }
 
 #[test]
+fn a_name_in_a_map_is_named_with_its_whole_path() {
+    for (toml, field) in [
+        (
+            "[templates.english]\nreadr = \"x\"",
+            "templates.english.readr",
+        ),
+        ("[templates.french]\nreader = \"x\"", "templates.french"),
+    ] {
+        let error = Settings::from_toml(toml).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.problem.contains("is none of"), "{error}");
+    }
+}
+
+#[test]
 fn o3_the_presets_are_files_too() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
     let presets = [

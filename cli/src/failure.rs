@@ -54,6 +54,10 @@ impl Failure {
         ExitCode::from(self.code)
     }
 
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn what_to_do(&self) -> Option<&str> {
         self.hint.as_deref()
     }

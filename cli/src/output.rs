@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write};
 use anstyle::{AnsiColor, Style};
 use offcut::backend::StoreUrl;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::failure::Failure;
 
@@ -103,6 +104,15 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
 /// Says what went wrong. That stderr is closed is nothing to fail for.
 pub(crate) fn report(failure: &Failure) {
     let mut err = anstream::stderr().lock();
+    if wants_json() {
+        let hint = failure.what_to_do().map(shown);
+        let _ = writeln!(
+            err,
+            "{}",
+            json!({"error": shown(&failure.to_string()), "hint": hint, "code": failure.code()})
+        );
+        return;
+    }
     let _ = writeln!(
         err,
         "{ERROR}error:{ERROR:#} {}",
@@ -115,8 +125,20 @@ pub(crate) fn report(failure: &Failure) {
 
 /// Says what is wrong with the arguments. That stderr is closed is nothing to fail for.
 pub(crate) fn usage(error: &clap::Error) {
+    if wants_json() {
+        let text = error.render().to_string();
+        let text = text.trim_start_matches("error: ").trim_end();
+        return report(&Failure::usage(text, "`offcut --help` lists all"));
+    }
     let text = error.render().ansi().to_string();
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
+}
+
+/// Whether errors are wanted as JSON too. Told by the arguments as they are, for they may be what is
+/// wrong.
+fn wants_json() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    arguments.any(|argument| argument == "--json")
 }
 
 /// `text` with each argument of this program as [`StoreUrl`] shows it. An argument is repeated

@@ -233,3 +233,20 @@ fn checking_does_not_advise_to_check() {
         assert!(error.contains("`offcut config check FILE`"), "{error}");
     }
 }
+
+#[test]
+fn with_json_errors_are_json_too() {
+    for (arguments, code) in [
+        (&["config", "check", "nothing.toml", "--json"][..], 2),
+        (&["truncate", "--json"], 2),
+        (&["store", "ls", "nowhere", "--json"], 2),
+    ] {
+        let ran = run(arguments, "");
+        assert_eq!(ran.code, code, "{arguments:?}");
+        let said = ran.err;
+        let json: Value = serde_json::from_str(&said).expect(&said);
+        assert_eq!(json["code"], code, "{said}");
+        assert!(!json["error"].as_str().unwrap().is_empty(), "{said}");
+        assert!(json["hint"].is_string(), "{said}");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 pub(super) fn map<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, V: Deserialize<'de>>(
@@ -47,7 +47,10 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut map = BTreeMap::new();
-        while let Some((key, value)) = fields.next_entry()? {
+        // A name is read as a text first, and understood with its value, so that an error about it
+        // says where it stands.
+        while let Some(name) = fields.next_key::<String>()? {
+            let (key, value) = fields.next_value_seed(Named(name, PhantomData))?;
             if map.insert(key, value).is_some() {
                 return Err(A::Error::custom(
                     "a key stands twice in it: leave one of them",
@@ -55,5 +58,17 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
             }
         }
         Ok(Distinct(map))
+    }
+}
+
+/// The value of a field, and what its name means.
+struct Named<K, V>(String, PhantomData<(K, V)>);
+
+impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> DeserializeSeed<'de> for Named<K, V> {
+    type Value = (K, V);
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(K, V), D::Error> {
+        let key = K::deserialize(self.0.into_deserializer())?;
+        Ok((key, V::deserialize(from)?))
     }
 }

@@ -133,7 +133,7 @@ pub enum BuildError {
     )]
     NamelessReader,
     /// A sentence of hints can't be made from its template.
-    #[error("the template `{}.{}` {problem}", .language.name(), .sentence.name())]
+    #[error("`templates.{}.{}` {problem}", .language.name(), .sentence.name())]
     Template {
         /// The language.
         language: Language,

@@ -270,8 +270,9 @@ pub(crate) struct Replay {
     /// Store in the stores that the policies' files name.
     #[arg(long)]
     pub(crate) use_stores: bool,
-    /// What tokens cost: `default` (cached 0.1, fresh 1.0), `anthropic` (cached 0.1, fresh 1.25),
-    /// or a file with both.
+    /// What tokens cost: a file with `cached` and `fresh`, for a million of them, and `currency`,
+    /// `source` and `date`, without which no money is named; or a weight for each, `default` (0.1
+    /// and 1) or `anthropic` (0.1 and 1.25).
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
     /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the

@@ -68,7 +68,7 @@ pub fn replay(transcript: &std::path::Path) {
             &names,
             &replay::totals(replayed, policies.len()),
             replayed,
-            Card::DEFAULT,
+            &Card::DEFAULT.into(),
         )
     };
     let ends = |page: String| page.matches("</script").count();

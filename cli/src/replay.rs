@@ -9,6 +9,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +24,10 @@ use crate::settings;
 use crate::transcript::{Source, Unread};
 pub(crate) use agent::{Change, Miss};
 use agent::{Replay, Ruler, Script};
-pub(crate) use card::Card;
+pub(crate) use card::{Card, Prices};
 pub(crate) use figures::{Figures, Summary};
-pub(crate) use table::{table, table_by_trace};
+pub(crate) use table::{costs, table_by_trace, visibility};
+pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// The name of doing nothing.
 pub(crate) const NONE: &str = "none";

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::Failure;
-use crate::replay::{Card, Change, Figures, Miss, Replayed, Summary};
+use crate::replay::{self, Card, Change, Figures, Miss, Prices, Replayed, Summary};
 
 /// As many moments of a transcript under a policy are in the report, each with so many uses, and so
 /// much around each of them.
@@ -22,6 +22,7 @@ const AROUND: usize = 100;
 
 #[derive(Serialize)]
 struct Page<'r> {
+    sentence: String,
     card: Card,
     policies: &'r [&'r str],
     totals: Vec<Summary>,
@@ -68,9 +69,11 @@ pub(crate) fn html(
     names: &[&str],
     totals: &[Figures],
     replayed: &[Replayed],
-    card: Card,
+    prices: &Prices,
 ) -> Result<String, Failure> {
+    let card = prices.card;
     let page = Page {
+        sentence: replay::sentence(names, totals, replayed.len(), prices),
         card,
         policies: names,
         totals: names

@@ -293,7 +293,10 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     );
     assert!(!ran.err.contains("notes.txt"), "{}", ran.err);
     assert!(
-        ran.out.starts_with("1 transcript, 9 model calls, ") && ran.out.contains("| eino "),
+        ran.out
+            .starts_with("Under eino, this transcript would have cost ")
+            && ran.out.contains("\n1 transcript, 9 model calls, ")
+            && ran.out.contains("| eino "),
         "{}",
         ran.out
     );
@@ -450,6 +453,85 @@ fn prices_change_the_bill_and_nothing_else() {
     assert!((bill(&anthropic) - (0.1 * (tokens - fresh) + 1.25 * fresh)).abs() < 1.0);
     assert!((bill(&own) - (0.5 * (tokens - fresh) + 3.0 * fresh)).abs() < 1.0);
     assert_eq!(default["tokens"], own["tokens"]);
+}
+
+#[test]
+fn the_overview_says_it_in_one_sentence_and_fits_a_terminal() {
+    let folder = tempdir().unwrap();
+    for (name, session) in sessions() {
+        write(folder.path(), name, &session);
+    }
+    let out = succeed(&["replay", text(folder.path())], "");
+    let (sentence, _) = out.split_once("\n\n").unwrap();
+    let sentence = sentence.replace('\n', " ");
+    assert!(
+        sentence.starts_with("Under recommended, these 6 transcripts would have cost ")
+            && sentence.contains(" % of what they did, reading back included; the model would")
+            && sentence.contains(" of the strings that it took"),
+        "{sentence}"
+    );
+    for line in out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for column in ["with reads", "reads/100", "named", "quoted", "reachable"] {
+        let meant = |line: &str| line.starts_with(column) || line.contains(&format!(" {column} "));
+        assert!(
+            out.lines()
+                .any(|line| !line.starts_with('|') && meant(line)),
+            "{column} is explained: {out}"
+        );
+    }
+    assert!(!out.contains("USD"), "no card, no money");
+}
+
+#[test]
+fn money_is_named_with_its_source_and_never_without() {
+    let folder = tempdir().unwrap();
+    let (name, session) = &sessions()[0];
+    let trace = text(&write(folder.path(), name, session)).to_owned();
+    let whole = "cached = 30\nfresh = 300\ncurrency = \"USD\"\nsource = \"a \\u001b[31mlist\"\ndate = \"2026-01-31\"";
+    let card = write(folder.path(), "card.toml", whole);
+    let page = folder.path().join("page.html");
+    let args = [
+        "replay",
+        &trace,
+        "--policy",
+        "aggressive",
+        "--prices",
+        text(&card),
+    ];
+    let out = succeed(&[&args[..], &["--html", text(&page)]].concat(), "");
+    let json = replay(&args[1..], "");
+    let amount = |policy: usize, field: &str| {
+        let bill = json["policies"][policy][field].as_f64().unwrap();
+        format!("{:.2}", bill / 1e6)
+    };
+    let said = format!(
+        "(USD {} in place of {}, by a \\u{{1b}}[31mlist, 2026-01-31)",
+        amount(1, "bill_reads"),
+        amount(0, "bill")
+    );
+    let line = out.replace('\n', " ");
+    assert!(line.contains(&said), "{said}: {out}");
+    assert!(
+        line.contains(&format!("aggressive {}.", amount(1, "bill_reads"))),
+        "{out}"
+    );
+    assert!(!out.contains('\u{1b}'));
+    assert!(std::fs::read_to_string(page).unwrap().contains("(USD "));
+    assert_eq!(json["prices"]["date"], "2026-01-31");
+    for left_out in ["currency", "source", "date"] {
+        let partly: Vec<&str> = whole
+            .lines()
+            .filter(|line| !line.starts_with(left_out))
+            .collect();
+        write(folder.path(), "card.toml", &partly.join("\n"));
+        let error = fail(&args, "", 2);
+        assert!(
+            error.contains("all of `currency`, `source` and `date`"),
+            "{error}"
+        );
+    }
 }
 
 /// The transcripts that `OFFCUT_TRACES` names, if they are the ones that were measured.

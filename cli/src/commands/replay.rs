@@ -10,13 +10,14 @@ use serde::Serialize;
 use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
-use crate::replay::{self, Card, Figures, NONE, Policy, Replayed, Skipped, Summary};
+use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary};
 use crate::transcript::{self, Unread};
 use crate::{report, settings, units};
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Output<'s> {
+    prices: &'s Prices,
     policies: Vec<OfPolicy>,
     skipped: Vec<NotRead<'s>>,
 }
@@ -36,7 +37,7 @@ struct OfPolicy {
 }
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
-    let card = Card::open(&args.prices)?;
+    let prices = Prices::open(&args.prices)?;
     let policies = policies(&args.policies, args.use_stores)?;
     let sources = transcript::sources(&args.traces)?;
     if let Some(file) = &args.html {
@@ -67,16 +68,16 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         .collect();
     let written = match &args.html {
         Some(file) => {
-            let page = report::html(&names, &totals, &replayed, card)?;
+            let page = report::html(&names, &totals, &replayed, &prices)?;
             std::fs::write(file, page).map_err(|error| unwritable(file, &error))
         }
         None => Ok(()),
     };
     // Whatever became of the report.
     if json {
-        output::write_json(&summaries(&names, &totals, &replayed, &skipped, card))?;
+        output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
     } else {
-        output::write(&overview(&names, &totals, &replayed, card))?;
+        output::write(&overview(&names, &totals, &replayed, &prices))?;
     }
     written?;
     Ok(if skipped.is_empty() {
@@ -181,8 +182,9 @@ fn summaries<'s>(
     totals: &[Figures],
     replayed: &[Replayed],
     skipped: &'s [Skipped],
-    card: Card,
+    prices: &'s Prices,
 ) -> Output<'s> {
+    let card = prices.card;
     let of_policy = |(index, name): (usize, &&str)| OfPolicy {
         all: totals[index].summary(name, card),
         traces: replayed
@@ -191,6 +193,7 @@ fn summaries<'s>(
             .collect(),
     };
     Output {
+        prices,
         policies: names.iter().enumerate().map(of_policy).collect(),
         skipped: skipped
             .iter()
@@ -202,20 +205,30 @@ fn summaries<'s>(
     }
 }
 
-fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], card: Card) -> String {
-    let none = totals[0];
+fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &Prices) -> String {
+    let (none, card) = (totals[0], prices.card);
     let by_trace: Vec<Vec<Figures>> = replayed
         .iter()
         .map(|one| one.replays.iter().map(|replay| replay.figures).collect())
         .collect();
-    format!(
-        "{}, {}, {:.1} M tokens sent, {} and {} used from results\n\n{}\n{}",
+    let seen = format!(
+        "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
         units::count(replayed.len() as u64, "transcript"),
         units::count(none.model_calls, "model call"),
         none.tokens as f64 / 1e6,
         units::count(none.uses, "string"),
         units::count(none.quotes, "line"),
-        replay::table(names, totals, card),
-        replay::table_by_trace(names, &by_trace, card)
-    )
+    );
+    let mut blocks = vec![
+        replay::wrapped(&replay::sentence(names, totals, replayed.len(), prices)) + "\n",
+        replay::wrapped(&seen) + "\n",
+        replay::costs(names, totals, card),
+        replay::visibility(names, totals),
+        replay::table_by_trace(names, &by_trace, card),
+        replay::LEGEND.to_owned(),
+    ];
+    if let Some(money) = replay::money(names, totals, prices) {
+        blocks.insert(3, replay::wrapped(&money) + "\n");
+    }
+    blocks.join("\n")
 }

@@ -6,16 +6,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Prices of input tokens, in units of a fresh token of the default card, or in whatever unit a
-/// card of one's own uses.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+/// Prices of input tokens: weights, or what a million of them costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Card {
     /// A token that stood in the previous request already.
     pub(crate) cached: f64,
     /// A token that did not.
     pub(crate) fresh: f64,
 }
+
+/// A card, and the money that it is in.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Prices {
+    #[serde(flatten)]
+    pub(crate) card: Card,
+    /// Without it, the card's prices are weights, and no money is named.
+    #[serde(flatten)]
+    pub(crate) money: Option<Money>,
+}
+
+/// What the prices of a card are, and who says so.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Money {
+    pub(crate) currency: String,
+    /// Where the prices were read.
+    pub(crate) source: String,
+    /// When.
+    pub(crate) date: String,
+}
+
+/// A card as a file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    cached: f64,
+    fresh: f64,
+    currency: Option<String>,
+    source: Option<String>,
+    date: Option<String>,
+}
+
+const HINT: &str = "a card is a TOML or JSON file with the prices of a million tokens, such as `cached = 0.3`, `fresh = 3.75`, \
+`currency = \"USD\"`, `source = \"https://…\"` and `date = \"2026-01-31\"`, or one of the weights `default` and `anthropic`";
 
 impl Card {
     /// A cache that costs nothing to write.
@@ -28,39 +60,63 @@ impl Card {
         cached: 0.1,
         fresh: 1.25,
     };
+}
 
+impl From<Card> for Prices {
+    fn from(card: Card) -> Self {
+        Self { card, money: None }
+    }
+}
+
+impl Prices {
     /// The card of this name, or from a file.
     pub(crate) fn open(name: &str) -> Result<Self, Failure> {
         match name {
-            "default" => return Ok(Self::DEFAULT),
-            "anthropic" => return Ok(Self::ANTHROPIC),
+            "default" => return Ok(Card::DEFAULT.into()),
+            "anthropic" => return Ok(Card::ANTHROPIC.into()),
             _ => {}
         }
-        let hint = "a card is `default`, `anthropic`, or a TOML or JSON file such as `cached = 0.1` and `fresh = 1.25`";
         let text = std::fs::read_to_string(name).map_err(|error| {
             Failure::usage(
                 format!("the price card {name} can't be read: {error}"),
-                hint,
+                HINT,
             )
         })?;
         let is_json = Path::new(name)
             .extension()
             .is_some_and(|ending| ending == "json");
-        let card: Result<Self, String> = if is_json {
+        let written: Result<Written, String> = if is_json {
             serde_json::from_str(&text).map_err(|error| error.to_string())
         } else {
             toml::from_str(&text).map_err(|error| error.to_string())
         };
-        let card = card
-            .map_err(|error| Failure::usage(format!("{name} is no price card: {error}"), hint))?;
+        let written = written
+            .map_err(|error| Failure::usage(format!("{name} is no price card: {error}"), HINT))?;
+        let card = Card {
+            cached: written.cached,
+            fresh: written.fresh,
+        };
         let is_price = |price: f64| price.is_finite() && price >= 0.0;
-        if is_price(card.cached) && is_price(card.fresh) && card.fresh > 0.0 {
-            Ok(card)
-        } else {
-            Err(Failure::usage(
+        if !(is_price(card.cached) && is_price(card.fresh) && card.fresh > 0.0) {
+            return Err(Failure::usage(
                 format!("the prices of {name} are no prices"),
                 "set `fresh` above 0 and `cached` to at least 0",
-            ))
+            ));
         }
+        let money = match (written.currency, written.source, written.date) {
+            (Some(currency), Some(source), Some(date)) => Some(Money {
+                currency,
+                source,
+                date,
+            }),
+            (None, None, None) => None,
+            _ => {
+                return Err(Failure::usage(
+                    format!("{name} names money in part"),
+                    "set all of `currency`, `source` and `date`, so that it can be said whose prices these are and from when; or none of them, for weights",
+                ));
+            }
+        };
+        Ok(Self { card, money })
     }
 }

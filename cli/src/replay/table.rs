@@ -2,47 +2,51 @@
 
 use super::figures::share;
 use super::{Card, Figures};
+use crate::output;
 
-/// A row for each policy, doing nothing first: a Markdown table that is aligned, so that it reads
-/// well in a terminal too.
-pub(crate) fn table(names: &[&str], totals: &[Figures], card: Card) -> String {
+/// What each policy costs: a row for each, doing nothing first. All tables are Markdown that is
+/// aligned, so that it reads well in a terminal of 80 columns too.
+pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
     let head = [
         "policy",
         "tokens",
-        "peak",
         "bill",
         "with reads",
         "reads/100",
+        "peak",
         "breaks",
-        "named",
-        "shown",
-        "quoted",
-        "reachable",
-        "stored",
-        "passes",
     ];
     let mut rows = vec![head.map(str::to_owned)];
     let Some(none) = totals.first() else {
         return String::new();
     };
     for (name, total) in names.iter().zip(totals) {
+        let calls = total.model_calls.max(1) as f64;
         rows.push([
-            (*name).to_owned(),
+            output::visible(name),
             percent(ratio(total.tokens as f64, none.tokens as f64)),
-            format!("{:.0}k", total.peak as f64 / 1e3),
             percent(ratio(total.bill(card), none.bill(card))),
             percent(ratio(total.bill_with_reads(card), none.bill(card))),
-            format!(
-                "{:.1}",
-                100.0 * total.reads as f64 / total.model_calls.max(1) as f64
-            ),
-            percent(total.breaks as f64 / total.model_calls.max(1) as f64),
+            format!("{:.1}", 100.0 * total.reads as f64 / calls),
+            format!("{:.0}k", total.peak as f64 / 1e3),
+            percent(total.breaks as f64 / calls),
+        ]);
+    }
+    aligned(&rows)
+}
+
+/// What the model could still see under each policy, and what was stored.
+pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
+    let head = ["policy", "named", "shown", "quoted", "reachable", "stored"];
+    let mut rows = vec![head.map(str::to_owned)];
+    for (name, total) in names.iter().zip(totals) {
+        rows.push([
+            output::visible(name),
             percent(share(total.named, total.uses)),
             percent(share(total.shown, total.uses)),
             percent(share(total.quoted, total.quotes)),
             percent(share(total.reachable, total.uses)),
             format!("{} ({})", total.stored_objects, bytes(total.stored_bytes)),
-            format!("{:.2} s", total.pass.as_secs_f64()),
         ]);
     }
     aligned(&rows)
@@ -51,17 +55,7 @@ pub(crate) fn table(names: &[&str], totals: &[Figures], card: Card) -> String {
 /// What sums hide: each figure's mean over the transcripts, each counting the same, and the worst
 /// of them. `by_trace` has the figures of each transcript, policy by policy, doing nothing first.
 pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
-    let head = [
-        "each transcript",
-        "bill, mean",
-        "worst",
-        "with reads, mean",
-        "worst",
-        "named, mean",
-        "worst",
-        "quoted, mean",
-        "worst",
-    ];
+    let head = ["mean, worst", "bill", "with reads", "named", "quoted"];
     let mut rows = vec![head.map(str::to_owned)];
     for (index, name) in names.iter().enumerate() {
         // Nothing says anything about a transcript that sends or uses nothing.
@@ -83,18 +77,16 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
                 of.iter().sum::<f64>() / of.len() as f64
             })
         };
-        let most = |of: &[f64]| percent(of.iter().copied().reduce(f64::max).unwrap_or(1.0));
-        let least = |of: &[f64]| percent(of.iter().copied().reduce(f64::min).unwrap_or(1.0));
+        let both = |of: &[f64], worse: fn(f64, f64) -> f64| {
+            let worst = of.iter().copied().reduce(worse).unwrap_or(1.0);
+            format!("{} {:3.0}%", mean(of), 100.0 * worst)
+        };
         rows.push([
-            (*name).to_owned(),
-            mean(&bills),
-            most(&bills),
-            mean(&with_reads),
-            most(&with_reads),
-            mean(&named),
-            least(&named),
-            mean(&quoted),
-            least(&quoted),
+            output::visible(name),
+            both(&bills, f64::max),
+            both(&with_reads, f64::max),
+            both(&named, f64::min),
+            both(&quoted, f64::min),
         ]);
     }
     aligned(&rows)

@@ -63,7 +63,7 @@ function chart(into, height, draw) {
 
 function drawPlane() {
   chart(byId("plane"), 260, (svg, width, height) => {
-    const left = 46, right = 16, top = 14, bottom = 34;
+    const left = 46, right = 16, top = 28, bottom = 34;
     const costs = data.totals.map((row) => relative(row.bill_reads, none.bill));
     const [low, high] = [Math.min(...costs, 1) * 0.95, Math.max(...costs, 1) * 1.05];
     const least = Math.min(...data.totals.map((row) => row.named)) * 0.95;
@@ -77,7 +77,10 @@ function drawPlane() {
         element("svg:text", { x: x(cost), y: height - 18, "text-anchor": step === 3 ? "end" : "middle" }, Math.round(100 * cost) + " %"),
       );
     }
-    svg.append(element("svg:text", { x: width - right, y: height - 3, "text-anchor": "end" }, "bill with reads; up: named"));
+    svg.append(
+      element("svg:text", { x: 4, y: 12 }, "↑ strings that the model used and still saw"),
+      element("svg:text", { x: width - right, y: height - 3, "text-anchor": "end" }, "← bill with reads, in % of doing nothing"),
+    );
     // Names that would lie on one another are moved apart, from the top down.
     const names = [];
     const order = data.totals.map((_, policy) => policy).sort((one, two) => data.totals[two].named - data.totals[one].named);
@@ -119,7 +122,7 @@ function drawTrace(into, trace) {
         element("svg:text", { x: left - 6, y: y(tokens) + 4, "text-anchor": "end" }, kilo(Math.round(tokens))),
       );
     }
-    svg.append(element("svg:text", { x: width - right, y: height - 4, "text-anchor": "end" }, `${calls} model calls`));
+    svg.append(element("svg:text", { x: width - right, y: height - 4, "text-anchor": "end" }, `tokens sent at each of ${calls} model calls →`));
     lines(svg, trace, x, y);
     const passes = new Set(trace.changes[chosen.policy].filter((change) => change[2] !== "truncated").map((change) => change[0]));
     for (const call of passes) {
@@ -244,6 +247,7 @@ function draw() {
   drawMoments();
 }
 
+byId("sentence").textContent = data.sentence;
 byId("summary").textContent = `${data.traces.length} transcripts, ${number(none.model_calls)} model calls, ${number(none.tokens)} tokens sent; `
   + `${number(none.uses)} strings and ${number(none.quotes)} lines that the model took from results.`;
 byId("columns").append(...columns.flatMap(([name, meaning]) => [element("dt", {}, name), element("dd", {}, meaning)]));

@@ -1,0 +1,113 @@
+//! What a replay says in words: the outcome in one sentence, and what the columns mean.
+
+use super::figures::share;
+use super::{Figures, Prices};
+use crate::output;
+
+/// As wide as what is written may be: a terminal that nobody has widened.
+const WIDTH: usize = 80;
+
+/// What the columns of the tables mean.
+pub(crate) const LEGEND: &str = "\
+tokens      input tokens of all calls, in % of doing nothing (none)
+bill        their cost: by default 0.1 where a prompt cache has them, else 1
+with reads  the same, had the model read back whatever it used and lacked
+reads/100   such reads for each 100 calls     peak    tokens of the largest call
+named       of the strings that the model took from results: still in sight
+shown       the same, with what surrounds it  quoted  the same of whole lines
+reachable   in sight, or where a hint leads   breaks  calls that miss the cache
+";
+
+/// The outcome under the first policy, which is the one to look at first.
+pub(crate) fn sentence(
+    names: &[&str],
+    totals: &[Figures],
+    transcripts: usize,
+    prices: &Prices,
+) -> String {
+    let ([_, name, ..], [none, total, ..]) = (names, totals) else {
+        return String::new();
+    };
+    let (bill, was) = (total.bill_with_reads(prices.card), none.bill(prices.card));
+    let cost = if was > 0.0 { bill / was } else { 1.0 };
+    let (these, they) = match transcripts {
+        1 => ("this transcript".to_owned(), "it"),
+        several => (format!("these {several} transcripts"), "they"),
+    };
+    let money = prices.money.as_ref().map_or_else(String::new, |money| {
+        format!(
+            " ({} {} in place of {}, by {}, {})",
+            output::visible(&money.currency),
+            amount(bill),
+            amount(was),
+            output::visible(&money.source),
+            output::visible(&money.date),
+        )
+    });
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let seen: Vec<String> = [
+        (total.named, total.uses, "strings"),
+        (total.quoted, total.quotes, "lines"),
+    ]
+    .into_iter()
+    .filter(|(_, whole, _)| *whole > 0)
+    .map(|(part, whole, what)| format!("{} of the {what}", percent(share(part, whole))))
+    .collect();
+    let seen = if seen.is_empty() {
+        "the model took nothing from a tool result that could be missing".to_owned()
+    } else {
+        format!(
+            "the model would still have seen {} that it took from tool results",
+            seen.join(" and ")
+        )
+    };
+    format!(
+        "Under {}, {these} would have cost {} of what {they} did{money}, reading back included; {seen}.",
+        output::visible(name),
+        percent(cost),
+    )
+}
+
+/// What each policy costs, where the prices are money.
+pub(crate) fn money(names: &[&str], totals: &[Figures], prices: &Prices) -> Option<String> {
+    let money = prices.money.as_ref()?;
+    let each: Vec<String> = names
+        .iter()
+        .zip(totals)
+        .map(|(name, total)| {
+            let bill = amount(total.bill_with_reads(prices.card));
+            format!("{} {bill}", output::visible(name))
+        })
+        .collect();
+    Some(format!(
+        "Input tokens with reads, in {} by {}, {}: {}.",
+        output::visible(&money.currency),
+        output::visible(&money.source),
+        output::visible(&money.date),
+        each.join(", ")
+    ))
+}
+
+/// A bill by prices for a million tokens, as an amount of money.
+fn amount(bill: f64) -> String {
+    format!("{:.2}", bill / 1e6)
+}
+
+/// The text on lines that fit.
+pub(crate) fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
+}

@@ -11,7 +11,7 @@ macro_rules! setters {
     ($($field:ident($argument:ty) $(, in place of $($code:ident).+)?;)*) => {
         impl Builder {
             $(
-                #[doc = concat!("See [`Settings::", stringify!($field), "`].")]
+                #[doc = concat!("See [`Settings::", stringify!($field), "`](crate::Settings::", stringify!($field), ").")]
                 pub fn $field(mut self, $field: $argument) -> Self {
                     self.settings.$field = $field.into();
                     $(self.$($code).+ = None;)?

@@ -315,8 +315,13 @@ fn l12_nothing_claims_success_whose_output_went_nowhere() {
         for nowhere in [">&-", ">/dev/full", "1</dev/null"] {
             let ran = shell(&format!("exec \"$OFFCUT\"{quoted} {nowhere}"), &[], &stdin);
             assert_eq!(ran.code, 1, "{args:?} {nowhere}: {}", ran.err);
+            let (error, hint) = if args.iter().any(|arg| arg == "--json") {
+                ("\"error\":\"stdout ", "\"hint\":\"")
+            } else {
+                ("error: stdout ", "\nhint: ")
+            };
             assert!(
-                ran.err.contains("error: stdout ") && ran.err.contains("\nhint: "),
+                ran.err.contains(error) && ran.err.contains(hint),
                 "{args:?} {nowhere}: {}",
                 ran.err
             );

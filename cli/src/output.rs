@@ -205,10 +205,11 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes stored content to stdout: as it is into a file or a pipe, made visible on a terminal.
+/// Writes stored content to stdout: as it is into a file or a pipe, byte for byte, for a page with a
+/// byte more is no longer one; made visible on a terminal, and with a line feed after it.
 pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
-        write(&visible_text(text))
+        write(&(visible_text(text) + "\n"))
     } else {
         write(text)
     }

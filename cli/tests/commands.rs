@@ -68,6 +68,8 @@ fn a_long_result_is_stored_and_read_back() {
         json["text"].as_str().unwrap().ends_with("line 1\n"),
         "{json}"
     );
+    // A page with a byte more would be a text like any other, and stored again.
+    assert_eq!(json["text"], read(&["--limit", "1"]));
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     match &parts[..] {
         _ if json => output::write_json(&json!({"text": text_of(&parts), "parts": parts}))?,
         [Part::Media { data, .. }] => output::write_media(data)?,
-        _ => output::write_stored(&(text_of(&parts) + "\n"))?,
+        _ => output::write_stored(&text_of(&parts))?,
     }
     Ok(ExitCode::SUCCESS)
 }

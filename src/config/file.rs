@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::Settings;
 use super::advice::advise;
+use super::preset::Options;
 use crate::backend::StoreUrl;
 
 /// Settings that can't be read. It names the file, the line and the field, and where a name is not
@@ -68,8 +68,7 @@ impl Settings {
         let settings: Self = read(deserializer, |error| {
             (line(error), error.message().to_owned())
         })?;
-        let options: toml::Table = toml::from_str(text).unwrap_or_default();
-        settings.over(options.into_iter().map(|(option, _)| option))
+        settings.over(|| toml::from_str(text).unwrap_or_default())
     }
 
     /// Reads settings from JSON. What it leaves out has its default; unknown fields are refused.
@@ -92,12 +91,11 @@ impl Settings {
             let (line, problem) = describe_json(&error);
             SettingsError::new(line, String::new(), &problem)
         })?;
-        let options: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        settings.over(options.into_iter().map(|(option, _)| option))
+        settings.over(|| serde_json::from_str(text).unwrap_or_default())
     }
 
-    /// What a file says, over the preset that it names.
-    fn over(self, options: impl IntoIterator<Item = String>) -> Result<Self, SettingsError> {
+    /// What a file with these `options` says, over the preset that it names.
+    fn over(self, options: impl FnOnce() -> Options) -> Result<Self, SettingsError> {
         let settings = self.over_preset(options);
         settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
     }

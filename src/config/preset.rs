@@ -1,16 +1,20 @@
 //! Settings to start from, by name.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
 
 use super::Settings;
 use super::values::Preset;
 
+/// The options that stand in a file, by name.
+pub(super) type Options = BTreeMap<String, IgnoredAny>;
+
 impl Settings {
-    /// What a file says, over the preset that it names. `options` are the names of the options that
-    /// stand in it.
+    /// What a file with these `options` says, over the preset that it names.
     pub(super) fn over_preset(
         mut self,
-        options: impl IntoIterator<Item = String>,
+        options: impl FnOnce() -> Options,
     ) -> Result<Self, serde_json::Error> {
         let preset = match self.preset.take() {
             None => return Ok(self),
@@ -18,14 +22,14 @@ impl Settings {
             Some(Preset::Eino) => Settings::eino(),
             Some(Preset::Anthropic) => Settings::anthropic(),
         };
-        let mut options: BTreeSet<String> = options.into_iter().collect();
+        let mut options = options();
         // A limit would not do what it says where shorter results are previewed (O1).
-        if options.contains("max_length_for_trunc") {
-            options.insert("preview_above".into());
+        if options.contains_key("max_length_for_trunc") {
+            options.insert("preview_above".into(), IgnoredAny);
         }
         let mut own = serde_json::to_value(self)?;
         let mut settings = serde_json::to_value(preset)?;
-        for option in options {
+        for option in options.into_keys() {
             if let Some(value) = own.get_mut(&option) {
                 settings[option] = value.take();
             }

@@ -8,7 +8,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::BuildError;
-use super::size::{self, Size};
+use super::size::{self, SizeVisitor};
 #[cfg(feature = "tiktoken")]
 use crate::tokens::Tiktoken;
 use crate::tokens::{CountTokens, Estimate};
@@ -189,11 +189,12 @@ where
     T: Deserialize<'de>,
     V: From<usize>,
 {
-    from.deserialize_any(BytesOrTable { expected, of_table })
+    let bytes = SizeVisitor(expected);
+    from.deserialize_any(BytesOrTable { bytes, of_table })
 }
 
 struct BytesOrTable<T, V> {
-    expected: &'static str,
+    bytes: SizeVisitor,
     of_table: fn(T) -> V,
 }
 
@@ -201,19 +202,19 @@ impl<'de, T: Deserialize<'de>, V: From<usize>> Visitor<'de> for BytesOrTable<T, 
     type Value = V;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected)
+        self.bytes.expecting(f)
     }
 
     fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<V, E> {
-        Ok(Size::of(bytes).0.into())
+        self.bytes.visit_u64(bytes).map(Into::into)
     }
 
     fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<V, E> {
-        Ok(Size::of_signed(bytes, &self)?.0.into())
+        self.bytes.visit_i64(bytes).map(Into::into)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<V, E> {
-        Ok(Size::of_text(text)?.0.into())
+        self.bytes.visit_str(text).map(Into::into)
     }
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V, M::Error> {
@@ -259,7 +260,7 @@ pub(super) mod name_or_false {
 
 /// The settings that a file starts from: `preset = "recommended"`. What else stands in the file
 /// overrides them, option by option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Preset {
     Recommended,

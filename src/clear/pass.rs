@@ -53,8 +53,8 @@ impl Pass {
     }
 
     /// Stores `content` and gives its location; `None` where the store failed and the content is
-    /// given up, as asked. This is the one place of a pass that follows `on_offload_error`. What was not
-    /// tried is never given up.
+    /// given up, as asked. This is the one place of a pass that follows `on_offload_error`. What was
+    /// not tried is never given up.
     pub(super) async fn store(
         &self,
         store: &Arc<dyn Backend>,

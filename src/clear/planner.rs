@@ -131,9 +131,9 @@ impl<'a> Planner<'a> {
         // Most of what gains nothing is short in bytes already, and its hints need not be counted.
         // Nor need the second one be where no text has more tokens than bytes and it can't be too
         // long.
-        let fits = |text: &str| {
-            meter.counts_at_most_bytes() && text.len() as u64 <= before
-                || meter.text(text) <= before
+        let otherwise_gains = || {
+            let is_sure = meter.counts_at_most_bytes() && otherwise.len() as u64 <= before;
+            is_shorter(&otherwise) && (is_sure || meter.text(&otherwise) <= before)
         };
         let after = is_shorter(&expected)
             .then(|| meter.text(&expected))
@@ -142,8 +142,8 @@ impl<'a> Planner<'a> {
         // one name or the other.
         let is_compared = edit.has_to_be_compared();
         let is_gain = match after {
-            Some(_) => is_compared || is_shorter(&otherwise) && fits(&otherwise),
-            None => is_compared && is_shorter(&otherwise) && fits(&otherwise),
+            Some(_) => is_compared || otherwise_gains(),
+            None => is_compared && otherwise_gains(),
         };
         if !is_gain {
             if !is_shorter(&otherwise) {

@@ -136,9 +136,9 @@ impl Previews {
                 continue;
             };
             if let (true, [PartRef::Text(text)]) = (self.is_taken(*candidate), &slot.parts[..]) {
-                let (of, of_id) = planner.source(slot, item.tool);
+                let (of, wrong_id) = planner.source(slot, item.tool);
                 let line = planner.stubs.preview(&of, text);
-                planner.propose(item, Outcome::Previewed, vec![line], of_id);
+                planner.propose(item, Outcome::Previewed, vec![line], wrong_id);
             } else {
                 planner.edits.push(Edit::kept(item, Reason::DoesNotPay));
             }

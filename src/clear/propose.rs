@@ -75,7 +75,7 @@ impl<'a> Planner<'a> {
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, of_id) = self.source(slot, item.tool);
+        let (of, wrong_id) = self.source(slot, item.tool);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
@@ -86,7 +86,7 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        self.propose(item, outcome, lines, failure.or(of_id));
+        self.propose(item, outcome, lines, failure.or(wrong_id));
     }
 
     /// A call's arguments go when its result is old, whether or not the result itself is long
@@ -122,12 +122,12 @@ impl<'a> Planner<'a> {
             self.edits.push(Edit::kept(item, reason));
             return;
         }
-        let (of, of_id) = self.source(slot, item.tool);
+        let (of, wrong_id) = self.source(slot, item.tool);
         let line = self.stubs.arguments(&of, text().into_owned().into());
         let outcome = match policy.backend() {
             Some(_) => Outcome::Cleared,
             None => Outcome::Lost,
         };
-        self.propose(item, outcome, vec![line], of_id);
+        self.propose(item, outcome, vec![line], wrong_id);
     }
 }

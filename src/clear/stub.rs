@@ -229,15 +229,11 @@ impl<'a> Stubs<'a> {
         };
         let target = self.target(&of.id, name, &content);
         let [first, second] = target.locations(backend);
-        let hint_at = |location: &Location| {
-            let hint = self.session.hint(draft.clone(), Some(location.clone()));
-            hint.render()
-        };
-        let hint = hint_at(&first);
+        let hint = self.hint_at(&draft, &first);
         let other = if first == second {
             hint.clone()
         } else {
-            hint_at(&second)
+            self.hint_at(&draft, &second)
         };
         let hints = [(first, hint), (second, other)];
         Line::Store(Box::new(ToStore {
@@ -247,6 +243,11 @@ impl<'a> Stubs<'a> {
             draft,
             hints,
         }))
+    }
+
+    fn hint_at(&self, draft: &Draft, location: &Location) -> String {
+        let hint = self.session.hint(draft.clone(), Some(location.clone()));
+        hint.render()
     }
 
     /// A hint that is shown, and what it becomes if it is one of ours.
@@ -264,12 +265,7 @@ impl<'a> Stubs<'a> {
         // What was cleared keeps its words: they may say what nothing else does.
         draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {
-            Some(stored) => {
-                let hint = self
-                    .session
-                    .hint(draft.clone(), Some(stored.location.clone()));
-                hint.render()
-            }
+            Some(stored) => self.hint_at(&draft, &stored.location),
             None => hint.render(),
         };
         Shown {

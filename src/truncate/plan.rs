@@ -329,7 +329,7 @@ impl<'a> Planner<'a> {
         }
         let at_least = texts
             .iter()
-            .map(|candidate| candidate.text.tokens_at_least(most, meter));
+            .map(|candidate| candidate.text.tokens_at_least(meter));
         let tokens = at_least.fold(0, u64::saturating_add);
         // A hint of no more bytes need not be counted by a counter that finds no more tokens.
         let is_sure = meter.counts_at_most_bytes() && cut.bytes() <= tokens;

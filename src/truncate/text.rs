@@ -161,12 +161,10 @@ impl Text {
         self.tokens.is_enough
     }
 
-    /// A lower bound on its tokens; `u64::MAX` for texts of more than `most` bytes, which always
-    /// gain.
-    pub(super) fn tokens_at_least(&self, most: usize, meter: &Meter) -> u64 {
+    /// A lower bound on its tokens; `u64::MAX` where so many have come that it always gains.
+    pub(super) fn tokens_at_least(&self, meter: &Meter) -> u64 {
         let is_uncounted = matches!(self.tokens.counts, Counts::Nothing);
         match self.shown().filter(|_| is_uncounted) {
-            Some(text) if text.len() > most => u64::MAX,
             Some(text) => meter.text(&text),
             None => self.tokens.at_least(meter),
         }

@@ -3,9 +3,6 @@
 use super::phase::Phase;
 use crate::backend::{DIGEST, Key, digest, is_safe_segment};
 
-/// The folders of stored content: `trunc` for what was truncated, `clear` for what was cleared.
-const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
-
 /// How the keys of stored content are made up.
 ///
 /// A result that was truncated is stored under `<prefix>trunc/<name>`, one that was cleared under
@@ -15,7 +12,7 @@ const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 /// needs none of this.
 impl Key {
     /// The folders of stored content: `trunc` for what was truncated, `clear` for what was cleared.
-    pub const FOLDERS: [&str; 2] = FOLDERS;
+    pub const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
     /// The folder, before one of [`FOLDERS`](Self::FOLDERS), of what a sweep has moved aside.
     pub const SWEPT: &str = "swept";
@@ -81,7 +78,7 @@ pub(crate) fn is_swept_segment(segment: &str) -> bool {
 /// told apart, as on some file systems.
 pub(crate) fn is_reserved(segment: &str) -> bool {
     is_swept_segment(segment)
-        || FOLDERS
+        || Key::FOLDERS
             .iter()
             .any(|folder| segment.eq_ignore_ascii_case(folder))
 }
@@ -93,7 +90,7 @@ fn parts(key: &Key) -> Option<(&str, &str)> {
     let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
     let phase_end = slashes.next()?;
     let phase_at = slashes.next().map_or(0, |slash| slash + 1);
-    FOLDERS
+    Key::FOLDERS
         .contains(&&key[phase_at..phase_end])
         .then(|| key.split_at(phase_at))
 }

@@ -98,9 +98,9 @@ impl Replacement {
     }
 
     /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is
-    /// shown instead, a `String`, a `&str` or a `Vec<Part>`, told where that is. It is told `None` where the store failed and the
-    /// configuration says to go on without (`preview_only`). It is called more than once, to know
-    /// what the replacement costs, and has to be pure.
+    /// shown instead, a `String`, a `&str` or a `Vec<Part>`, told where that is. It is told `None`
+    /// where the store failed and the configuration says to go on without (`preview_only`). It is
+    /// called more than once, to know what the replacement costs, and has to be pure.
     #[must_use]
     pub fn storing<S: Shown>(
         content: impl Into<Bytes>,
@@ -203,9 +203,9 @@ where
 ///
 /// It is called while the pass is planned: it has to be quick, and pure, since a pass may be
 /// planned more than once. It must not ask the same session to plan or clear: that waits for the
-/// plan that is being made, for ever. What it puts there is its own: nothing checks that it is shorter, and in
-/// a loop that hands in its own messages again it is left alone from then on, as far as the same
-/// session knows it.
+/// plan that is being made, for ever. What it puts there is its own: nothing checks that it is
+/// shorter, and in a loop that hands in its own messages again it is left alone from then on, as
+/// far as the same session knows it.
 pub trait ClearHandler: Send + Sync + 'static {
     /// What is to be done with an old result.
     ///

@@ -246,9 +246,8 @@ pub(super) fn compare(
 ) -> io::Result<Option<Put>> {
     let mut stored = match store.root.find(key)? {
         Found::Nothing => return Ok(None),
-        Found::Foreign => return Ok(Some(Put::Taken)),
-        Found::File(_, other) if other != length => return Ok(Some(Put::Taken)),
-        Found::File(file, _) => file,
+        Found::File(file, other) if other == length => file,
+        Found::File(..) | Found::Foreign => return Ok(Some(Put::Taken)),
     };
     if !same_bytes(&mut stored, content)? {
         return Ok(Some(Put::Taken));
@@ -277,8 +276,11 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
         // `take` with `read_to_end` fills the buffer, where a plain `read` may stop anywhere.
         a.by_ref().take(BUFFER as u64).read_to_end(&mut ours)?;
         b.by_ref().take(BUFFER as u64).read_to_end(&mut theirs)?;
-        if ours.is_empty() || ours != theirs {
-            return Ok(ours == theirs);
+        if ours != theirs {
+            return Ok(false);
+        }
+        if ours.is_empty() {
+            return Ok(true);
         }
     }
 }

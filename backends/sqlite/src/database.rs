@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBe
 /// The bytes of each piece but the last. Equal content has equal pieces.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// How long a call waits for another process to finish its own.
+/// The most time that a call waits for another process to finish its own.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TABLES: &str = "
@@ -55,9 +55,9 @@ fn writing(database: &mut Connection) -> Result<Transaction<'_>> {
 
 pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Result<Put> {
     let all = writing(database)?;
-    let object = begin_in(&all)?;
+    let object = begin(&all)?;
     for (nth, piece) in content.chunks(PIECE).enumerate() {
-        append_to(&all, object, (nth * PIECE) as u64, piece)?;
+        append(&all, object, (nth * PIECE) as u64, piece)?;
     }
     let put = name_in(&all, object, content.len() as u64, key)?;
     if put == Put::Stored {
@@ -67,22 +67,14 @@ pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Resul
 }
 
 /// A new object without content and without a key.
-pub(crate) fn begin(database: &mut Connection) -> Result<i64> {
-    begin_in(database)
-}
-
-fn begin_in(database: &Connection) -> Result<i64> {
+pub(crate) fn begin(database: &Connection) -> Result<i64> {
     let now = milliseconds(SystemTime::now());
     database.execute("INSERT INTO objects (since) VALUES (?1)", [now])?;
     Ok(database.last_insert_rowid())
 }
 
 /// Appends a piece. Fails if the object is gone: a piece refers to it.
-pub(crate) fn append(database: &mut Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
-    append_to(database, object, at, piece)
-}
-
-fn append_to(database: &Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
+pub(crate) fn append(database: &Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
     const SQL: &str = "INSERT INTO pieces (object, at, content) VALUES (?1, ?2, ?3)";
     database.execute(SQL, params![object, signed(at), piece])?;
     Ok(())
@@ -135,7 +127,7 @@ pub(crate) fn read(
     key: &Key,
     range: &Range<u64>,
 ) -> Result<Option<(Vec<u8>, u64)>> {
-    // What another process removes meanwhile stays in this transaction's sight.
+    // This transaction goes on seeing content that another process removes meanwhile.
     let all = database.transaction()?;
     let Some((object, bytes)) = find(&all, key)? else {
         return Ok(None);

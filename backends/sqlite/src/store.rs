@@ -28,7 +28,7 @@ use crate::writer::SqliteWriter;
 /// - Clones share a connection, and are one store.
 #[derive(Clone)]
 pub struct Sqlite {
-    /// How locations begin.
+    /// The beginning of every location.
     name: Arc<str>,
     database: Shared,
 }
@@ -100,7 +100,10 @@ impl Backend for Sqlite {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        let object = self.database.run(database::begin).await?;
+        let object = self
+            .database
+            .run(|database| database::begin(database))
+            .await?;
         Ok(Box::new(SqliteWriter::new(self.database.clone(), object)))
     }
 

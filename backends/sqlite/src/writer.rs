@@ -127,7 +127,7 @@ impl fmt::Debug for SqliteWriter {
     }
 }
 
-/// What was not stored goes. Where nobody is left to do so, `tidy` does.
+/// Removes content that was not stored. Where no runtime is left to do so, `tidy` does.
 impl Drop for SqliteWriter {
     fn drop(&mut self) {
         let (database, object) = (self.database.clone(), self.object);

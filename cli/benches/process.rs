@@ -1,4 +1,4 @@
-//! What a whole process costs that handles one result or one conversation: from its start to its
+//! The time that a whole process takes for one result or one conversation, from its start to its
 //! answer, beside a process that does nothing.
 //!
 //! `cargo bench -p offcut-cli --bench process`. The last line is JSON.
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const OFFCUT: &str = env!("CARGO_BIN_EXE_offcut");
 
-/// What is measured: its name, the arguments of `offcut`, and stdin.
+/// A measurement: its name, the arguments of `offcut`, and stdin.
 struct Case {
     name: String,
     arguments: Vec<String>,

@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
     };
     let called: Vec<_> = transcripts
         .into_iter()
-        .filter(|messages| messages.iter().any(is_turn))
+        .filter(|messages| messages.iter().any(messages::is_turn))
         .collect();
     let count = |is_one: fn(&Message) -> bool| {
         let all = called.iter().flatten();
@@ -163,7 +163,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
     let calls: usize = called.iter().flatten().map(calls).sum();
     Err(Unread::NoResults(format!(
         "no tool result is seen in it: {}, {}",
-        units::count(count(is_turn), "turn of an assistant").replace("assistants", "assistant"),
+        units::count(count(messages::is_turn), "assistant turn"),
         match calls {
             0 => "and none calls a tool".to_owned(),
             calls => format!(
@@ -185,10 +185,6 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 
 fn looks_like(name: &str) -> String {
     format!("it looks like {name}, which replay does not read")
-}
-
-fn is_turn(message: &Message) -> bool {
-    matches!(message, Message::Assistant { .. })
 }
 
 fn is_result(message: &Message) -> bool {

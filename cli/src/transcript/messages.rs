@@ -18,6 +18,11 @@ pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)
     Some((format, messages))
 }
 
+/// Whether a message is a turn of the assistant.
+pub(super) fn is_turn(message: &Message) -> bool {
+    matches!(message, Message::Assistant { .. })
+}
+
 /// What stands beside the messages and is sent with them.
 fn instructions(document: &Value) -> Option<String> {
     let field = [

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use offcut::format::{Message, WireFormat};
 use serde_json::Value;
 
-use super::messages;
+use super::messages::{self, is_turn};
 
 /// The fields that wrap a request, or a state, with messages.
 const WRAPPERS: [&str; 4] = ["body", "request", "inputs", "values"];
@@ -101,7 +101,6 @@ fn answer(response: &Value) -> Option<Message> {
         let said = vec![response.into_owned()];
         (WireFormat::detect(&Value::Array(said.clone()))?, said)
     };
-    let is_turn = |message: &Message| matches!(message, Message::Assistant { .. });
     messages::read(format, &said).into_iter().find(is_turn)
 }
 
@@ -151,7 +150,7 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
 /// Whether the model has had the last word: a transcript, not a request. Two that are the same are
 /// two.
 fn is_finished(request: &Request) -> bool {
-    matches!(request.messages.last(), Some(Message::Assistant { .. }))
+    request.messages.last().is_some_and(is_turn)
 }
 
 struct Conversation {

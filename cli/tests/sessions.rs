@@ -173,7 +173,8 @@ fn a_file_without_a_tool_result_is_named() {
         let ran = run(&["replay", text(alone), "--policy", "eino"], "");
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
         assert!(
-            ran.err.contains("no tool result is seen in it: 1 turn"),
+            ran.err
+                .contains("no tool result is seen in it: 1 assistant turn"),
             "{}",
             ran.err
         );

@@ -44,6 +44,8 @@
 //! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the
 //! code and the decisions.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod agent;
 pub mod backend;
 pub mod clear;

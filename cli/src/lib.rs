@@ -3,6 +3,8 @@
 //!
 //! It is a library only so that fuzz targets find it: nothing here is for others.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod args;
 mod commands;
 mod evidence;

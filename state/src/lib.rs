@@ -51,6 +51,8 @@
 //! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature
 //! and sherma find what they know, and what differs.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod apply;
 mod apply_error;
 mod current;

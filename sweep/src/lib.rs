@@ -40,6 +40,8 @@
 //!
 //! `docs/sweeping.md` in the repository says what is not promised.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod act;
 mod file;
 mod folder;

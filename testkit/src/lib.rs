@@ -10,6 +10,7 @@
 //!
 //! All but `validate` panics where a test should fail. It belongs among your dev-dependencies.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // A suite speaks to its caller by panicking, as `assert!` does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

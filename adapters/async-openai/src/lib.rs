@@ -34,6 +34,8 @@
 //! # Ok(()) }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod chat;
 #[cfg(feature = "tower")]
 mod layer;

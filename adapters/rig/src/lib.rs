@@ -18,6 +18,8 @@
 //! [`Reduction`] says what it does and what a conversation needs; [`RigMessages`] is how messages
 //! are seen.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod content;
 mod format;
 mod history;

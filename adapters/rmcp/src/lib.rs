@@ -22,6 +22,8 @@
 //! [`Reduced`] says what changes, what passes through untouched, and how each client gets a session
 //! of its own.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod reader;
 mod reduced;
 mod result;

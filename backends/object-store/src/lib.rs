@@ -26,6 +26,8 @@
 //! | `local` | | `file:///directory` | a directory; [`offcut::backend::Fs`] is the better store there |
 //! | | always | `memory:/prefix` | this process's memory, for tests |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backend;
 mod builder;
 mod content;
@@ -51,3 +53,8 @@ pub use upload::PARTS;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/object-stores.md")]
 struct Page;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,8 @@
 //! - `writer.rs` is content that comes piece by piece.
 //! - `database.rs` is the SQL: what is stored, and how each step is atomic.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod connection;
 mod database;
 mod store;

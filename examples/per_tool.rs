@@ -10,7 +10,7 @@ use std::io::Write;
 
 use offcut::backend::Fs;
 use offcut::format::{Message, Plain};
-use offcut::handler::{Detail, Handled, HandlerError, Replacement};
+use offcut::handler::{Action, HandlerError, Replacement, ToolOutcome};
 use offcut::{ToolCall, ToolPolicy, ToolReduction};
 
 #[tokio::main(flavor = "current_thread")]
@@ -80,18 +80,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The first rows say what the rest looks like. Short results stay as they are.
-async fn ten_rows(detail: Detail) -> Result<Handled, HandlerError> {
-    let text = detail.text();
+async fn ten_rows(outcome: ToolOutcome) -> Result<Action, HandlerError> {
+    let text = outcome.text();
     let rows = text.lines().count();
     if rows <= 20 {
-        return Ok(Handled::Keep);
+        return Ok(Action::Keep);
     }
     let first: String = text
         .lines()
         .take(10)
         .map(|row| format!("{row}\n"))
         .collect();
-    Ok(Handled::Replace(Replacement::storing(
+    Ok(Action::Replace(Replacement::storing(
         text,
         move |location| match location {
             Some(location) => format!("{first}… {rows} rows; read_file {location} has all of them"),

@@ -13,10 +13,10 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::format::{Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
-use crate::middleware::{BeforeModel, Middleware, Next, ToolHandler};
+use crate::middleware::{Middleware, Next, ToolHandler, Turn};
 
 pub use crate::tool::{Tool, ToolDefinition};
 
@@ -162,7 +162,7 @@ pub enum AgentError {
     Middleware {
         /// How.
         #[from]
-        source: Error,
+        source: OffloadError,
     },
     /// The model went on calling tools.
     #[error(
@@ -260,10 +260,10 @@ impl Agent {
         for _ in 0..self.max_model_calls {
             for middleware in &self.middlewares {
                 let mut conversation = Messages::new(&Plain, messages);
-                let mut turn = BeforeModel {
+                let mut turn = Turn {
                     tools: &self.schemas,
                     last_usage,
-                    ..BeforeModel::new(&mut conversation)
+                    ..Turn::new(&mut conversation)
                 };
                 middleware.before_model(&mut turn).await?;
             }

@@ -33,17 +33,17 @@ pub use url::{StoreUrl, open};
 /// # Contract
 ///
 /// - **Create-only.** What is stored under a key never changes. [`put`](Self::put) and
-///   [`Writer::finish`] answer [`Put::Taken`] rather than overwrite, also when many tasks, threads
+///   [`Writer::finish`] answer [`PutOutcome::Taken`] rather than overwrite, also when many tasks, threads
 ///   or processes store at the same moment.
 /// - **Atomic.** A key reads as not found, or as the whole content, at every moment; a crash and a
 ///   dropped future included. After a dropped future the content is there whole or not at all.
-/// - **Says the truth.** `Ok(Put::Stored)` and `Ok(Put::AlreadyThere)` mean that exactly this
+/// - **Says the truth.** `Ok(PutOutcome::Stored)` and `Ok(PutOutcome::AlreadyThere)` mean that exactly this
 ///   content can be read under this key from now on. An error means that nobody knows; storing the
 ///   same again is always safe.
 /// - **Inverse.** `resolve(locate(key)) == Some(key)`. What this store did not name resolves to
 ///   `None`. Neither does any I/O, and both give the same in another process over the same store.
 /// - **Unique.** No two stores that can be used together give one location to different content, or
-///   their [`identity`](Self::identity) tells them apart.
+///   their [`store_id`](Self::store_id) tells them apart.
 /// - **Bounded.** No call waits for ever: a store behind a network has a time-out of its own.
 /// - **Removed whole.** Once [`remove`](Self::remove) has answered, its key reads as not found,
 ///   until something is stored there again; every other key reads as before, one that was copied
@@ -64,11 +64,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// What tells two stores apart that name their content alike: clones of one store have the
     /// same. `None`, the default, where the same location always means the same content. A
     /// configuration with two stores that differ in nothing else is refused.
-    fn identity(&self) -> Option<usize> {
+    fn store_id(&self) -> Option<usize> {
         None
     }
 
-    /// A store on this machine that takes what this one, for good, could not: see [`Writer::keep`].
+    /// A store on this machine that takes what this one, for good, could not: see [`Writer::finish_in_spool`].
     /// `None`, the default, where there is none. What is kept there is as good as stored: its
     /// locations are resolved and read back like this store's own.
     fn spool(&self) -> Option<Arc<dyn Backend>> {
@@ -80,7 +80,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// The store failed. Whether the content is there is not known.
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError>;
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError>;
 
     /// Opens a writer for content that comes piece by piece and is named at its end.
     ///
@@ -95,7 +95,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] if nothing is stored there, or the store failed.
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError>;
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError>;
 
     /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be
     /// in it or not.
@@ -129,7 +129,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] if nothing is stored under `from`, or the store failed.
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         let mut writer = self.writer().await?;
         let mut at = 0;
         loop {
@@ -188,27 +188,27 @@ pub trait Writer: fmt::Debug + Send {
     /// The store failed.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
-    /// Stores what was written under `key`, as [`Backend::put`] would. After [`Put::Taken`] it can
+    /// Stores what was written under `key`, as [`Backend::put`] would. After [`PutOutcome::Taken`] it can
     /// be called again with another key; after any other answer the writer is done.
     ///
     /// A store that can't make sure that it overwrites nothing, as with the multipart uploads of
-    /// object stores, may answer [`Put::Taken`] for every key that [does not name its
-    /// content](Key::names_content).
+    /// object stores, may answer [`PutOutcome::Taken`] for every key that [does not name its
+    /// content](Key::is_addressed_by).
     ///
     /// # Errors
     ///
     /// The store failed.
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError>;
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError>;
 
     /// Once [`finish`](Self::finish) has failed: stores what was written under `key` in the store's
-    /// [spool](Backend::spool), so that it is not lost. After [`Put::Taken`] it can be called again
+    /// [spool](Backend::spool), so that it is not lost. After [`PutOutcome::Taken`] it can be called again
     /// with another key.
     ///
     /// # Errors
     ///
     /// There is no spool, as with stores that are local themselves and with this default, or it
     /// failed too.
-    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         Err(BackendError::new(
             ErrorKind::Other,
             format!("`{key}` can't be kept: the store has no spool"),
@@ -218,7 +218,7 @@ pub trait Writer: fmt::Debug + Send {
 
 /// What became of content that was to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// It is stored now.
     Stored,
     /// The same bytes were stored under this key before.
@@ -230,7 +230,7 @@ pub enum Put {
 
 /// A part of what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ReadRange {
     /// The bytes of the range asked for, as far as there are any.
     pub bytes: Bytes,
     /// How many bytes are stored in all.
@@ -347,15 +347,15 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).resolve(location)
     }
 
-    fn identity(&self) -> Option<usize> {
-        (**self).identity()
+    fn store_id(&self) -> Option<usize> {
+        (**self).store_id()
     }
 
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         (**self).spool()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         (**self).put(key, content).await
     }
 
@@ -363,7 +363,7 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         (**self).read(key, range).await
     }
 
@@ -379,7 +379,7 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).remove(key).await
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         (**self).copy(from, to).await
     }
 

@@ -26,15 +26,15 @@ pub(crate) use policy::Policy;
 pub(crate) use tool_policy::Hooks;
 pub use tool_policy::ToolPolicy;
 use values::Preset;
-pub use values::{Length, Limit, Names, OnOffloadError, TokenCounter};
+pub use values::{OnStoreFailure, PreviewLength, SizeLimit, StoredNames, TokenCounter};
 
 /// Everything that can be set and is data. Callbacks and backends are set on the
 /// [`Builder`](crate::Builder).
 ///
 /// ```
-/// # use offcut::{Limit, Settings};
+/// # use offcut::{SizeLimit, Settings};
 /// let mut settings = Settings::recommended();
-/// settings.max_length_for_trunc = Limit::tokens(2_000);
+/// settings.max_length_for_trunc = SizeLimit::tokens(2_000);
 /// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
 /// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,7 +61,7 @@ pub struct Settings {
     /// Up to 8 safe segments, see [`Key`](crate::backend::Key).
     pub root_dir: String,
     /// What stored content is named by: the `<id>` of these paths.
-    pub names: Names,
+    pub names: StoredNames,
     /// Results are never truncated.
     pub skip_truncation: bool,
     /// The clear pass does nothing.
@@ -72,7 +72,7 @@ pub struct Settings {
     /// A result is truncated when the bytes of its texts, all together, are strictly more. Who sets
     /// it for a tool, on the builder, or in a file over a preset, and not `preview_above` beside
     /// it, has results up to this limit left whole.
-    pub max_length_for_trunc: Limit,
+    pub max_length_for_trunc: SizeLimit,
     /// A result within the limit is replaced by its preview too where one of its texts has strictly
     /// more bytes and that is shorter; `None` leaves all within the limit whole.
     #[serde(deserialize_with = "size::optional")]
@@ -85,9 +85,9 @@ pub struct Settings {
     pub preview: Preview,
     /// The bytes that the preview of a truncated result may take, marks included: a number, or a
     /// curve over the bytes of its text.
-    pub preview_length: Length,
+    pub preview_length: PreviewLength,
     /// The same for a cleared result.
-    pub stub_length: Length,
+    pub stub_length: PreviewLength,
     /// Tools whose results are never truncated.
     pub trunc_exclude_tools: Vec<String>,
     /// Tools whose results are never cleared.
@@ -120,7 +120,7 @@ pub struct Settings {
     /// most.
     pub keep_errors: bool,
     /// What to do when the store fails.
-    pub on_offload_error: OnOffloadError,
+    pub on_offload_error: OnStoreFailure,
     /// The language of the sentences in hints.
     pub language: Language,
     /// What hints say in place of their own sentences, by language. The header and the preview of a
@@ -138,16 +138,16 @@ impl Default for Settings {
             preset: None,
             backend_url: None,
             root_dir: String::new(),
-            names: Names::CallId,
+            names: StoredNames::CallId,
             skip_truncation: false,
             skip_clear: false,
             read_file_tool_name: Some("read_file".into()),
-            max_length_for_trunc: Limit::Bytes(50_000),
+            max_length_for_trunc: SizeLimit::Bytes(50_000),
             preview_above: None,
             keep_file_reads: true,
             preview: Preview::HeadTail,
-            preview_length: Length::Bytes(8_000),
-            stub_length: Length::Bytes(0),
+            preview_length: PreviewLength::Bytes(8_000),
+            stub_length: PreviewLength::Bytes(0),
             trunc_exclude_tools: Vec::new(),
             clear_exclude_tools: Vec::new(),
             token_counter: TokenCounter::default(),
@@ -159,7 +159,7 @@ impl Default for Settings {
             clear_tool_inputs_above: 0,
             cost_aware: None,
             keep_errors: true,
-            on_offload_error: OnOffloadError::KeepOriginal,
+            on_offload_error: OnStoreFailure::KeepOriginal,
             language: Language::English,
             templates: BTreeMap::new(),
             tool_config: BTreeMap::new(),
@@ -201,12 +201,12 @@ impl Settings {
     #[must_use]
     pub fn recommended() -> Self {
         Self {
-            names: Names::Short,
-            max_length_for_trunc: Limit::Bytes(8_000),
+            names: StoredNames::Short,
+            max_length_for_trunc: SizeLimit::Bytes(8_000),
             preview_above: Some(1_500),
             preview: Preview::Mixed,
-            preview_length: Length::curve(8.0, 0.68, 7_000),
-            stub_length: Length::Bytes(100),
+            preview_length: PreviewLength::curve(8.0, 0.68, 7_000),
+            stub_length: PreviewLength::Bytes(100),
             max_tokens_for_clear: 60_000,
             clear_tool_inputs: true,
             clear_tool_inputs_above: 800,

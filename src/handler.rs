@@ -1,8 +1,8 @@
-//! What users decide themselves: about a result that a tool returned, and about one that has grown
-//! old.
+//! Handlers of your own: they decide what is done with a result that a tool has just returned, and
+//! with one that has grown old.
 //!
-//! A handler gets a [`Detail`] and says what is to be [`Handled`] how. One that fails or panics is
-//! as good as none: the default treatment takes its place, and the report has the error.
+//! A handler is given a [`ToolOutcome`] and answers with an [`Action`]. If it fails or panics, the
+//! default treatment takes its place, and the report has the error.
 
 mod shown;
 
@@ -19,14 +19,14 @@ use crate::content::{Part, ToolCall};
 use crate::format::Conversation;
 use crate::guard::guard;
 use crate::report::Report;
-use shown::Shown;
+use shown::IntoParts;
 
 pub use crate::guard::HandlerError;
 
 /// A call and what it returned.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Detail {
+pub struct ToolOutcome {
     /// The call. Where a conversation holds a result without its call, the arguments are empty.
     pub call: ToolCall,
     /// What it returned. In a truncation, bytes that are no UTF-8 are replacement characters here.
@@ -35,7 +35,7 @@ pub struct Detail {
     pub is_error: bool,
 }
 
-impl Detail {
+impl ToolOutcome {
     /// The texts, one after the other.
     #[must_use]
     pub fn text(&self) -> String {
@@ -50,10 +50,10 @@ impl Detail {
     }
 }
 
-/// What a handler wants.
+/// A handler's answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Handled {
+pub enum Action {
     /// What would be done without the handler.
     Default,
     /// The result stays as it is, whatever its length or age.
@@ -87,7 +87,7 @@ impl Replacement {
     /// What is shown instead: a `String`, a `&str` or a `Vec<Part>`. Nothing is stored: what is not
     /// shown is lost, and the report says so.
     #[must_use]
-    pub fn losing(parts: impl Shown) -> Self {
+    pub fn discarding(parts: impl IntoParts) -> Self {
         let parts = parts.parts();
         Self {
             show: Arc::new(move |_| parts.clone()),
@@ -102,7 +102,7 @@ impl Replacement {
     /// where the store failed and the configuration says to go on without (`preview_only`). It is
     /// called more than once, to know what the replacement costs, and has to be pure.
     #[must_use]
-    pub fn storing<S: Shown>(
+    pub fn storing<S: IntoParts>(
         content: impl Into<Bytes>,
         show: impl Fn(Option<&Location>) -> S + Send + Sync + 'static,
     ) -> Self {
@@ -158,14 +158,14 @@ impl fmt::Debug for Replacement {
 /// handler holds up its own call, and no other.
 ///
 /// ```
-/// use offcut::handler::{Detail, Handled, Replacement};
+/// use offcut::handler::{ToolOutcome, Action, Replacement};
 /// use offcut::{backend::Memory, ToolCall, ToolPolicy, ToolReduction};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let first_line = async |detail: Detail| {
-///     let text = detail.text();
+/// let first_line = async |outcome: ToolOutcome| {
+///     let text = outcome.text();
 ///     let first = text.lines().next().unwrap_or_default().to_owned();
-///     Ok(Handled::Replace(Replacement::storing(text, move |location| match location {
+///     Ok(Action::Replace(Replacement::storing(text, move |location| match location {
 ///         Some(location) => format!("{first} … (all of it: {location})"),
 ///         None => first.clone(),
 ///     })))
@@ -184,17 +184,17 @@ pub trait TruncHandler: Send + Sync + 'static {
     /// # Errors
     ///
     /// The result is treated as if there were no handler, and the report has the error.
-    async fn handle(&self, detail: Detail) -> Result<Handled, HandlerError>;
+    async fn handle(&self, outcome: ToolOutcome) -> Result<Action, HandlerError>;
 }
 
 #[async_trait]
 impl<F, Fut> TruncHandler for F
 where
-    F: Fn(Detail) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Handled, HandlerError>> + Send,
+    F: Fn(ToolOutcome) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Action, HandlerError>> + Send,
 {
-    async fn handle(&self, detail: Detail) -> Result<Handled, HandlerError> {
-        self(detail).await
+    async fn handle(&self, outcome: ToolOutcome) -> Result<Action, HandlerError> {
+        self(outcome).await
     }
 }
 
@@ -212,12 +212,14 @@ pub trait ClearHandler: Send + Sync + 'static {
     /// # Errors
     ///
     /// The result is treated as if there were no handler, and the report has the error.
-    fn handle(&self, detail: Detail) -> Result<Handled, HandlerError>;
+    fn handle(&self, outcome: ToolOutcome) -> Result<Action, HandlerError>;
 }
 
-impl<F: Fn(Detail) -> Result<Handled, HandlerError> + Send + Sync + 'static> ClearHandler for F {
-    fn handle(&self, detail: Detail) -> Result<Handled, HandlerError> {
-        self(detail)
+impl<F: Fn(ToolOutcome) -> Result<Action, HandlerError> + Send + Sync + 'static> ClearHandler
+    for F
+{
+    fn handle(&self, outcome: ToolOutcome) -> Result<Action, HandlerError> {
+        self(outcome)
     }
 }
 

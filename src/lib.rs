@@ -73,13 +73,13 @@ mod tool;
 mod truncate;
 
 pub use config::{
-    BuildError, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices, Settings,
-    SettingsError, TokenCounter, ToolPolicy,
+    BuildError, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices, Settings,
+    SettingsError, SizeLimit, StoredNames, TokenCounter, ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
-pub use error::Error;
+pub use error::OffloadError;
 pub use hint::Language;
-pub use middleware::{BeforeModel, Middleware, Next, ToolHandler};
+pub use middleware::{Middleware, Next, ToolHandler, Turn};
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::content::{ToolCall, ToolError, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::format::Conversation;
 
 /// Something that stands between a loop and its tools and model. Both methods pass everything on
@@ -34,7 +34,7 @@ pub trait Middleware: Send + Sync {
     /// # Errors
     ///
     /// The model is not called then.
-    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
+    async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         let _ = turn;
         Ok(())
     }
@@ -75,7 +75,7 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
         (**self).wrap_tool_call(call, next).await
     }
 
-    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
+    async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         (**self).before_model(turn).await
     }
 
@@ -93,7 +93,7 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
 }
 
 /// What a middleware sees before a model call.
-pub struct BeforeModel<'a> {
+pub struct Turn<'a> {
     /// The messages that are going to be sent.
     pub conversation: &'a mut dyn Conversation,
     /// The schemas of the tools that are going to be sent.
@@ -106,7 +106,7 @@ pub struct BeforeModel<'a> {
     pub cache_is_cold: bool,
 }
 
-impl<'a> BeforeModel<'a> {
+impl<'a> Turn<'a> {
     /// A turn of which nothing is known but the messages.
     pub fn new(conversation: &'a mut dyn Conversation) -> Self {
         Self {
@@ -118,9 +118,9 @@ impl<'a> BeforeModel<'a> {
     }
 }
 
-impl fmt::Debug for BeforeModel<'_> {
+impl fmt::Debug for Turn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeforeModel")
+        f.debug_struct("Turn")
             .field("messages", &self.conversation.len())
             .field("tools", &self.tools.len())
             .field("last_usage", &self.last_usage)

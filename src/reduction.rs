@@ -14,10 +14,10 @@ use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
 use crate::content::{Body, ToolCall, ToolError, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
-use crate::middleware::{BeforeModel, Middleware, Next};
+use crate::middleware::{Middleware, Next, Turn};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
@@ -83,13 +83,13 @@ impl ToolReduction {
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`; by default the
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`; by default the
     /// result is returned whole.
     pub async fn truncate(
         &self,
         call: &ToolCall,
         output: impl Into<ToolOutput>,
-    ) -> Result<Truncated, Error> {
+    ) -> Result<Truncated, OffloadError> {
         let truncated = truncate(&self.session, call, output.into()).await?;
         self.session.observe(&truncated.report);
         Ok(truncated)
@@ -133,16 +133,15 @@ impl ToolReduction {
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. The messages are as
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`. The messages are as
     /// they were then.
     pub async fn clear<F: Format>(
         &self,
         format: &F,
         messages: &mut [F::Message],
-    ) -> Result<Report, Error> {
+    ) -> Result<Report, OffloadError> {
         let mut conversation = Messages::new(format, messages);
-        self.clear_turn(&mut BeforeModel::new(&mut conversation))
-            .await
+        self.clear_turn(&mut Turn::new(&mut conversation)).await
     }
 
     /// The clear pass with all that a loop knows: the tools' schemas, and what the provider counted
@@ -151,7 +150,7 @@ impl ToolReduction {
     /// # Errors
     ///
     /// As [`clear`](Self::clear).
-    pub async fn clear_turn(&self, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
+    pub async fn clear_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
         let mut report = clear::clear(&self.session, &self.ledger, turn).await?;
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };
@@ -169,19 +168,19 @@ impl ToolReduction {
     /// is fine.
     ///
     /// ```
-    /// # use offcut::{BeforeModel, ToolReduction, backend::Memory};
+    /// # use offcut::{Turn, ToolReduction, backend::Memory};
     /// # use offcut::format::{Message, Messages, Plain};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
     /// let mut messages = vec![Message::user("hello")];
     /// let mut conversation = Messages::new(&Plain, &mut messages);
-    /// let plan = reduction.plan(&BeforeModel::new(&mut conversation));
+    /// let plan = reduction.plan(&Turn::new(&mut conversation));
     /// assert!(!plan.report().is_change());
     /// let report = plan.commit().await?.apply(&mut conversation);
     /// assert!(!report.is_change());
     /// # Ok(()) }
     /// ```
-    pub fn plan(&self, turn: &BeforeModel<'_>) -> Plan {
+    pub fn plan(&self, turn: &Turn<'_>) -> Plan {
         clear::plan(&self.session, &self.ledger, turn)
     }
 
@@ -223,7 +222,7 @@ impl ToolReduction {
     /// # Errors
     ///
     /// As [`truncate`](Self::truncate); a page of the reader is always within the limit.
-    pub async fn answer(&self, call: &ToolCall) -> Result<Option<Truncated>, Error> {
+    pub async fn answer(&self, call: &ToolCall) -> Result<Option<Truncated>, OffloadError> {
         if self.session.reader() != Some(&*call.name) {
             return Ok(None);
         }
@@ -350,7 +349,7 @@ impl Middleware for ToolReduction {
     }
 
     /// The clear pass.
-    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
+    async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         self.clear_turn(turn).await.map(drop)
     }
 

@@ -24,7 +24,7 @@ pub struct Report {
     pub tokens: Option<TokenCount>,
     /// What the cost-aware pass reckoned with; `None` where no rewrite would save as much as it
     /// asks for.
-    pub outlook: Option<Outlook>,
+    pub cost_estimate: Option<CostEstimate>,
     /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
     pub post_process_error: Option<String>,
 }
@@ -46,10 +46,10 @@ pub enum Phase {
 #[non_exhaustive]
 pub struct TokenCount {
     /// All messages and tool schemas before the pass, after what the ledger repeated: the number,
-    /// or more than it can be, see [`certainty`](Self::certainty).
+    /// or more than it can be, see [`count_kind`](Self::count_kind).
     pub counted: u64,
     /// What `counted` is.
-    pub certainty: Certainty,
+    pub count_kind: CountKind,
     /// The threshold, `max_tokens_for_clear`. The pass acts above it.
     pub threshold: u64,
     /// What the provider counted for the last request, if the loop said so and a message of the
@@ -65,29 +65,29 @@ pub struct TokenCount {
 /// that is above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Outlook {
-    /// The model calls expected to follow the coming one.
-    pub calls: f64,
-    /// The tokens that the rewrite saves at least, in the coming call and in each of those.
-    pub saves: u64,
-    /// How much dearer it makes the coming call, by the prices set; negative if that gets cheaper
-    /// at once.
-    pub costs: f64,
-    /// What is expected of it in all: `calls · cached · saves - costs`.
-    pub pays: f64,
+pub struct CostEstimate {
+    /// The number of model calls expected after the coming one.
+    pub expected_calls: f64,
+    /// A lower bound on the tokens saved in the coming call and in each of those after it.
+    pub tokens_saved: u64,
+    /// The added cost of the coming call, in prices of an uncached input token; negative if that
+    /// call gets cheaper at once.
+    pub extra_cost: f64,
+    /// The expected gain in all: `expected_calls · cached · tokens_saved - extra_cost`.
+    pub net_gain: f64,
 }
 
 /// What a number of tokens is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Certainty {
+pub enum CountKind {
     /// The number.
     Counted,
     /// An upper bound. It is within the threshold, so nothing had to be counted: a text has no more
     /// tokens than bytes. [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives
     /// the number.
-    AtMost,
+    UpperBound,
 }
 
 /// What became of one result, or of one call's arguments.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Location};
-use crate::config::{Names, Policy, Settings};
+use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
@@ -98,8 +98,8 @@ impl Session {
             backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool()))
         {
             // One store may be shown in two ways.
-            let identity = store.identity();
-            if known.insert((identity.is_none().then(|| store.locate(&probe)), identity)) {
+            let store_id = store.store_id();
+            if known.insert((store_id.is_none().then(|| store.locate(&probe)), store_id)) {
                 stores.push(store);
             }
         }
@@ -152,8 +152,8 @@ impl Session {
 
     fn id_of_call(&self, id: &str) -> Id {
         match self.settings().names {
-            Names::CallId => Id::of_call(id),
-            Names::Short => Id::short_of_call(id),
+            StoredNames::CallId => Id::of_call(id),
+            StoredNames::Short => Id::short_of_call(id),
         }
     }
 

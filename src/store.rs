@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, Page, Put, Writer, digest};
+use crate::backend::{
+    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer, digest,
+};
 
 use layout::{former_session_segment, session_segment};
 
@@ -175,8 +177,8 @@ impl Target {
     ) -> Result<Location, BackendError> {
         for key in self.keys() {
             match put(backend, key, content.clone()).await? {
-                Put::Stored | Put::AlreadyThere => return Ok(backend.locate(key)),
-                Put::Taken => {}
+                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(backend.locate(key)),
+                PutOutcome::Taken => {}
             }
         }
         Err(self.both_taken())
@@ -192,8 +194,8 @@ impl Target {
     ) -> Result<Location, BackendError> {
         for key in self.keys() {
             match name(store, writer, key, by).await? {
-                Put::Stored | Put::AlreadyThere => return Ok(store.locate(key)),
-                Put::Taken => {}
+                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(store.locate(key)),
+                PutOutcome::Taken => {}
             }
         }
         Err(self.both_taken())
@@ -219,7 +221,7 @@ pub(crate) struct Stored {
 impl Stored {
     /// The bytes of `range`. Each block is asked for by itself: between two of them the content may
     /// be swept.
-    pub(crate) async fn read(&self, range: Range<u64>) -> Result<Page, BackendError> {
+    pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         read(&*self.backend, &self.key, range).await
     }
 
@@ -266,7 +268,7 @@ impl Stored {
 }
 
 impl Ranges for &Stored {
-    async fn read(&mut self, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         Stored::read(self, range).await
     }
 

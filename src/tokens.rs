@@ -20,7 +20,7 @@
 //! to count tokens with tiktoken", has 3 and the role). Providers render calls and schemas in forms
 //! of their own that they do not publish; where the loop knows what the provider counted last, that
 //! anchors the sum: see
-//! [`BeforeModel::last_usage`](crate::BeforeModel::last_usage).
+//! [`Turn::last_usage`](crate::Turn::last_usage).
 
 mod cache;
 mod image;

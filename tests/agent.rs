@@ -18,19 +18,19 @@ use offcut::backend::Fs;
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    BeforeModel, Chunk, Error, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
-    ToolReduction,
+    Chunk, Middleware, Next, OffloadError, Part, ToolCall, ToolError, ToolOutput, ToolReduction,
+    Turn,
 };
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 /// What a model does next, from what it is shown.
-type Turn = Box<dyn Fn(&[Message]) -> Message + Send + Sync>;
+type Reply = Box<dyn Fn(&[Message]) -> Message + Send + Sync>;
 
 /// A model that follows a script, and remembers what it was shown.
 #[derive(Clone, Default)]
 struct Script {
-    turns: Arc<Mutex<VecDeque<Turn>>>,
+    turns: Arc<Mutex<VecDeque<Reply>>>,
     seen: Arc<Mutex<Vec<Vec<Message>>>>,
     usage: Option<u64>,
 }
@@ -134,7 +134,7 @@ impl Middleware for Probe {
         output
     }
 
-    async fn before_model(&self, turn: &mut BeforeModel<'_>) -> Result<(), Error> {
+    async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         self.note(format_args!(
             "{} messages, usage {:?}, {} tools",
             turn.conversation.len(),
@@ -569,14 +569,10 @@ struct Refuses;
 
 #[async_trait]
 impl Middleware for Refuses {
-    async fn before_model(&self, _: &mut BeforeModel<'_>) -> Result<(), Error> {
+    async fn before_model(&self, _: &mut Turn<'_>) -> Result<(), OffloadError> {
         let source =
             offcut::backend::BackendError::new(offcut::backend::ErrorKind::Full, "no room");
-        Err(Error::Offload {
-            tool: "f".into(),
-            call_id: "a".into(),
-            source,
-        })
+        Err(OffloadError::new("f", "a", source))
     }
 }
 

@@ -9,7 +9,7 @@ use std::alloc::System;
 
 use offcut::backend::Memory;
 use offcut::format::{Messages, OpenAiChat};
-use offcut::{BeforeModel, Builder, Report, TokenCounter, ToolCall, ToolReduction};
+use offcut::{Builder, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -48,10 +48,10 @@ fn allocations(
     for _ in 0..3 {
         let mut conversation = Messages::new(&OpenAiChat, messages);
         let region = Region::new(ALLOCATOR);
-        let mut turn = BeforeModel {
+        let mut turn = Turn {
             tools: &tools,
             last_usage,
-            ..BeforeModel::new(&mut conversation)
+            ..Turn::new(&mut conversation)
         };
         let report = runtime.block_on(reduction.clear_turn(&mut turn)).unwrap();
         let stats = region.change();

@@ -9,10 +9,10 @@ use common::{builder, call, clear, content, lines, memory, outcomes, round, stor
 use offcut::backend::{Backend, ErrorKind, Key, Memory};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
-use offcut::report::{Certainty, Outcome, Reason, Subject};
+use offcut::report::{CountKind, Outcome, Reason, Subject};
 use offcut::{
-    BeforeModel, Builder, Error, Language, OnOffloadError, Part, ToolCall, ToolPolicy,
-    ToolReduction,
+    Builder, Language, OffloadError, OnStoreFailure, Part, ToolCall, ToolPolicy, ToolReduction,
+    Turn,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
@@ -59,9 +59,9 @@ async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
     let reduction = eager(&store).max_tokens_for_clear(total).build().unwrap();
     let schemas = [json!({"name": "grep"})];
     let mut conversation = Messages::new(&Plain, &mut messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         tools: &schemas,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     assert!(reduction.plan(&turn).report().is_change());
 
@@ -555,7 +555,7 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     let reduction = eager(&store).build().unwrap();
     let mut messages = three_rounds();
     let committed = reduction
-        .plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)))
+        .plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
@@ -571,10 +571,7 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     );
     // A conversation that got shorter is no trouble either.
     let committed = reduction
-        .plan(&BeforeModel::new(&mut Messages::new(
-            &Plain,
-            &mut three_rounds(),
-        )))
+        .plan(&Turn::new(&mut Messages::new(&Plain, &mut three_rounds())))
         .commit()
         .await
         .unwrap();
@@ -589,9 +586,9 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
 #[tokio::test]
 async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
     for then in [
-        OnOffloadError::KeepOriginal,
-        OnOffloadError::PreviewOnly,
-        OnOffloadError::Fail,
+        OnStoreFailure::KeepOriginal,
+        OnStoreFailure::PreviewOnly,
+        OnStoreFailure::Fail,
     ] {
         let store = Faulty::new(memory());
         store.fault_on_write(2, Fault::Fail(ErrorKind::Unavailable));
@@ -602,7 +599,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
         let reduction = reduction.build().unwrap();
         let mut messages = three_rounds();
         match reduction.clear(&Plain, &mut messages).await {
-            Ok(report) if then == OnOffloadError::KeepOriginal => {
+            Ok(report) if then == OnStoreFailure::KeepOriginal => {
                 assert_eq!(
                     report.decisions[1].outcome,
                     Outcome::Kept(Reason::StoreFailed)
@@ -612,12 +609,12 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
             Ok(report) => {
                 assert_eq!(
                     (then, report.decisions[1].outcome),
-                    (OnOffloadError::PreviewOnly, Outcome::Lost)
+                    (OnStoreFailure::PreviewOnly, Outcome::Lost)
                 );
                 assert!(text(content(&messages[3])).contains("not stored"));
             }
-            Err(Error::Offload { call_id, .. }) => {
-                assert_eq!((then, call_id.as_str()), (OnOffloadError::Fail, "b"));
+            Err(OffloadError { call_id, .. }) => {
+                assert_eq!((then, call_id.as_str()), (OnStoreFailure::Fail, "b"));
                 assert_eq!(messages, three_rounds(), "as it was");
                 assert!(
                     reduction
@@ -628,14 +625,13 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
                     "trying again is safe"
                 );
             }
-            Err(other) => panic!("{other}"),
         }
     }
 }
 
 #[tokio::test]
 async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
-    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
+    for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
         let (down, other) = (Faulty::new(Memory::named("down").unwrap()), memory());
         down.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
         let reduction = eager(&other)
@@ -663,7 +659,7 @@ async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
             49,
             "another store is asked, the last round stays"
         );
-        let lost = if then == OnOffloadError::PreviewOnly {
+        let lost = if then == OnStoreFailure::PreviewOnly {
             asked
         } else {
             0
@@ -800,7 +796,7 @@ async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
         (clear(&reduction, messages).await.tokens.unwrap(), exact)
     };
     let (bounded, exact) = counts(1_000_000, &mut messages).await;
-    assert_eq!(bounded.certainty, Certainty::AtMost);
+    assert_eq!(bounded.count_kind, CountKind::UpperBound);
     assert!(
         bounded.counted >= exact && bounded.counted <= bounded.threshold,
         "{bounded:?}, really {exact}"
@@ -808,13 +804,13 @@ async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
     // A byte more than the threshold, and it has to be counted.
     let (at, _) = counts(bounded.counted, &mut messages).await;
     assert_eq!(
-        (at.certainty, at.counted),
-        (Certainty::AtMost, bounded.counted)
+        (at.count_kind, at.counted),
+        (CountKind::UpperBound, bounded.counted)
     );
     let (counted, exact) = counts(bounded.counted - 1, &mut messages).await;
     assert_eq!(
-        (counted.certainty, counted.counted),
-        (Certainty::Counted, exact)
+        (counted.count_kind, counted.counted),
+        (CountKind::Counted, exact)
     );
     assert_eq!(messages, three_rounds());
 }
@@ -828,9 +824,9 @@ async fn c1_drift_is_what_the_provider_counted_more_than_the_pass_before() {
     let mut messages = vec![Message::user("go")];
     let pass = async |messages: &mut Vec<Message>, last_usage| {
         let mut conversation = Messages::new(&Plain, messages);
-        let mut turn = BeforeModel {
+        let mut turn = Turn {
             last_usage,
-            ..BeforeModel::new(&mut conversation)
+            ..Turn::new(&mut conversation)
         };
         reduction
             .clear_turn(&mut turn)
@@ -867,9 +863,9 @@ async fn c1_drift_counts_what_the_pass_cleared() {
     assert!(report.is_change());
     messages.push(Message::assistant("done"));
     let mut conversation = Messages::new(&Plain, &mut messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         last_usage: Some(sent),
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     assert_eq!(
         reduction

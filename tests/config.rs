@@ -12,8 +12,8 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BeforeModel, BuildError, Builder, CostAware, Language, Length, Limit, Names, OnOffloadError,
-    Report, Settings, TokenCounter, ToolPolicy, ToolReduction,
+    BuildError, Builder, CostAware, Language, OnStoreFailure, PreviewLength, Report, Settings,
+    SizeLimit, StoredNames, TokenCounter, ToolPolicy, ToolReduction, Turn,
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn small(store: &Memory) -> Builder {
 #[tokio::test]
 async fn o1_what_is_within_a_limit_that_was_set_stays_whole() {
     let result = "src/ship.rs:88: ship(order)\n".repeat(220);
-    let limits = [Limit::Bytes(20_000), Limit::tokens(20_000)];
+    let limits = [SizeLimit::Bytes(20_000), SizeLimit::tokens(20_000)];
     for limit in limits {
         let recommended = || ToolReduction::recommended(Memory::new());
         let own = ToolPolicy::new().max_length_for_trunc(limit);
@@ -102,11 +102,11 @@ fn l11_the_defaults_are_the_documented_ones() {
     let default = Settings::default();
     assert_eq!(
         (default.root_dir.as_str(), default.names),
-        ("", Names::CallId)
+        ("", StoredNames::CallId)
     );
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
-    assert_eq!(default.max_length_for_trunc, Limit::Bytes(50_000));
+    assert_eq!(default.max_length_for_trunc, SizeLimit::Bytes(50_000));
     assert_eq!(
         (
             default.preview,
@@ -117,7 +117,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     );
     assert_eq!(
         (default.preview_length, default.stub_length),
-        (Length::Bytes(8_000), Length::Bytes(0))
+        (PreviewLength::Bytes(8_000), PreviewLength::Bytes(0))
     );
     assert!(default.trunc_exclude_tools.is_empty() && default.clear_exclude_tools.is_empty());
     assert_eq!(default.token_counter, TokenCounter::O200kBase);
@@ -139,7 +139,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert!(default.keep_errors && default.cost_aware.is_none());
     assert_eq!(
         (default.on_offload_error, default.language),
-        (OnOffloadError::KeepOriginal, Language::English)
+        (OnStoreFailure::KeepOriginal, Language::English)
     );
     assert!(default.tool_config.is_empty());
 }
@@ -155,12 +155,12 @@ fn o3_presets() {
     expected.clear_retention_suffix_limit = 3;
     assert_eq!(Settings::anthropic(), expected);
     let mut expected = Settings::default();
-    expected.names = Names::Short;
-    expected.max_length_for_trunc = Limit::Bytes(8_000);
+    expected.names = StoredNames::Short;
+    expected.max_length_for_trunc = SizeLimit::Bytes(8_000);
     expected.preview_above = Some(1_500);
     expected.preview = Preview::Mixed;
-    expected.preview_length = Length::curve(8.0, 0.68, 7_000);
-    expected.stub_length = Length::Bytes(100);
+    expected.preview_length = PreviewLength::curve(8.0, 0.68, 7_000);
+    expected.stub_length = PreviewLength::Bytes(100);
     expected.max_tokens_for_clear = 60_000;
     expected.clear_tool_inputs = true;
     expected.clear_tool_inputs_above = 800;
@@ -234,10 +234,10 @@ fn settings_survive_json() {
         }},
     });
     let settings: Settings = serde_json::from_value(json.clone()).unwrap();
-    assert_eq!(settings.max_length_for_trunc, Limit::tokens(9_000));
+    assert_eq!(settings.max_length_for_trunc, SizeLimit::tokens(9_000));
     assert_eq!(
         settings.tool_config["grep"].max_length_for_trunc,
-        Some(Limit::Bytes(8_000))
+        Some(SizeLimit::Bytes(8_000))
     );
     assert_eq!(settings.read_file_tool_name, None);
     assert_eq!(serde_json::to_value(&settings).unwrap(), json);
@@ -269,17 +269,17 @@ fn o2_what_does_not_build_and_why() {
             .tool("grep", ToolPolicy::new().skip_truncation(false)),
         builder(&memory()).max_length_for_trunc(0),
         of(ToolPolicy::new().max_length_for_trunc(0)),
-        builder(&memory()).max_length_for_trunc(Limit::tokens(0)),
+        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(0)),
         builder(&memory()).max_tokens_for_clear(0),
         builder(&memory()).max_length_for_trunc(100),
         of(ToolPolicy::new().max_length_for_trunc(100)),
-        builder(&memory()).max_length_for_trunc(Limit::tokens(100)),
+        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(100)),
         builder(&memory()).max_length_for_trunc(5_000),
-        builder(&memory()).max_length_for_trunc(Limit::tokens(5_000)),
+        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(5_000)),
         builder(&memory()).preview_length(50_000),
         of(ToolPolicy::new().max_length_for_trunc(5_000)),
         of(ToolPolicy::new().preview_length(50_000)),
-        of(ToolPolicy::new().max_length_for_trunc(Limit::tokens(5_000))),
+        of(ToolPolicy::new().max_length_for_trunc(SizeLimit::tokens(5_000))),
         builder(&memory()).clear_target_tokens(30_001),
         builder(&memory())
             .clear_target_tokens(10_000)
@@ -424,8 +424,8 @@ async fn o2_two_directories_that_are_shown_alike_are_refused() {
 #[tokio::test]
 async fn o2_the_smallest_limit_that_builds_truncates() {
     for language in [Language::English, Language::Chinese] {
-        for limit in [Limit::Bytes as fn(usize) -> Limit, |tokens| {
-            Limit::tokens(tokens as u64)
+        for limit in [SizeLimit::Bytes as fn(usize) -> SizeLimit, |tokens| {
+            SizeLimit::tokens(tokens as u64)
         }] {
             let make = |least: usize, preview| {
                 builder(&memory())
@@ -625,7 +625,7 @@ async fn o1_only_a_limit() {
     assert_inherited(&done, &["truncation"]);
     assert_eq!(done.truncated[0], None, "within its own limit");
     // In tokens, where all others count bytes: 4 bytes each.
-    let done = with_policy(ToolPolicy::new().max_length_for_trunc(Limit::tokens(900))).await;
+    let done = with_policy(ToolPolicy::new().max_length_for_trunc(SizeLimit::tokens(900))).await;
     assert_eq!(done.truncated[0], None);
     // A lower one than the global one acts where the others do not.
     let reduction = small(&memory())
@@ -740,7 +740,7 @@ fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
     let setters: [(&str, Set); 26] = [
         ("root_dir", |b| b.root_dir("agent")),
-        ("names", |b| b.names(Names::Short)),
+        ("names", |b| b.names(StoredNames::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
@@ -766,7 +766,7 @@ fn every_setter_has_an_effect() {
         ("cost_aware", |b| b.cost_aware(CostAware::default())),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| {
-            b.on_offload_error(OnOffloadError::Fail)
+            b.on_offload_error(OnStoreFailure::Fail)
         }),
         ("language", |b| b.language(Language::Chinese)),
         ("templates", |b| {
@@ -962,7 +962,7 @@ async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
     for usage in [0, 1, u64::MAX - 1, u64::MAX] {
         let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
         let mut conversation = Messages::new(&Plain, &mut messages);
-        let mut turn = BeforeModel::new(&mut conversation);
+        let mut turn = Turn::new(&mut conversation);
         turn.last_usage = Some(usage);
         let report = reduction.clear_turn(&mut turn).await.unwrap();
         assert_eq!(report.is_change(), usage > 1, "{usage}");
@@ -1008,7 +1008,7 @@ async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_c
     // Whatever comes has to be counted: as soon as it is built in, and once.
     for builder in [
         slow(false),
-        slow(true).max_length_for_trunc(Limit::tokens(50_000)),
+        slow(true).max_length_for_trunc(SizeLimit::tokens(50_000)),
     ] {
         let reduction = builder.build().unwrap();
         assert!(is_elsewhere());

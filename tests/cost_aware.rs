@@ -12,7 +12,7 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{BeforeModel, Builder, CostAware, ExpectedCalls, Prices, Report, ToolReduction};
+use offcut::{Builder, CostAware, ExpectedCalls, Prices, Report, ToolReduction, Turn};
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
 
 /// Nothing is truncated, and nothing cleared before long.
@@ -53,9 +53,9 @@ fn conversation() -> Vec<Message> {
 
 async fn turn(reduction: &ToolReduction, messages: &mut [Message], cache_is_cold: bool) -> Report {
     let mut conversation = Messages::new(&Plain, messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         cache_is_cold,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     reduction.clear_turn(&mut turn).await.unwrap()
 }
@@ -116,28 +116,29 @@ async fn c15_what_does_not_pay_is_said_and_left() {
         .unwrap();
         let mut messages = original.clone();
         let report = clear(&reduction, &mut messages).await;
-        let outlook = report.outlook.unwrap();
+        let estimate = report.cost_estimate.unwrap();
         let (before, after) = (
             tokens(&reduction, &mut original.clone()[1..4]),
             tokens(&reduction, &mut messages[1..4]),
         );
         assert_eq!(
             report.is_change(),
-            pays && outlook.pays > 0.0,
-            "{outlook:?}"
+            pays && estimate.net_gain > 0.0,
+            "{estimate:?}"
         );
-        assert_eq!(outlook.calls, calls);
+        assert_eq!(estimate.expected_calls, calls);
         if pays {
             // As long as the location may get: 17 bytes more than here.
-            assert!((before - after - 5..=before - after).contains(&outlook.saves));
-            let costs = 1.25 * (before - outlook.saves) as f64 - 0.1 * before as f64;
-            assert!((outlook.costs - costs).abs() < 1e-6, "{outlook:?}");
+            assert!((before - after - 5..=before - after).contains(&estimate.tokens_saved));
+            let costs = 1.25 * (before - estimate.tokens_saved) as f64 - 0.1 * before as f64;
+            assert!((estimate.extra_cost - costs).abs() < 1e-6, "{estimate:?}");
             assert!(
-                (outlook.pays - 0.1 * calls * outlook.saves as f64 + costs).abs() < 1e-6,
-                "{outlook:?}"
+                (estimate.net_gain - 0.1 * calls * estimate.tokens_saved as f64 + costs).abs()
+                    < 1e-6,
+                "{estimate:?}"
             );
         } else {
-            assert!(outlook.pays <= 0.0);
+            assert!(estimate.net_gain <= 0.0);
             assert_eq!(
                 report.decisions[0].outcome,
                 Outcome::Kept(Reason::DoesNotPay)
@@ -160,10 +161,10 @@ async fn c15_a_cold_cache_makes_a_rewrite_free() {
     let reduction = whole(&store, dear).build().unwrap();
     assert!(!turn(&reduction, &mut messages, false).await.is_change());
     let report = turn(&reduction, &mut messages, true).await;
-    let outlook = report.outlook.unwrap();
+    let estimate = report.cost_estimate.unwrap();
     assert!(
-        report.is_change() && outlook.costs == -(outlook.saves as f64),
-        "{outlook:?}"
+        report.is_change() && estimate.extra_cost == -(estimate.tokens_saved as f64),
+        "{estimate:?}"
     );
     assert!(
         !turn(&reduction, &mut messages, true).await.is_change(),
@@ -237,7 +238,7 @@ async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_a
             report.decisions[0].outcome,
             Outcome::Previewed,
             "{over_originals} {:?}",
-            report.outlook
+            report.cost_estimate
         );
     }
 }
@@ -287,7 +288,7 @@ async fn c15_what_is_not_for_it() {
         ("clear_exclude_tools", |b| b.clear_exclude_tools(["grep"])),
         ("skip_clear", |b| b.skip_clear(true)),
         ("a handler", |b| {
-            b.clear_handler(|_| Ok(offcut::handler::Handled::Default))
+            b.clear_handler(|_| Ok(offcut::handler::Action::Default))
         }),
         ("a longer stub", |b| b.stub_length(500)),
     ];
@@ -299,7 +300,7 @@ async fn c15_what_is_not_for_it() {
         )
         .await;
         assert!(
-            report.outlook.is_none() && report.decisions.is_empty() && messages == original,
+            report.cost_estimate.is_none() && report.decisions.is_empty() && messages == original,
             "{case}"
         );
     }

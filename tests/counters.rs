@@ -7,9 +7,9 @@ mod common;
 use common::{call, content, lines, memory, round, text};
 use futures_util::StreamExt;
 use offcut::format::{Message, Messages, Plain, Rewriting};
-use offcut::handler::{Detail, Handled, Replacement};
+use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::{
-    BeforeModel, Builder, Chunk, CostAware, ExpectedCalls, Limit, Part, ToolOutput, ToolReduction,
+    Builder, Chunk, CostAware, ExpectedCalls, Part, SizeLimit, ToolOutput, ToolReduction, Turn,
 };
 use serde_json::json;
 
@@ -62,9 +62,9 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
             json!({"name": "x".repeat(200)}),
             json!({"name": "y".repeat(200)}),
         ];
-        let longer = |detail: Detail| {
-            let twice = [detail.parts.clone(), detail.parts].concat();
-            Ok(Handled::Replace(Replacement::losing(twice)))
+        let longer = |outcome: ToolOutcome| {
+            let twice = [outcome.parts.clone(), outcome.parts].concat();
+            Ok(Action::Replace(Replacement::discarding(twice)))
         };
         let passes = [
             builder(count).max_tokens_for_clear(10),
@@ -101,10 +101,10 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
                 // Once more over the originals: what was decided is repeated, and counted.
                 for messages in [&mut sent, &mut again] {
                     let mut conversation = Messages::new(&Plain, messages);
-                    let mut turn = BeforeModel {
+                    let mut turn = Turn {
                         tools: &schemas,
                         last_usage,
-                        ..BeforeModel::new(&mut conversation)
+                        ..Turn::new(&mut conversation)
                     };
                     let report = reduction.clear_turn(&mut turn).await.unwrap();
                     let saved = report.cleared_input_tokens();
@@ -128,7 +128,7 @@ async fn l7_rounds_are_rewritten_over_counts_that_no_sum_can_hold() {
             Ok(Some(vec![Message::assistant(lines(80))]))
         });
         let report = reduction
-            .clear_turn(&mut BeforeModel::new(&mut conversation))
+            .clear_turn(&mut Turn::new(&mut conversation))
             .await
             .unwrap();
         assert!(report.is_change());
@@ -139,7 +139,7 @@ async fn l7_rounds_are_rewritten_over_counts_that_no_sum_can_hold() {
 async fn l7_a_limit_in_tokens_over_counts_that_no_sum_can_hold() {
     for count in COUNTS {
         let reduction = builder(count)
-            .max_length_for_trunc(Limit::tokens(3_000))
+            .max_length_for_trunc(SizeLimit::tokens(3_000))
             .preview_length(500)
             .build()
             .unwrap();

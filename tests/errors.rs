@@ -10,7 +10,7 @@ use std::error::Error as StdError;
 use common::{builder, call, lines, memory};
 use offcut::agent::Tool;
 use offcut::backend::{self, ErrorKind, Fs};
-use offcut::{Error, OnOffloadError, Settings, ToolCall, ToolError, ToolReduction};
+use offcut::{OffloadError, OnStoreFailure, Settings, ToolCall, ToolError, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn h3_no_error_says_what_its_source_says() {
         .max_length_for_trunc(1_000)
         .preview_length(200);
     let reduction = reduction
-        .on_offload_error(OnOffloadError::Fail)
+        .on_offload_error(OnStoreFailure::Fail)
         .build()
         .unwrap();
     let shown = reduction
@@ -67,7 +67,7 @@ async fn h3_no_error_says_what_its_source_says() {
     let error = ToolError::from(error);
     says_each_once(&error);
     assert!(
-        error.source().unwrap().is::<Error>(),
+        error.source().unwrap().is::<OffloadError>(),
         "a program finds out what it was"
     );
 

@@ -12,18 +12,18 @@ use common::{builder, call, clear, content, lines, memory, outcomes, round, stor
 use futures_util::{StreamExt, stream};
 use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Message, Messages, Plain, Responses, Rewriting};
-use offcut::handler::{ClearHandler, Detail, Handled, HandlerError, Replacement, TruncHandler};
+use offcut::handler::{Action, ClearHandler, HandlerError, Replacement, ToolOutcome, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{ErrorSource, Outcome, Reason, Subject};
 use offcut::{
-    BeforeModel, Builder, Chunk, Error, Limit, OnOffloadError, Part, ToolCall, ToolError,
-    ToolOutput, ToolPolicy,
+    Builder, Chunk, OffloadError, OnStoreFailure, Part, SizeLimit, ToolCall, ToolError, ToolOutput,
+    ToolPolicy, Turn,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
-type Wish = Result<Handled, HandlerError>;
+type Wish = Result<Action, HandlerError>;
 
 fn small(store: &Memory) -> Builder {
     builder(store)
@@ -32,16 +32,16 @@ fn small(store: &Memory) -> Builder {
         .max_tokens_for_clear(100)
 }
 
-fn keep(_: Detail) -> Wish {
-    Ok(Handled::Keep)
+fn keep(_: ToolOutcome) -> Wish {
+    Ok(Action::Keep)
 }
 
 /// The text in capitals, with the original stored.
 #[allow(clippy::needless_pass_by_value, reason = "handlers take it")]
-fn shout(detail: Detail) -> Wish {
-    let text = detail.text();
+fn shout(outcome: ToolOutcome) -> Wish {
+    let text = outcome.text();
     let shown = text.to_uppercase();
-    Ok(Handled::Replace(Replacement::storing(
+    Ok(Action::Replace(Replacement::storing(
         text,
         move |location| {
             format!(
@@ -52,45 +52,45 @@ fn shout(detail: Detail) -> Wish {
     )))
 }
 
-fn fails(_: Detail) -> Wish {
+fn fails(_: ToolOutcome) -> Wish {
     Err("no idea".into())
 }
 
-fn panics(_: Detail) -> Wish {
+fn panics(_: ToolOutcome) -> Wish {
     panic!("a handler's panic")
 }
 
 fn later(
-    handler: fn(Detail) -> Wish,
-) -> impl Fn(Detail) -> std::future::Ready<Wish> + Send + Sync + 'static {
-    move |detail| std::future::ready(handler(detail))
+    handler: fn(ToolOutcome) -> Wish,
+) -> impl Fn(ToolOutcome) -> std::future::Ready<Wish> + Send + Sync + 'static {
+    move |outcome| std::future::ready(handler(outcome))
 }
 
 /// Handlers may be types, with what they need in them.
 struct Rows(usize);
 
 impl Rows {
-    fn first(&self, detail: &Detail) -> Handled {
-        let first: String = detail
+    fn first(&self, outcome: &ToolOutcome) -> Action {
+        let first: String = outcome
             .text()
             .lines()
             .take(self.0)
             .map(|row| format!("{row}\n"))
             .collect();
-        Handled::Replace(Replacement::storing(detail.text(), move |_| first.clone()))
+        Action::Replace(Replacement::storing(outcome.text(), move |_| first.clone()))
     }
 }
 
 #[async_trait::async_trait]
 impl TruncHandler for Rows {
-    async fn handle(&self, detail: Detail) -> Wish {
-        Ok(self.first(&detail))
+    async fn handle(&self, outcome: ToolOutcome) -> Wish {
+        Ok(self.first(&outcome))
     }
 }
 
 impl ClearHandler for Rows {
-    fn handle(&self, detail: Detail) -> Wish {
-        Ok(self.first(&detail))
+    fn handle(&self, outcome: ToolOutcome) -> Wish {
+        Ok(self.first(&outcome))
     }
 }
 
@@ -131,7 +131,7 @@ async fn t9_keep_keeps_whatever_its_length() {
 async fn t9_a_replacement_is_shown_and_what_it_gives_is_stored_whatever_its_length() {
     let store = memory();
     let reduction = small(&store)
-        .trunc_handler(async |detail: Detail| shout(detail))
+        .trunc_handler(async |outcome: ToolOutcome| shout(outcome))
         .build()
         .unwrap();
     let shown = reduction.truncate(&call("a", "f"), "short").await.unwrap();
@@ -156,9 +156,9 @@ async fn t9_a_replacement_is_shown_and_what_it_gives_is_stored_whatever_its_leng
 async fn t9_a_handler_gets_the_call_the_parts_and_the_error_mark() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
-    let handler = move |detail: Detail| {
-        log.lock().unwrap().push(detail);
-        std::future::ready(Ok(Handled::Default))
+    let handler = move |outcome: ToolOutcome| {
+        log.lock().unwrap().push(outcome);
+        std::future::ready(Ok(Action::Default))
     };
     let reduction = small(&memory()).trunc_handler(handler).build().unwrap();
     let call = ToolCall::new("a", "f", r#"{"x":1}"#);
@@ -318,14 +318,14 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
         .text();
     for (handler, said) in [
         (
-            fails as fn(Detail) -> Wish,
+            fails as fn(ToolOutcome) -> Wish,
             "the truncation handler failed: no idea",
         ),
         (panics, "the truncation handler panicked"),
     ] {
         let store = memory();
         let reduction = small(&store)
-            .trunc_handler(move |detail| async move { handler(detail) })
+            .trunc_handler(move |outcome| async move { handler(outcome) })
             .build()
             .unwrap();
         for output in [
@@ -342,8 +342,8 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
     }
     // Also what the handler gave to be called later.
     let store = memory();
-    let bad = |_: Detail| async {
-        Ok(Handled::Replace(Replacement::storing("x", |_| -> String {
+    let bad = |_: ToolOutcome| async {
+        Ok(Action::Replace(Replacement::storing("x", |_| -> String {
             panic!("a replacement's panic")
         })))
     };
@@ -371,12 +371,12 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
 async fn t9_a_slow_handler_holds_up_its_own_call_and_no_other() {
     let (open, gate) = tokio::sync::oneshot::channel::<()>();
     let gate = Arc::new(tokio::sync::Mutex::new(Some(gate)));
-    let handler = move |_: Detail| {
+    let handler = move |_: ToolOutcome| {
         let gate = gate.clone();
         async move {
             let gate = gate.lock().await.take();
             gate.unwrap().await?;
-            Ok(Handled::Keep)
+            Ok(Action::Keep)
         }
     };
     let reduction = small(&memory())
@@ -432,7 +432,7 @@ async fn t9_pages_of_the_reader_are_not_handled() {
 
 #[tokio::test]
 async fn t8_the_store_fails_under_a_handler() {
-    let run = async |then: OnOffloadError| {
+    let run = async |then: OnStoreFailure| {
         let store = Faulty::new(memory());
         let reduction = small(&memory())
             .backend(store.clone())
@@ -443,26 +443,26 @@ async fn t8_the_store_fails_under_a_handler() {
         store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
         reduction.truncate(&call("a", "f"), "text").await
     };
-    let kept = run(OnOffloadError::KeepOriginal).await.unwrap();
+    let kept = run(OnStoreFailure::KeepOriginal).await.unwrap();
     assert_eq!(
         (kept.text().as_str(), kept.report.decisions[0].outcome),
         ("text", Outcome::Kept(Reason::StoreFailed))
     );
-    let lost = run(OnOffloadError::PreviewOnly).await.unwrap();
+    let lost = run(OnStoreFailure::PreviewOnly).await.unwrap();
     assert_eq!(
         (lost.text().as_str(), lost.report.decisions[0].outcome),
         ("TEXT @nowhere", Outcome::Lost)
     );
     assert!(lost.report.decisions[0].error.is_some());
     assert!(matches!(
-        run(OnOffloadError::Fail).await,
-        Err(Error::Offload { .. })
+        run(OnStoreFailure::Fail).await,
+        Err(OffloadError { .. })
     ));
 }
 
 #[tokio::test]
 async fn t9_what_a_handler_drops_without_storing_is_said_to_be_lost() {
-    let drop = |_: Detail| async { Ok(Handled::Replace(Replacement::losing("gone"))) };
+    let drop = |_: ToolOutcome| async { Ok(Action::Replace(Replacement::discarding("gone"))) };
     let store = memory();
     let shown = small(&store)
         .trunc_handler(drop)
@@ -494,20 +494,20 @@ async fn ids_that_handlers_and_callbacks_give_are_names_or_refused() {
         let is_fine = fine.contains(id);
         let expected = if is_fine { id.as_str() } else { "a" };
         let (one, two, three) = (id.clone(), id.clone(), id.clone());
-        let by_handler = move |detail: Detail| {
-            let replacement = Replacement::storing(detail.text(), |_| "short").id(one.clone());
-            async move { Ok(Handled::Replace(replacement)) }
+        let by_handler = move |outcome: ToolOutcome| {
+            let replacement = Replacement::storing(outcome.text(), |_| "short").id(one.clone());
+            async move { Ok(Action::Replace(replacement)) }
         };
         let by_callback = move |_: &ToolCall| Ok(two.clone());
         let builders = [
             small(&memory()).trunc_handler(by_handler),
-            small(&memory()).gen_trunc_offload_file_path(by_callback),
+            small(&memory()).trunc_id_with(by_callback),
             small(&memory())
-                .gen_trunc_offload_file_path(|_| Ok("other".into()))
-                .trunc_handler(move |detail: Detail| {
+                .trunc_id_with(|_| Ok("other".into()))
+                .trunc_handler(move |outcome: ToolOutcome| {
                     let replacement =
-                        Replacement::storing(detail.text(), |_| "short").id(three.clone());
-                    async move { Ok(Handled::Replace(replacement)) }
+                        Replacement::storing(outcome.text(), |_| "short").id(three.clone());
+                    async move { Ok(Action::Replace(replacement)) }
                 }),
         ];
         for builder in builders {
@@ -531,8 +531,8 @@ async fn ids_that_handlers_and_callbacks_give_are_names_or_refused() {
 async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
     let store = memory();
     let reduction = small(&store)
-        .gen_trunc_offload_file_path(|call| Ok(format!("{}-results", call.name)))
-        .gen_clear_offload_file_path(|call| Ok(format!("{}-old", call.name)))
+        .trunc_id_with(|call| Ok(format!("{}-results", call.name)))
+        .clear_id_with(|call| Ok(format!("{}-old", call.name)))
         .build()
         .unwrap();
     let mut locations = Vec::new();
@@ -577,10 +577,7 @@ async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
         (|_| Err("no".into())) as fn(&ToolCall) -> Result<String, HandlerError>,
         |_| panic!("a callback's panic"),
     ] {
-        let reduction = small(&memory())
-            .gen_clear_offload_file_path(callback)
-            .build()
-            .unwrap();
+        let reduction = small(&memory()).clear_id_with(callback).build().unwrap();
         let mut messages = [round("b", "f", lines(99)), round("d", "f", "ok")].concat();
         let decision = &clear(&reduction, &mut messages).await.decisions[0];
         assert_eq!(decision.locations[0].as_str(), "memory://t/clear/b");
@@ -607,11 +604,11 @@ async fn c14_a_handler_decides_about_old_results_and_is_not_asked_about_its_own_
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let reduction = small(&store)
-        .clear_handler(move |detail: Detail| {
+        .clear_handler(move |outcome: ToolOutcome| {
             count.fetch_add(1, Ordering::Relaxed);
-            let text = detail.text();
+            let text = outcome.text();
             let first = text.lines().next().unwrap_or_default().repeat(20);
-            Ok(Handled::Replace(Replacement::storing(
+            Ok(Action::Replace(Replacement::storing(
                 text,
                 move |location| format!("{first} {}", location.unwrap()),
             )))
@@ -666,7 +663,7 @@ async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
         ]))
     });
     reduction
-        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .clear_turn(&mut Turn::new(&mut conversation))
         .await
         .unwrap();
     assert_eq!(
@@ -682,9 +679,9 @@ async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
 
 #[tokio::test]
 async fn c14_what_was_changed_meanwhile_keeps_both() {
-    let shorten = |_: Detail| {
-        Ok(Handled::Replace(
-            Replacement::losing("done").arguments("{}"),
+    let shorten = |_: ToolOutcome| {
+        Ok(Action::Replace(
+            Replacement::discarding("done").arguments("{}"),
         ))
     };
     let history = || {
@@ -697,7 +694,7 @@ async fn c14_what_was_changed_meanwhile_keeps_both() {
     let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
     let mut messages = history();
     let committed = reduction
-        .plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)))
+        .plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
@@ -715,9 +712,9 @@ async fn c14_what_was_changed_meanwhile_keeps_both() {
 
 #[tokio::test]
 async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
-    let shorten = |detail: Detail| {
-        let whole = format!("{}\n{}", detail.call.arguments, detail.text());
-        Ok(Handled::Replace(
+    let shorten = |outcome: ToolOutcome| {
+        let whole = format!("{}\n{}", outcome.call.arguments, outcome.text());
+        Ok(Action::Replace(
             Replacement::storing(whole, |_| "done").arguments(r#"{"short":true}"#),
         ))
     };
@@ -774,9 +771,9 @@ async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
         "{report:?}"
     );
 
-    let nonsense = |_: Detail| {
-        Ok(Handled::Replace(
-            Replacement::losing("x").arguments("{no json"),
+    let nonsense = |_: ToolOutcome| {
+        Ok(Action::Replace(
+            Replacement::discarding("x").arguments("{no json"),
         ))
     };
     let mut messages = history();
@@ -802,17 +799,17 @@ async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
 
 #[tokio::test]
 async fn c14_a_handler_that_fails_panics_or_returns_more_harms_no_other_result() {
-    let bloat = |detail: Detail| {
-        let longer = detail.text().repeat(3);
-        Ok(Handled::Replace(Replacement::losing(longer)))
+    let bloat = |outcome: ToolOutcome| {
+        let longer = outcome.text().repeat(3);
+        Ok(Action::Replace(Replacement::discarding(longer)))
     };
-    let bad = |_: Detail| {
-        Ok(Handled::Replace(Replacement::storing("x", |_| -> String {
+    let bad = |_: ToolOutcome| {
+        Ok(Action::Replace(Replacement::storing("x", |_| -> String {
             panic!("late")
         })))
     };
     for (handler, expected) in [
-        (fails as fn(Detail) -> Wish, Outcome::Cleared),
+        (fails as fn(ToolOutcome) -> Wish, Outcome::Cleared),
         (panics, Outcome::Cleared),
         (bad, Outcome::Cleared),
         (bloat, Outcome::Lost),
@@ -870,7 +867,7 @@ where
 {
     let mut conversation = Rewriting::new(&Plain, messages, rewriter);
     reduction
-        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .clear_turn(&mut Turn::new(&mut conversation))
         .await
         .unwrap()
 }
@@ -998,11 +995,11 @@ async fn c10_where_the_round_cant_be_stored_it_is_not_rewritten() {
         let mut conversation =
             Rewriting::new(&Plain, &mut messages, |_: &[Message]| Ok(Some(Vec::new())));
         let result = reduction
-            .clear_turn(&mut BeforeModel::new(&mut conversation))
+            .clear_turn(&mut Turn::new(&mut conversation))
             .await;
         (messages, result)
     };
-    let (messages, report) = run(OnOffloadError::KeepOriginal).await;
+    let (messages, report) = run(OnStoreFailure::KeepOriginal).await;
     assert_eq!(messages, history());
     assert!(
         report
@@ -1011,7 +1008,7 @@ async fn c10_where_the_round_cant_be_stored_it_is_not_rewritten() {
             .iter()
             .all(|d| !d.outcome.is_change())
     );
-    let (messages, result) = run(OnOffloadError::Fail).await;
+    let (messages, result) = run(OnStoreFailure::Fail).await;
     assert_eq!(messages, history(), "L2");
     assert!(result.is_err());
 }
@@ -1088,7 +1085,7 @@ fn a_dry_run_shows_what_a_handler_wants() {
     let reduction = small(&memory()).clear_handler(shout).build().unwrap();
     let mut messages = old(lines(99));
     let mut conversation = Messages::new(&Plain, &mut messages);
-    let plan = reduction.plan(&BeforeModel::new(&mut conversation));
+    let plan = reduction.plan(&Turn::new(&mut conversation));
     assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
 }
 
@@ -1249,7 +1246,7 @@ async fn l1_a_counter_that_panics_loses_no_result() {
     let store = memory();
     let reduction = builder(&store)
         .count_tokens_with(counter)
-        .max_length_for_trunc(Limit::tokens(1_000));
+        .max_length_for_trunc(SizeLimit::tokens(1_000));
     let reduction = reduction
         .preview_length(200)
         .max_tokens_for_clear(500)

@@ -9,12 +9,12 @@ mod common;
 use common::content;
 use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Message, Plain};
-use offcut::handler::{Detail, Handled, Replacement};
+use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::{
-    Builder, Language, Limit, Names, OnOffloadError, Part, TokenCounter, ToolCall, ToolPolicy,
-    ToolReduction,
+    Builder, Language, OnStoreFailure, Part, SizeLimit, StoredNames, TokenCounter, ToolCall,
+    ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -136,8 +136,8 @@ fn diff(before: &[String], after: &[String]) -> String {
     changed.map(|(_, after)| format!("    {after}\n")).collect()
 }
 
-fn tiny(detail: &Detail) -> Replacement {
-    Replacement::storing(detail.text(), |location| {
+fn tiny(outcome: &ToolOutcome) -> Replacement {
+    Replacement::storing(outcome.text(), |location| {
         format!("tiny: {}", location.unwrap())
     })
 }
@@ -226,18 +226,18 @@ const ROWS: [(&str, [Global; 2], Own); 13] = [
     (
         "trunc_handler",
         [
-            |b| b.trunc_handler(|_| async { Ok(Handled::Keep) }),
-            |b| b.trunc_handler(|detail| async move { Ok(Handled::Replace(tiny(&detail))) }),
+            |b| b.trunc_handler(|_| async { Ok(Action::Keep) }),
+            |b| b.trunc_handler(|outcome| async move { Ok(Action::Replace(tiny(&outcome))) }),
         ],
-        |p| p.trunc_handler(|detail| async move { Ok(Handled::Replace(tiny(&detail))) }),
+        |p| p.trunc_handler(|outcome| async move { Ok(Action::Replace(tiny(&outcome))) }),
     ),
     (
         "clear_handler",
         [
-            |b| b.clear_handler(|_| Ok(Handled::Keep)),
-            |b| b.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail)))),
+            |b| b.clear_handler(|_| Ok(Action::Keep)),
+            |b| b.clear_handler(|outcome| Ok(Action::Replace(tiny(&outcome)))),
         ],
-        |p| p.clear_handler(|detail| Ok(Handled::Replace(tiny(&detail)))),
+        |p| p.clear_handler(|outcome| Ok(Action::Replace(tiny(&outcome)))),
     ),
 ];
 
@@ -318,7 +318,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     let rows: [(&str, Global); 25] = [
         ("root_dir", |b| b.root_dir("agent-1")),
         ("names, of ids that are short already", |b| {
-            b.names(Names::Short)
+            b.names(StoredNames::Short)
         }),
         ("skip_clear", |b| b.skip_clear(true)),
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
@@ -326,7 +326,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
             b.read_file_tool_name(None)
         }),
         ("max_length_for_trunc in tokens", |b| {
-            b.max_length_for_trunc(Limit::tokens(1_500))
+            b.max_length_for_trunc(SizeLimit::tokens(1_500))
         }),
         ("trunc_exclude_tools", |b| b.trunc_exclude_tools([TOOL])),
         ("clear_exclude_tools", |b| b.clear_exclude_tools([TOOL])),
@@ -352,7 +352,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
             b.clear_tool_inputs(true).clear_tool_inputs_above(313)
         }),
         ("on_offload_error, store fine", |b| {
-            b.on_offload_error(OnOffloadError::Fail)
+            b.on_offload_error(OnStoreFailure::Fail)
         }),
         ("language", |b| b.language(Language::Chinese)),
         ("templates", |b| {
@@ -365,11 +365,11 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         ("templates of another language", |b| {
             b.template(Language::Chinese, Sentence::Cleared, "{tool}")
         }),
-        ("gen_trunc_offload_file_path", |b| {
-            b.gen_trunc_offload_file_path(|call| Ok(format!("of-{}", call.id)))
+        ("trunc_id_with", |b| {
+            b.trunc_id_with(|call| Ok(format!("of-{}", call.id)))
         }),
-        ("gen_clear_offload_file_path", |b| {
-            b.gen_clear_offload_file_path(|call| Ok(format!("of-{}", call.id)))
+        ("clear_id_with", |b| {
+            b.clear_id_with(|call| Ok(format!("of-{}", call.id)))
         }),
         ("clear_post_process", |b| {
             b.clear_post_process(|conversation, _| {
@@ -473,9 +473,9 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         older: [offcut/1 cleared 2284B/299L 45 "memory://all/clear/older"] TOOL said 2284 bytes. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 44 "memory://all/clear/last"] TOOL said 692 bytes. Read it with read_file. (1 lines, shows 0 B)
     templates of another language
-    gen_trunc_offload_file_path
+    trunc_id_with
         comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/of-new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
-    gen_clear_offload_file_path
+    clear_id_with
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/clear/of-old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://all/clear/of-older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 43 "memory://all/clear/of-last"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
@@ -489,9 +489,9 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
 async fn on_offload_error_says_what_happens_when_the_store_fails() {
     let mut seen = String::new();
     for then in [
-        OnOffloadError::KeepOriginal,
-        OnOffloadError::PreviewOnly,
-        OnOffloadError::Fail,
+        OnStoreFailure::KeepOriginal,
+        OnStoreFailure::PreviewOnly,
+        OnStoreFailure::Fail,
     ] {
         let scenario = Scenario::new(TOOL);
         scenario

@@ -11,7 +11,8 @@ use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BuildError, Builder, Chunk, Length, Part, Settings, ToolCall, ToolOutput, ToolPolicy, Truncated,
+    BuildError, Builder, Chunk, Part, PreviewLength, Settings, ToolCall, ToolOutput, ToolPolicy,
+    Truncated,
 };
 
 const ALL: [Preview; 4] = [
@@ -80,7 +81,7 @@ async fn t2_every_preview_shows_the_same_of_a_stream() {
 
 #[tokio::test]
 async fn a_preview_grows_with_its_text() {
-    let curve = Length::curve(10.0, 0.6, 3_000);
+    let curve = PreviewLength::curve(10.0, 0.6, 3_000);
     let reduction = small(&memory())
         .preview(Preview::Mixed)
         .preview_length(curve)
@@ -260,7 +261,7 @@ async fn o1_a_tool_has_a_length_of_its_own_to_be_previewed_above() {
 async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
     for preview in ALL {
         let store = memory();
-        let stub = Length::curve(5.0, 0.4, 300);
+        let stub = PreviewLength::curve(5.0, 0.4, 300);
         let reduction = small(&store)
             .preview(preview)
             .stub_length(stub)
@@ -301,7 +302,7 @@ fn l11_lengths_that_are_none_do_not_build() {
         (1.0, 1.1),
         (1.0, f64::NAN),
     ] {
-        let curve = Length::curve(scale, exponent, 100);
+        let curve = PreviewLength::curve(scale, exponent, 100);
         assert!(matches!(
             error(small(&memory()).preview_length(curve)),
             BuildError::NoCurve {
@@ -319,16 +320,16 @@ fn l11_lengths_that_are_none_do_not_build() {
         ));
     }
     // A curve grows as far as the limit has room for it and the hint.
-    let curve = Length::curve(1.0, 1.0, 3_999);
+    let curve = PreviewLength::curve(1.0, 1.0, 3_999);
     let reduction = small(&memory()).preview_length(curve).build().unwrap();
     assert!(matches!(
         reduction.settings().preview_length,
-        Length::Curve {
+        PreviewLength::Curve {
             at_most: 3_000..3_900,
             ..
         }
     ));
-    insta::assert_snapshot!(error(small(&memory()).preview_length(Length::curve(0.0, 1.0, 1))), @"`preview_length` is no curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes");
+    insta::assert_snapshot!(error(small(&memory()).preview_length(PreviewLength::curve(0.0, 1.0, 1))), @"`preview_length` is no curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes");
 }
 
 #[test]
@@ -338,9 +339,12 @@ fn lengths_are_read_from_files() {
             .map(|settings| settings.preview_length)
             .map_err(|e| e.to_string())
     };
-    assert_eq!(length(r#"{"preview_length": 12}"#), Ok(Length::Bytes(12)));
+    assert_eq!(
+        length(r#"{"preview_length": 12}"#),
+        Ok(PreviewLength::Bytes(12))
+    );
     let curve = r#"{"preview_length": {"scale": 10, "exponent": 0.6, "at_most": 500}}"#;
-    assert_eq!(length(curve), Ok(Length::curve(10.0, 0.6, 500)));
+    assert_eq!(length(curve), Ok(PreviewLength::curve(10.0, 0.6, 500)));
     insta::assert_snapshot!(length(r#"{"preview_length": {"scale": 10, "exponent": 0.6}}"#).unwrap_err(), @"line 1, `preview_length`: missing field `at_most`");
     insta::assert_snapshot!(length(r#"{"preview_length": {"scale": 10, "power": 0.6}}"#).unwrap_err(), @"line 1, `preview_length.power`: unknown field");
 }

@@ -19,13 +19,14 @@ use common::{builder, call, clear, content, lines, memory, text};
 use futures_util::stream::BoxStream;
 use offcut::agent::Tool;
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Memory, Page, Put, Writer,
+    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Memory, PutOutcome, ReadRange,
+    Writer,
 };
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    BuildError, Builder, Language, Limit, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
-    ToolPolicy, ToolReduction,
+    BuildError, Builder, Language, Middleware, Next, Part, SizeLimit, ToolCall, ToolError,
+    ToolOutput, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
@@ -468,9 +469,9 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
 
 #[tokio::test]
 async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
-    let number = |tokens: u64| Limit::tokens(tokens);
+    let number = |tokens: u64| SizeLimit::tokens(tokens);
     // What the smallest limit is, is asked of the error.
-    let smallest = |limit: fn(usize) -> Limit| {
+    let smallest = |limit: fn(usize) -> SizeLimit| {
         let error = small(&memory())
             .preview_length(0)
             .max_length_for_trunc(limit(1))
@@ -482,12 +483,12 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
         limit(at_least)
     };
     let limits = [
-        smallest(Limit::Bytes),
-        smallest(|tokens| Limit::tokens(tokens as u64)),
-        Limit::Bytes(1_000),
+        smallest(SizeLimit::Bytes),
+        smallest(|tokens| SizeLimit::tokens(tokens as u64)),
+        SizeLimit::Bytes(1_000),
         number(1_000),
         number(50_000),
-        Limit::Bytes(1 << 30),
+        SizeLimit::Bytes(1 << 30),
     ];
     for limit in limits {
         for own in [false, true] {
@@ -508,8 +509,8 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
                 .build()
                 .unwrap();
             let most = match limit {
-                Limit::Bytes(bytes) => bytes,
-                Limit::Tokens { tokens } => tokens as usize,
+                SizeLimit::Bytes(bytes) => bytes,
+                SizeLimit::Tokens { tokens } => tokens as usize,
             };
             let invalid = [&b"\xff\xfe"[..], &[0xff; 60_000], lines(4_000).as_bytes()].concat();
             let long = format!("{}\n{}", "x".repeat(50_000), "yé字\n".repeat(9_000));
@@ -869,7 +870,7 @@ impl Backend for Counting {
         self.0.resolve(location)
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.0.put(key, content).await
     }
 
@@ -877,7 +878,7 @@ impl Backend for Counting {
         self.0.writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let page = self.0.read(key, range).await?;
         self.1.fetch_add(page.bytes.len() as u64, Ordering::Relaxed);
         Ok(page)

@@ -340,8 +340,7 @@ async fn l6_a_store_with_names_that_are_reserved_now_stays_readable() {
 #[tokio::test]
 async fn l6_an_id_from_a_callback_is_not_a_reserved_name() {
     for given in RESERVED {
-        let reduction =
-            eager(memory()).gen_trunc_offload_file_path(move |_: &ToolCall| Ok(given.to_owned()));
+        let reduction = eager(memory()).trunc_id_with(move |_: &ToolCall| Ok(given.to_owned()));
         let shown = reduction
             .build()
             .unwrap()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use offcut::backend::{Backend, Memory};
 use offcut::hint::Hint;
-use offcut::{BuildError, Limit, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
+use offcut::{BuildError, Settings, SizeLimit, ToolCall, ToolPolicy, ToolReduction, backend};
 use serde_json::json;
 
 const TOML: &str = r#"
@@ -32,10 +32,10 @@ fn toml_and_json_say_the_same() {
     let json = serde_json::to_string_pretty(&from_toml).unwrap();
     assert_eq!(Settings::from_json(&json).unwrap(), from_toml);
     assert_eq!(from_toml.read_file_tool_name, None);
-    assert_eq!(from_toml.max_length_for_trunc, Limit::tokens(9_000));
+    assert_eq!(from_toml.max_length_for_trunc, SizeLimit::tokens(9_000));
     assert_eq!(
         from_toml.tool_config["grep"].max_length_for_trunc,
-        Some(Limit::Bytes(20_000))
+        Some(SizeLimit::Bytes(20_000))
     );
     assert_eq!(
         from_toml.tool_config["grep"].backend_url,
@@ -75,7 +75,7 @@ fn o1_a_file_changes_the_preset_that_it_begins_with() {
     // A limit does what it says, unless `preview_above` stands beside it.
     let limit = "preset = \"recommended\"\nmax_length_for_trunc = 20_000\n";
     let settings = Settings::from_toml(limit).unwrap();
-    assert_eq!(settings.max_length_for_trunc, Limit::Bytes(20_000));
+    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(20_000));
     assert_eq!(settings.preview_above, None);
     let both = Settings::from_toml(&format!("{limit}preview_above = 3_000")).unwrap();
     assert_eq!(both.preview_above, Some(3_000));
@@ -103,14 +103,14 @@ cost_aware = { above = "2KB" }
 tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
 "#;
     let settings = Settings::from_toml(toml).unwrap();
-    assert_eq!(settings.max_length_for_trunc, Limit::Bytes(8_192));
+    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(8_192));
     assert_eq!(settings.preview_above, Some(1_500));
     assert_eq!(settings.preview_length.at_most(), 7_000);
     assert_eq!(settings.stub_length.at_most(), 100);
     assert_eq!(settings.clear_tool_inputs_above, 1_000);
     assert_eq!(settings.cost_aware.unwrap().above, 2_000);
     let grep = &settings.tool_config["grep"];
-    assert_eq!(grep.max_length_for_trunc, Some(Limit::Bytes(1_000_000)));
+    assert_eq!(grep.max_length_for_trunc, Some(SizeLimit::Bytes(1_000_000)));
     assert_eq!(grep.preview_above, Some(4_000));
     for size in ["8 apples", "", "5", "-1KB", "s3://user:SECRET@bucket"] {
         let toml = format!("max_length_for_trunc = \"{size}\"");

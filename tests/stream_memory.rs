@@ -13,11 +13,13 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Page, Put, Writer,
+    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, PutOutcome, ReadRange, Writer,
 };
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{Chunk, Limit, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::{
+    Chunk, Part, SizeLimit, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction,
+};
 use peak_alloc::PeakAlloc;
 use serde_json::json;
 
@@ -51,10 +53,10 @@ impl Backend for Counting {
         Key::new(location.strip_prefix("counting:/")?).ok()
     }
 
-    async fn put(&self, _: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, _: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.bytes
             .fetch_add(content.len() as u64, Ordering::Relaxed);
-        Ok(Put::Stored)
+        Ok(PutOutcome::Stored)
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -64,7 +66,7 @@ impl Backend for Counting {
         }))
     }
 
-    async fn read(&self, _: &Key, _: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, _: &Key, _: Range<u64>) -> Result<ReadRange, BackendError> {
         Err(BackendError::new(ErrorKind::NotFound, "nothing is kept"))
     }
 
@@ -92,13 +94,13 @@ impl Writer for CountingWriter {
         Ok(vec![b' '; usize::try_from(length).unwrap()].into())
     }
 
-    async fn finish(&mut self, _: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, _: &Key) -> Result<PutOutcome, BackendError> {
         self.store.bytes.fetch_add(self.written, Ordering::Relaxed);
-        Ok(Put::Stored)
+        Ok(PutOutcome::Stored)
     }
 }
 
-fn reduction(store: impl Backend, limit: Limit) -> ToolReduction {
+fn reduction(store: impl Backend, limit: SizeLimit) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store)
         .token_counter(TokenCounter::Estimate);
@@ -159,7 +161,7 @@ async fn cost(
 /// stored.
 async fn costs_little(
     what: &str,
-    limit: Limit,
+    limit: SizeLimit,
     id: &str,
     (texts, length): (usize, u64),
     make: impl Fn() -> ToolOutput,
@@ -191,12 +193,12 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         .build()
         .unwrap()
         .block_on(async {
-            let limit = Limit::Bytes(LIMIT);
+            let limit = SizeLimit::Bytes(LIMIT);
             let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
             costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
             costs_little(
                 "a limit in tokens",
-                Limit::tokens(LIMIT as u64 / 4),
+                SizeLimit::tokens(LIMIT as u64 / 4),
                 "a",
                 (1, 8 << 20),
                 || lines(8),
@@ -292,7 +294,7 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
 
 /// A call that names what is stored is no reason to hold its stream, whether that is a page of it
 /// in the end or not.
-async fn names_stored_content(limit: Limit) {
+async fn names_stored_content(limit: SizeLimit) {
     let run = reduction(Fs::temporary().unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
     let stored = run

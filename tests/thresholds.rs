@@ -8,9 +8,9 @@ mod common;
 use common::{clear, content, lines, memory, outcomes, round, stored, text, tokens};
 use offcut::backend::{Backend, ErrorKind, Key};
 use offcut::format::{Message, Messages, Plain, Rewriting};
-use offcut::handler::{Detail, Handled, Replacement};
+use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::report::{Outcome, Reason};
-use offcut::{BeforeModel, Builder, OnOffloadError, Report, ToolReduction};
+use offcut::{Builder, OnStoreFailure, Report, ToolReduction, Turn};
 use offcut_testkit::{Fault, Faulty};
 
 /// A token for each byte: what a name costs is seen.
@@ -50,7 +50,7 @@ async fn c6_a_pass_that_frees_exactly_so_much_acts() {
             .build()
             .unwrap();
         let mut messages = rounds(51);
-        let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
         assert_eq!(
             plan.report().cleared_tool_uses(),
             cleared,
@@ -81,7 +81,7 @@ async fn c6_a_target_takes_no_result_more_than_it_needs() {
             .build()
             .unwrap();
         let mut messages = rounds(51);
-        let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
         assert_eq!(plan.report().cleared_tool_uses(), cleared, "in the plan");
         let (report, _, after) = pass(&reduction, &mut messages).await;
         assert_eq!(report.cleared_tool_uses(), cleared);
@@ -157,11 +157,11 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
         .await
         .0
         .cleared_input_tokens();
-    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
+    for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
         let store = Faulty::new(memory());
         store.fault_on_write(4, Fault::Fail(ErrorKind::Unavailable));
         // A placeholder says less than a hint does in bytes, so a lost result would free more.
-        let at_least = if then == OnOffloadError::KeepOriginal {
+        let at_least = if then == OnStoreFailure::KeepOriginal {
             frees
         } else {
             frees + 1
@@ -175,7 +175,7 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
         let (report, ..) = pass(&reduction, &mut messages).await;
         assert!(!report.is_change(), "{then:?}");
         assert_eq!(messages, before);
-        if then == OnOffloadError::PreviewOnly {
+        if then == OnStoreFailure::PreviewOnly {
             continue;
         }
         let reasons: Vec<_> = outcomes(&report)
@@ -225,12 +225,12 @@ async fn c6_a_target_that_a_failed_save_missed_is_reached_with_the_next_results(
 
 #[tokio::test]
 async fn c6_what_a_handler_makes_longer_counts_against_the_rest() {
-    let handler = |detail: Detail| {
-        let replacement = |text: String| Ok(Handled::Replace(Replacement::losing(text)));
-        if detail.call.id == "call_0" {
+    let handler = |outcome: ToolOutcome| {
+        let replacement = |text: String| Ok(Action::Replace(Replacement::discarding(text)));
+        if outcome.call.id == "call_0" {
             replacement("x".repeat(1_000))
         } else {
-            Ok(Handled::Default)
+            Ok(Action::Default)
         }
     };
     let make = |at_least| {
@@ -299,7 +299,7 @@ async fn rewritten(
     let rewriter = move |_: &[Message]| Ok(Some(vec![Message::assistant(text)]));
     let mut conversation = Rewriting::new(&Plain, messages, rewriter);
     reduction
-        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .clear_turn(&mut Turn::new(&mut conversation))
         .await
         .unwrap()
 }

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use offcut::backend::Memory;
 use offcut::format::{Format, Messages, PartRef, Piece, WireFormat};
 use offcut::hint::Hint;
-use offcut::{BeforeModel, TokenCounter, ToolReduction};
+use offcut::{TokenCounter, ToolReduction, Turn};
 use serde_json::Value;
 
-use convert::{Converter, Turn};
+use convert::{Converter, Step};
 
 /// With optimisation all formats are replayed for each file, without it one.
 const FORMATS_EACH: usize = if cfg!(debug_assertions) {
@@ -129,14 +129,14 @@ fn reduction(store: &Memory) -> ToolReduction {
         .expect("a configuration")
 }
 
-async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
+async fn live(turns: &[Step], format: WireFormat, at: &str) -> Totals {
     let store = Memory::named("t").expect("a safe name");
     let reduction = reduction(&store);
     let (mut untouched, mut live) = (Converter::new(format), Converter::new(format));
     let mut totals = Totals::default();
     for turn in turns {
         match turn {
-            Turn::Answer(call, text) => {
+            Step::Answer(call, text) => {
                 untouched.answer(call, vec![text.as_str().into()]);
                 let shown = reduction
                     .truncate(call, text.as_str())
@@ -144,11 +144,11 @@ async fn live(turns: &[Turn], format: WireFormat, at: &str) -> Totals {
                     .expect("a store that works");
                 live.answer(call, shown.parts);
             }
-            Turn::Say(role, text) => {
+            Step::Say(role, text) => {
                 untouched.say(role, text);
                 live.say(role, text);
             }
-            Turn::Ask(text, calls) => {
+            Step::Ask(text, calls) => {
                 assert_eq!(
                     offcut_testkit::validate(format, &live.messages),
                     Ok(()),
@@ -329,7 +329,7 @@ async fn changes_nothing_where_nothing_is_to_do(format: WireFormat, messages: &[
         .clear(&format, &mut parsed)
         .await
         .expect("a store that works");
-    let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&format, &mut parsed)));
+    let plan = reduction.plan(&Turn::new(&mut Messages::new(&format, &mut parsed)));
     assert!(
         !report.is_change() && !plan.report().is_change() && store.is_empty(),
         "{at}: nothing was to do"

@@ -18,7 +18,7 @@ use offcut::backend::Memory;
 use offcut::format::{Messages, OpenAiChat};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Change, Decision};
-use offcut::{BeforeModel, Builder, Report, Settings, TokenCounter, ToolCall, ToolReduction};
+use offcut::{Builder, Report, Settings, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -554,9 +554,9 @@ impl OverOriginals<'_> {
 
 async fn pass(reduction: &ToolReduction, tools: &[Value], messages: &mut [Value]) -> Report {
     let mut conversation = Messages::new(&OpenAiChat, messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         tools,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     reduction
         .clear_turn(&mut turn)

@@ -11,8 +11,8 @@ use offcut::backend::{Backend, ErrorKind, Fs, Memory};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    Chunk, Error, Language, Limit, Middleware, Next, OnOffloadError, Part, ToolCall, ToolError,
-    ToolOutput, ToolPolicy, ToolReduction,
+    Chunk, Language, Middleware, Next, OffloadError, OnStoreFailure, Part, SizeLimit, ToolCall,
+    ToolError, ToolOutput, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -48,7 +48,7 @@ async fn t1_strictly_more_than_the_limit_is_truncated() {
 async fn t1_a_limit_in_tokens_counts_tokens() {
     let store = memory();
     let reduction = builder(&store)
-        .max_length_for_trunc(Limit::tokens(1_000))
+        .max_length_for_trunc(SizeLimit::tokens(1_000))
         .preview_length(200)
         .build()
         .unwrap();
@@ -393,7 +393,7 @@ async fn t8_a_store_that_fails_costs_nothing_by_default() {
                 .preview_length(200);
             builder.on_offload_error(then).build().unwrap()
         };
-        let kept = make(OnOffloadError::KeepOriginal)
+        let kept = make(OnStoreFailure::KeepOriginal)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap();
@@ -406,7 +406,7 @@ async fn t8_a_store_that_fails_costs_nothing_by_default() {
         let json = serde_json::to_value(&kept.report.decisions[0]).unwrap();
         assert_eq!(json["error_source"], "store");
 
-        let lost = make(OnOffloadError::PreviewOnly)
+        let lost = make(OnStoreFailure::PreviewOnly)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap();
@@ -417,13 +417,11 @@ async fn t8_a_store_that_fails_costs_nothing_by_default() {
             (None, "It could not be stored; what is not shown is lost.")
         );
 
-        let failed = make(OnOffloadError::Fail)
+        let failed = make(OnStoreFailure::Fail)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap_err();
-        let Error::Offload { tool, call_id, .. } = failed else {
-            panic!("{failed}")
-        };
+        let OffloadError { tool, call_id, .. } = failed;
         assert_eq!((tool.as_str(), call_id.as_str()), ("f", "a"));
     }
 }
@@ -506,7 +504,7 @@ fn ids_of_one_short_name() -> [String; 2] {
 async fn l1_short_names_that_are_the_same_never_overwrite() {
     let store = memory();
     let reduction = small(&store)
-        .names(offcut::Names::Short)
+        .names(offcut::StoredNames::Short)
         .max_tokens_for_clear(10)
         .build()
         .unwrap();

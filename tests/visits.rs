@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
 use offcut::format::{Anthropic, Format, Messages, Piece};
-use offcut::{
-    BeforeModel, Builder, CostAware, Part, Report, TokenCounter, ToolCall, ToolReduction,
-};
+use offcut::{Builder, CostAware, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 
 /// Anthropic's format, and how much of it was looked at.
@@ -74,9 +72,9 @@ async fn pass(
 ) -> (Report, usize, usize) {
     let watched = Watched::default();
     let mut conversation = Messages::new(&watched, messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         last_usage,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     let report = reduction.clear_turn(&mut turn).await.unwrap();
     let Watched { visits, pieces } = watched;
@@ -138,10 +136,7 @@ async fn l8_many_results_in_one_message_cost_as_many_looks() {
         let mut messages = rounds(1, calls);
         let watched = Watched::default();
         let mut conversation = Messages::new(&watched, &mut messages);
-        let plan = eager()
-            .build()
-            .unwrap()
-            .plan(&BeforeModel::new(&mut conversation));
+        let plan = eager().build().unwrap().plan(&Turn::new(&mut conversation));
         let report = plan.commit().await.unwrap().apply(&mut conversation);
         assert_eq!(report.cleared_tool_uses(), calls);
         assert_eq!(watched.visits.into_inner(), 2 * 4 + 2 * 2);

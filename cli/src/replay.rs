@@ -153,8 +153,9 @@ async fn one(
     let messages = ids::of_a_provider(messages);
     let (read, ruler) = (Read::of(&messages), ruler.for_another());
     let script = Script::new(&messages, &read, &ruler);
-    let failed =
-        |error: offcut::Error| Failure::new(format!("{name}: {}", crate::failure::chain(&error)));
+    let failed = |error: offcut::OffloadError| {
+        Failure::new(format!("{name}: {}", crate::failure::chain(&error)))
+    };
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;

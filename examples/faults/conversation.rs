@@ -11,7 +11,7 @@ use offcut::format::OpenAiChat;
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason, Report, Subject};
 use offcut::{
-    Body, Chunk, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction,
+    Body, Chunk, OnStoreFailure, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 200;
 
 /// Acts early and on all there is, so that a short conversation does everything: results are
 /// truncated, streamed and cleared, arguments too.
-pub(crate) fn reduction(store: impl Backend, on_error: OnOffloadError) -> Result<ToolReduction> {
+pub(crate) fn reduction(store: impl Backend, on_error: OnStoreFailure) -> Result<ToolReduction> {
     let reduction = ToolReduction::recommended(store)
         .token_counter(TokenCounter::Estimate)
         .max_length_for_trunc(LIMIT);
@@ -454,7 +454,7 @@ mod tests {
     async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
         let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
         let store = Fs::open(home.path()).unwrap();
-        let reduction = reduction(store.clone(), OnOffloadError::Fail).unwrap();
+        let reduction = reduction(store.clone(), OnStoreFailure::Fail).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 0, 20), Vec::new());
         while !conversation.is_over() {
             conversation
@@ -528,7 +528,7 @@ mod tests {
             Originals { seed: 5 },
         );
         store.fault_on_every_write(offcut_testkit::Fault::Fail(ErrorKind::Full));
-        let reduction = reduction(store, OnOffloadError::KeepOriginal).unwrap();
+        let reduction = reduction(store, OnStoreFailure::KeepOriginal).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 9, 1), Vec::new());
         let call = conversation.script.call(0);
         let (_, mut report) = conversation.truncate(&reduction, &call).await.unwrap();

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lexopt::ValueExt;
-use offcut::OnOffloadError;
+use offcut::OnStoreFailure;
 use offcut::backend::Backend;
 use serde_json::Value;
 use tokio::process::{Child, Command};
@@ -80,7 +80,7 @@ pub(crate) async fn live(arguments: &mut lexopt::Parser) -> Result<()> {
         transcript,
         script: Script::new(originals, arguments.value()?.parse()?, STEPS),
     };
-    let reduction = reduction(store::open(&life.store)?, OnOffloadError::Fail)?;
+    let reduction = reduction(store::open(&life.store)?, OnStoreFailure::Fail)?;
     let mut conversation = life.conversation()?;
     while !conversation.is_over() {
         conversation.go_on(&reduction, PATIENCE, |_, _| ()).await?;
@@ -164,7 +164,7 @@ async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
     }
     let mut conversation = life.conversation()?;
     conversation
-        .verify(&reduction(store, OnOffloadError::Fail)?)
+        .verify(&reduction(store, OnStoreFailure::Fail)?)
         .await;
     tally += conversation.tally.clone();
     if is_over {

@@ -4,7 +4,7 @@
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
 use offcut::preview::Preview;
-use offcut::{Names, OnOffloadError};
+use offcut::{OnStoreFailure, StoredNames};
 use serde_json::Value;
 
 use crate::laws::pass::pass_over;
@@ -90,7 +90,7 @@ fn setup(settings: u8) -> Setup {
         at_least: 0,
         target_percent: is(4).then_some(50),
         cost_aware: None,
-        names: Names::CallId,
+        names: StoredNames::CallId,
         keep_errors: is(5),
         clear_inputs: !is(6),
         language: if is(7) {
@@ -99,7 +99,7 @@ fn setup(settings: u8) -> Setup {
             Language::English
         },
         has_reader: true,
-        mode: OnOffloadError::KeepOriginal,
+        mode: OnStoreFailure::KeepOriginal,
         root: false,
         session: false,
         tools: Tools {

@@ -30,7 +30,7 @@ pub(crate) fn key(data: &[u8]) {
     if let Ok(key) = Key::new(text) {
         check_path(text);
         assert_eq!(key.as_str(), text);
-        assert!(!key.names_content(&[0xa5; 32]) || text.contains("a5a5a5a5a5a5a5a5"));
+        assert!(!key.is_addressed_by(&[0xa5; 32]) || text.contains("a5a5a5a5a5a5a5a5"));
     }
     block_on(check_ids(text));
 }

@@ -22,7 +22,9 @@ use self::root::Found;
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
-use super::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer, within};
+use super::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer, within,
+};
 
 #[async_trait]
 impl Backend for Fs {
@@ -38,13 +40,13 @@ impl Backend for Fs {
     }
 
     /// The directory: two of them may be shown alike.
-    fn identity(&self) -> Option<usize> {
+    fn store_id(&self) -> Option<usize> {
         let mut hash = DefaultHasher::new();
         self.root.prefix().hash(&mut hash);
         usize::try_from(hash.finish() & u64::from(u32::MAX)).ok()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let (store, key) = (self.clone(), key.clone());
         blocking(move || {
             store
@@ -59,7 +61,7 @@ impl Backend for Fs {
         Ok(Box::new(blocking(move || FsWriter::open(&store)).await?))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let (store, key) = (self.clone(), key.clone());
         blocking(move || store.read_now(&key, &range)).await
     }
@@ -78,7 +80,7 @@ impl Backend for Fs {
         .await
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         let (store, from, to) = (self.clone(), from.clone(), to.clone());
         blocking(move || {
             let copied = stage::copy(&store, &from, &to);
@@ -137,7 +139,7 @@ impl Fs {
         tried.map_err(|source| failed(source, Doing::Check, &Location::new(self.root.prefix())))
     }
 
-    fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<Put> {
+    fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<PutOutcome> {
         // First, because on a full disk what is stored already still is.
         if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {
             return Ok(put);
@@ -158,7 +160,7 @@ impl Fs {
         Ok(())
     }
 
-    fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<Page, BackendError> {
+    fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<ReadRange, BackendError> {
         let location = self.locate(key);
         let failed = |source| failed(source, Doing::Read, &location);
         let (mut file, total) = match self.root.find(key).map_err(failed)? {
@@ -182,7 +184,7 @@ impl Fs {
             file.seek(SeekFrom::Start(start)).map_err(failed)?;
             file.take(length).read_to_end(&mut bytes).map_err(failed)?;
         }
-        Ok(Page {
+        Ok(ReadRange {
             bytes: bytes.into(),
             total,
         })

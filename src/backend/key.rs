@@ -55,12 +55,12 @@ impl Key {
     /// # use offcut::backend::Key;
     /// use sha2::{Digest, Sha256};
     /// let sha256 = Sha256::digest(b"").into();
-    /// assert!(Key::new("trunc/call_1-e3b0c44298fc1c14")?.names_content(&sha256));
-    /// assert!(!Key::new("trunc/call_1")?.names_content(&sha256));
+    /// assert!(Key::new("trunc/call_1-e3b0c44298fc1c14")?.is_addressed_by(&sha256));
+    /// assert!(!Key::new("trunc/call_1")?.is_addressed_by(&sha256));
     /// # Ok::<(), offcut::backend::KeyError>(())
     /// ```
     #[must_use]
-    pub fn names_content(&self, sha256: &[u8; 32]) -> bool {
+    pub fn is_addressed_by(&self, sha256: &[u8; 32]) -> bool {
         let name = self.0.rsplit('/').next().unwrap_or_default();
         // An id may have a dot of its own.
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -176,7 +176,7 @@ mod tests {
             "clear/call_1-2-e3b0c44298fc1c14.png",
             "trunc/build.log-e3b0c44298fc1c14",
         ] {
-            assert!(Key::new(key).unwrap().names_content(&empty), "{key}");
+            assert!(Key::new(key).unwrap().is_addressed_by(&empty), "{key}");
         }
         for key in [
             "xe3b0c44298fc1c14",
@@ -184,7 +184,7 @@ mod tests {
             "a-e3b0c44298fc1c14-args",
             "a-e3b0c44298fc1c1",
         ] {
-            assert!(!Key::new(key).unwrap().names_content(&empty), "{key}");
+            assert!(!Key::new(key).unwrap().is_addressed_by(&empty), "{key}");
         }
     }
 

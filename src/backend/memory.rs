@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::{
-    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Page, Put, Writer,
-    indexes_within, is_safe_segment,
+    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, PutOutcome, ReadRange,
+    Writer, indexes_within, is_safe_segment,
 };
 
 /// Keeps content in this process's memory, for tests and for conversations that need not outlive
@@ -20,11 +20,11 @@ use super::{
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// use offcut::backend::{Backend, Key, Memory, Put};
+/// use offcut::backend::{Backend, Key, Memory, PutOutcome};
 ///
 /// let store = Memory::new();
 /// let key = Key::new("trunc/call_1")?;
-/// assert_eq!(store.put(&key, "the whole result".into()).await?, Put::Stored);
+/// assert_eq!(store.put(&key, "the whole result".into()).await?, PutOutcome::Stored);
 /// assert_eq!(store.locate(&key).as_str(), "memory:/trunc/call_1");
 /// assert_eq!(store.read(&key, 4..9).await?.bytes, "whole");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -106,7 +106,7 @@ impl Memory {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert(&self, key: &Key, bytes: &Bytes) -> Put {
+    fn insert(&self, key: &Key, bytes: &Bytes) -> PutOutcome {
         let mut content = self.content();
         match content.get(key) {
             None => {
@@ -117,10 +117,10 @@ impl Memory {
                         at: SystemTime::now(),
                     },
                 );
-                Put::Stored
+                PutOutcome::Stored
             }
-            Some(stored) if stored.bytes == bytes => Put::AlreadyThere,
-            Some(_) => Put::Taken,
+            Some(stored) if stored.bytes == bytes => PutOutcome::AlreadyThere,
+            Some(_) => PutOutcome::Taken,
         }
     }
 }
@@ -157,11 +157,11 @@ impl Backend for Memory {
         Key::new(path).ok()
     }
 
-    fn identity(&self) -> Option<usize> {
+    fn store_id(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.content).addr())
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         Ok(self.insert(key, &content))
     }
 
@@ -172,7 +172,7 @@ impl Backend for Memory {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let bytes = self.content().get(key).map(|stored| stored.bytes.clone());
         let Some(bytes) = bytes else {
             return Err(BackendError::new(
@@ -180,7 +180,7 @@ impl Backend for Memory {
                 format!("nothing is stored as {}", self.locate(key)),
             ));
         };
-        Ok(Page {
+        Ok(ReadRange {
             bytes: bytes.slice(indexes_within(&range, bytes.len())),
             total: bytes.len() as u64,
         })
@@ -203,7 +203,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         let content = self.read(from, 0..u64::MAX).await?.bytes;
         self.put(to, content).await
     }
@@ -242,13 +242,13 @@ impl Writer for MemoryWriter {
         ))
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let mut buffer = self.buffer.take().ok_or_else(finished)?;
         // What is stored stays: not at twice its size.
         buffer.shrink_to_fit();
         let content = Bytes::from(buffer);
         let put = self.store.insert(key, &content);
-        if put == Put::Taken {
+        if put == PutOutcome::Taken {
             self.buffer = Some(content.into());
         }
         Ok(put)

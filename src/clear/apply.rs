@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::edit::{Content, Edit};
-use super::ledger::{Anchor, Put};
+use super::ledger::{Anchor, Substitute};
 use super::pass::Pass;
 use super::print::{Place, prints_at};
 use crate::fingerprint::Fingerprint;
 use crate::format::Conversation;
-use crate::report::{Certainty, Decision, Reason, Report, Subject, saved};
+use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 
 /// What a pass has stored and is going to change.
 #[must_use = "what is stored does nothing until it is applied"]
@@ -85,10 +85,10 @@ impl Committed {
                 continue;
             };
             match (edit.place, &**put) {
-                (Place::Result { message, slot }, Put::Parts(parts)) => {
+                (Place::Result { message, slot }, Substitute::Parts(parts)) => {
                     conversation.replace_result(message, slot, parts.clone());
                 }
-                (Place::Arguments { message, call }, Put::Arguments(arguments)) => {
+                (Place::Arguments { message, call }, Substitute::Arguments(arguments)) => {
                     conversation.replace_arguments(message, call, arguments.clone());
                 }
                 _ => {}
@@ -101,7 +101,7 @@ impl Committed {
         let saved = saved(new.filter_map(|edit| edit.decision.tokens));
         let counted = head
             .tokens
-            .filter(|tokens| tokens.certainty == Certainty::Counted);
+            .filter(|tokens| tokens.count_kind == CountKind::Counted);
         let mut ledger = pass.ledger();
         for edit in edits.iter().filter(is_new) {
             if let (Content::Ready(put), Some(print)) = (&edit.content, replaced.get(&edit.place)) {

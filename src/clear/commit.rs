@@ -9,14 +9,14 @@ use futures_util::{StreamExt, stream};
 use super::apply::Committed;
 use super::choice::Choice;
 use super::edit::{Content, Edit};
-use super::ledger::Put;
+use super::ledger::Substitute;
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::print::Place;
 use super::shorten::shorten;
 use super::stub::{Line, ToStore, join};
 use crate::content::Part;
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::fingerprint::Fingerprint;
 use crate::report::{Outcome, Reason, Sum};
 
@@ -29,9 +29,9 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Offload`] if the store failed and `on_offload_error` is `Fail`. By default a result
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`. By default a result
     /// that could not be stored stays as it is, and the report says so.
-    pub async fn commit(self) -> Result<Committed, Error> {
+    pub async fn commit(self) -> Result<Committed, OffloadError> {
         let Self {
             pass,
             edits,
@@ -162,7 +162,7 @@ impl Selection<'_> {
 
     /// Stores the contents of `taken`, which is in order, and corrects the choice by what that
     /// turned out to change.
-    async fn store(&mut self, taken: &[usize], choice: &mut Choice) -> Result<(), Error> {
+    async fn store(&mut self, taken: &[usize], choice: &mut Choice) -> Result<(), OffloadError> {
         let (pass, first) = (self.pass, taken.first().copied().unwrap_or_default());
         let mut wanted = taken.iter().peekable();
         let mut stores = Vec::with_capacity(taken.len());
@@ -174,7 +174,7 @@ impl Selection<'_> {
                 stores.push(async move {
                     let planned = edit.tokens();
                     store(pass, edit).await?;
-                    Ok::<(Sum, Sum), Error>((planned, edit.tokens()))
+                    Ok::<(Sum, Sum), OffloadError>((planned, edit.tokens()))
                 });
             }
         }
@@ -206,7 +206,7 @@ impl Selection<'_> {
 }
 
 /// Stores the content of an edit, which is ready then, or stays as it is.
-async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), Error> {
+async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), OffloadError> {
     let put = match std::mem::replace(&mut edit.content, Content::Kept) {
         Content::Lines(lines) => store_lines(pass, edit, lines).await,
         Content::Given(given) => given.store(pass, &mut edit.decision).await,
@@ -231,7 +231,11 @@ async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), Error> {
     }
 }
 
-async fn store_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<Put, NotDone> {
+async fn store_lines(
+    pass: &Pass,
+    edit: &mut Edit,
+    lines: Vec<Line>,
+) -> Result<Substitute, NotDone> {
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
         let (text, locations) = match line {
@@ -265,7 +269,7 @@ async fn store_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<P
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;
     edit.decision.resize(bytes, tokens);
     Ok(match edit.place {
-        Place::Result { .. } => Put::Parts(vec![Part::Text(text)]),
-        Place::Arguments { .. } => Put::Arguments(text),
+        Place::Result { .. } => Substitute::Parts(vec![Part::Text(text)]),
+        Place::Arguments { .. } => Substitute::Arguments(text),
     })
 }

@@ -7,7 +7,7 @@
 //! it; so it changes nothing (L4).
 
 use crate::config::CostAware;
-use crate::report::Outlook;
+use crate::report::CostEstimate;
 
 /// A message of the last request.
 #[derive(Clone, Copy, Debug)]
@@ -17,34 +17,34 @@ pub(super) struct Sent {
     pub(super) gain: u64,
 }
 
-/// Finds the rewrite that pays most, as an index into `sent`, the last messages of the last
-/// request; `None` if nowhere enough is saved. `calls` are the model calls that are expected to
-/// follow.
+/// Finds the rewrite with the highest net gain, as an index into `sent`, the last messages of the last
+/// request; `None` if nowhere enough is saved. `expected_calls` is the number of
+/// model calls expected after the coming one.
 pub(super) fn best_rewrite(
     sent: &[Sent],
     rule: CostAware,
-    calls: f64,
+    expected_calls: f64,
     cache_is_cold: bool,
-) -> Option<(usize, Outlook)> {
+) -> Option<(usize, CostEstimate)> {
     let (fresh, cached) = (rule.prices.fresh, rule.prices.cached);
     let would_cost = if cache_is_cold { fresh } else { cached };
-    let (mut saves, mut costs, mut best) = (0_u64, 0.0, None::<(usize, Outlook)>);
+    let (mut tokens_saved, mut extra_cost, mut best) = (0_u64, 0.0, None::<(usize, CostEstimate)>);
     for (from, message) in sent.iter().enumerate().rev() {
-        saves = message.gain.saturating_add(saves);
-        costs += fresh * message.tokens.saturating_sub(message.gain) as f64
+        tokens_saved = message.gain.saturating_add(tokens_saved);
+        extra_cost += fresh * message.tokens.saturating_sub(message.gain) as f64
             - would_cost * message.tokens as f64;
-        if message.gain == 0 || saves < rule.at_least_tokens {
+        if message.gain == 0 || tokens_saved < rule.at_least_tokens {
             continue;
         }
-        let pays = calls * cached * saves as f64 - costs;
-        if best.is_none_or(|(_, best)| pays > best.pays) {
-            let outlook = Outlook {
-                calls,
-                saves,
-                costs,
-                pays,
+        let net_gain = expected_calls * cached * tokens_saved as f64 - extra_cost;
+        if best.is_none_or(|(_, best)| net_gain > best.net_gain) {
+            let estimate = CostEstimate {
+                expected_calls,
+                tokens_saved,
+                extra_cost,
+                net_gain,
             };
-            best = Some((from, outlook));
+            best = Some((from, estimate));
         }
     }
     best

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::items::Item;
-use super::ledger::{Origin, Put};
+use super::ledger::{Origin, Substitute};
 use super::print::Place;
 use super::stub::Line;
 use crate::backend::Backend;
@@ -39,7 +39,7 @@ pub(super) enum Content {
     /// What a handler wants, once its content is stored.
     Given(Box<Given>),
     /// This.
-    Ready(Arc<Put>),
+    Ready(Arc<Substitute>),
 }
 
 /// What a handler wants to be put in the place of a result.

@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::edit::{Content, Edit, Given};
-use super::ledger::Put;
+use super::ledger::Substitute;
 use super::part::{owned, part_bytes};
 use super::pass::{NotDone, Pass};
 use super::planner::Planner;
 use crate::content::Part;
 use crate::guard::guard;
-use crate::handler::{ClearHandler, Detail, Handled, HandlerError};
+use crate::handler::{Action, ClearHandler, HandlerError, ToolOutcome};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::store::Phase;
 use crate::tokens::Meter;
@@ -28,16 +28,16 @@ pub(super) fn decide_given(
         return Ok(Edit::kept(item, Reason::AlreadyHint));
     }
     let call = items.call_of(slot);
-    let detail = Detail {
+    let outcome = ToolOutcome {
         call: call.clone(),
         parts: slot.parts.iter().map(|part| owned(*part)).collect(),
         is_error: slot.head.is_error,
     };
-    let handled = guard("the clear handler", || handler.handle(detail)).map_err(Some)?;
+    let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
     let replacement = match handled {
-        Handled::Default => return Err(None),
-        Handled::Keep => return Ok(Edit::kept(item, Reason::Handler)),
-        Handled::Replace(replacement) => replacement,
+        Action::Default => return Err(None),
+        Action::Keep => return Ok(Edit::kept(item, Reason::Handler)),
+        Action::Replace(replacement) => replacement,
     };
     let arguments = match &replacement.arguments {
         Some(text) => arguments(planner, at, text).map_err(Some)?,
@@ -90,7 +90,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
     if call.is.is_signed || call.is.is_fixed || planner.taken.contains(&item.place) {
         return Ok(None);
     }
-    let put = Arc::new(Put::Arguments(text.to_owned()));
+    let put = Arc::new(Substitute::Arguments(text.to_owned()));
     let mut edit = Edit::new(item, Outcome::Replaced, Content::Ready(put));
     let tokens = planner.session.meter().text(text);
     edit.decision.resize(text.len() as u64, tokens);
@@ -99,7 +99,11 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
 
 impl Given {
     /// Stores what is to be stored, and gives what is put in the place of the result.
-    pub(super) async fn store(self, pass: &Pass, decision: &mut Decision) -> Result<Put, NotDone> {
+    pub(super) async fn store(
+        self,
+        pass: &Pass,
+        decision: &mut Decision,
+    ) -> Result<Substitute, NotDone> {
         let mut location = None;
         if let (Some((backend, target)), Some(content)) =
             (&self.store, self.replacement.content.clone())
@@ -112,7 +116,7 @@ impl Given {
         })?;
         resize(decision, pass.session.meter(), &parts);
         decision.locations.extend(location);
-        Ok(Put::Parts(parts))
+        Ok(Substitute::Parts(parts))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ledger::{Ledger, Origin, Put, Walk};
+use super::ledger::{Ledger, Origin, Substitute, Walk};
 use super::part::part_bytes;
 use super::print::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
@@ -49,7 +49,7 @@ impl Item<'_> {
     }
 
     /// What it was replaced by before.
-    pub(super) fn replacement(&self) -> Option<&Arc<Put>> {
+    pub(super) fn replacement(&self) -> Option<&Arc<Substitute>> {
         self.origin.replacement.as_ref()
     }
 }

@@ -10,7 +10,7 @@ use crate::tokens::Meter;
 
 /// What takes the place of a result or of a call's arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Put {
+pub(super) enum Substitute {
     Parts(Vec<Part>),
     Arguments(String),
 }
@@ -19,7 +19,7 @@ pub(super) enum Put {
 /// before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Put>>, AsItIs>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Substitute>>, AsItIs>,
     /// Which original a replacement stands for, so that occurrences are counted right where
     /// originals and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
@@ -62,7 +62,7 @@ impl Ledger {
         &mut self,
         original: &Origin,
         replaced: Fingerprint,
-        replacement: Arc<Put>,
+        replacement: Arc<Substitute>,
     ) {
         self.originals.insert(replaced, original.print);
         self.replacements
@@ -145,7 +145,7 @@ pub(super) struct Origin {
     pub(super) print: Fingerprint,
     pub(super) nth: usize,
     /// What it was replaced by before.
-    pub(super) replacement: Option<Arc<Put>>,
+    pub(super) replacement: Option<Arc<Substitute>>,
 }
 
 #[derive(Debug)]
@@ -220,7 +220,7 @@ mod tests {
             self.meter.print_bytes(text.as_bytes())
         }
 
-        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Put>>> {
+        fn repeated(&self, conversation: &[&str]) -> Vec<Option<Arc<Substitute>>> {
             let mut walk = self.ledger.walk();
             conversation
                 .iter()
@@ -229,8 +229,8 @@ mod tests {
         }
     }
 
-    fn replacement(text: &str) -> Arc<Put> {
-        Arc::new(Put::Parts(vec![text.into()]))
+    fn replacement(text: &str) -> Arc<Substitute> {
+        Arc::new(Substitute::Parts(vec![text.into()]))
     }
 
     #[test]

@@ -56,8 +56,8 @@ mod stub;
 
 use std::sync::{Arc, Mutex};
 
-use crate::error::Error;
-use crate::middleware::BeforeModel;
+use crate::error::OffloadError;
+use crate::middleware::Turn;
 use crate::report::Report;
 use crate::session::Session;
 use pass::Pass;
@@ -72,8 +72,8 @@ pub use plan::Plan;
 pub(crate) async fn clear(
     session: &Session,
     ledger: &Arc<Mutex<Ledger>>,
-    turn: &mut BeforeModel<'_>,
-) -> Result<Report, Error> {
+    turn: &mut Turn<'_>,
+) -> Result<Report, OffloadError> {
     let pass = Pass::new(session, ledger);
     let scan = Scan::counted_elsewhere(&pass, turn).await;
     let plan = Plan::new(pass, turn, scan, 0);
@@ -85,7 +85,7 @@ pub(crate) async fn clear(
 }
 
 /// Plans a pass, and counts on this thread what is new.
-pub(crate) fn plan(session: &Session, ledger: &Arc<Mutex<Ledger>>, turn: &BeforeModel<'_>) -> Plan {
+pub(crate) fn plan(session: &Session, ledger: &Arc<Mutex<Ledger>>, turn: &Turn<'_>) -> Plan {
     let pass = Pass::new(session, ledger);
     let scan = Scan::counted(&pass, turn);
     Plan::new(pass, turn, scan, 0)

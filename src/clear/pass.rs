@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::ledger::Ledger;
 use super::outages::{NoAnswer, Outages};
 use crate::backend::{Backend, BackendError, Location};
-use crate::config::OnOffloadError;
-use crate::error::Error;
+use crate::config::OnStoreFailure;
+use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
 use crate::store::Target;
@@ -26,7 +26,7 @@ pub(super) enum NotDone {
     /// The slot stays as it is.
     Kept(Reason),
     /// The store failed, and the pass is to fail with it.
-    Failed(Error),
+    Failed(OffloadError),
 }
 
 impl Pass {
@@ -68,19 +68,15 @@ impl Pass {
         };
         decision.fail(ErrorSource::Store.said(&failure));
         match (failure, self.session.settings().on_offload_error) {
-            (NoAnswer::Failed(source), OnOffloadError::Fail) => {
+            (NoAnswer::Failed(source), OnStoreFailure::Fail) => {
                 let (tool, call_id) = (decision.tool.clone(), decision.call_id.clone());
-                Err(NotDone::Failed(Error::Offload {
-                    tool,
-                    call_id,
-                    source,
-                }))
+                Err(NotDone::Failed(OffloadError::new(tool, call_id, source)))
             }
-            (NoAnswer::Failed(_), OnOffloadError::PreviewOnly) => {
+            (NoAnswer::Failed(_), OnStoreFailure::PreviewOnly) => {
                 decision.outcome = Outcome::Lost;
                 Ok(None)
             }
-            (_, OnOffloadError::KeepOriginal) | (NoAnswer::NotAsked, _) => {
+            (_, OnStoreFailure::KeepOriginal) | (NoAnswer::NotAsked, _) => {
                 Err(NotDone::Kept(Reason::StoreFailed))
             }
         }

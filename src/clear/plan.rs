@@ -10,8 +10,8 @@ use super::pass::Pass;
 use super::planner::Planner;
 use super::previews::Previews;
 use super::scan::Scan;
-use crate::middleware::BeforeModel;
-use crate::report::{Certainty, Report, TokenCount, saved};
+use crate::middleware::Turn;
+use crate::report::{CountKind, Report, TokenCount, saved};
 
 /// What a pass is going to do. Nothing is stored and nothing is changed yet.
 #[must_use = "a plan does nothing until it is committed and applied"]
@@ -51,12 +51,7 @@ impl Plan {
 
     /// Decides about a conversation whose `scan` has been counted; `None` where nothing is ever
     /// cleared. `freed` are the tokens that the pass has freed already.
-    pub(super) fn new(
-        pass: Pass,
-        turn: &BeforeModel<'_>,
-        scan: Option<Scan<'_>>,
-        freed: u64,
-    ) -> Self {
+    pub(super) fn new(pass: Pass, turn: &Turn<'_>, scan: Option<Scan<'_>>, freed: u64) -> Self {
         let mut plan = Self {
             pass,
             edits: Vec::new(),
@@ -72,11 +67,11 @@ impl Plan {
 
     /// Repeats what was decided before; then chooses what goes if there are more tokens than the
     /// threshold, and else what becomes a preview.
-    fn decide<'c>(&mut self, turn: &'c BeforeModel<'_>, mut scan: Scan<'c>, freed: u64) {
+    fn decide<'c>(&mut self, turn: &'c Turn<'_>, mut scan: Scan<'c>, freed: u64) {
         let pass = self.pass.clone();
         let (session, meter, settings) =
             (&pass.session, pass.session.meter(), pass.session.settings());
-        let (anchor, certainty) = (scan.anchor, scan.certainty);
+        let (anchor, count_kind) = (scan.anchor, scan.count_kind);
         let mut ledger = pass.ledger();
         // The items are read only where something is replaced again, costs are looked at, or the
         // pass is triggered.
@@ -103,7 +98,7 @@ impl Plan {
         self.anchor = anchor;
         self.head.tokens = Some(TokenCount {
             counted,
-            certainty,
+            count_kind,
             threshold,
             usage: anchor.map(|anchor| anchor.usage),
             drift: anchor.and_then(|anchor| ledger.drift(anchor)),
@@ -112,7 +107,8 @@ impl Plan {
             (Some(rule), Some(planner)) => Previews::of(planner, rule, turn),
             _ => Previews::default(),
         };
-        if counted.saturating_sub(previews.saved()) > threshold && certainty == Certainty::Counted {
+        if counted.saturating_sub(previews.saved()) > threshold && count_kind == CountKind::Counted
+        {
             self.choice = Choice::new(settings, counted, freed);
             let planner = planner.get_or_insert_with(|| {
                 let items = scan.items(meter, &ledger, &*turn.conversation);
@@ -120,7 +116,7 @@ impl Plan {
             });
             planner.choose(self.choice.clone());
         } else if let Some(planner) = &mut planner {
-            self.head.outlook = previews.outlook();
+            self.head.cost_estimate = previews.estimate();
             previews.put(planner);
         }
         let reads = planner.is_some();

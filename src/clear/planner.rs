@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::edit::{Content, Edit};
 use super::items::{Item, Items};
-use super::ledger::{Ledger, Put};
+use super::ledger::{Ledger, Substitute};
 use super::part::part_bytes;
 use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
@@ -74,17 +74,17 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Put>) {
+    fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Substitute>) {
         let meter = self.session.meter();
         let (mut bytes, mut tokens) = (0, 0_u64);
         match &**put {
-            Put::Parts(parts) => {
+            Substitute::Parts(parts) => {
                 for part in parts.iter().map(PartRef::from) {
                     bytes += part_bytes(part);
                     tokens = tokens.saturating_add(meter.part(part));
                 }
             }
-            Put::Arguments(text) => (bytes, tokens) = (text.len() as u64, meter.text(text)),
+            Substitute::Arguments(text) => (bytes, tokens) = (text.len() as u64, meter.text(text)),
         }
         let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
         edit.decision.resize(bytes, tokens);

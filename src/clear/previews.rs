@@ -9,8 +9,8 @@ use super::stub::{Case, Line, Stubs};
 use crate::config::CostAware;
 use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
-use crate::middleware::BeforeModel;
-use crate::report::{Outcome, Outlook, Reason};
+use crate::middleware::Turn;
+use crate::report::{CostEstimate, Outcome, Reason};
 
 /// The results that could become previews, and the rewrite that pays most.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Previews {
     candidates: Vec<Candidate>,
     /// The message from which on they become previews.
     from: Option<usize>,
-    outlook: Option<Outlook>,
+    estimate: Option<CostEstimate>,
     /// The gains that were never reckoned before.
     gains: Vec<(Fingerprint, u64)>,
 }
@@ -36,7 +36,7 @@ struct Candidate {
 
 impl Previews {
     /// Reckons which whole results are to become previews.
-    pub(super) fn of(planner: &Planner<'_>, rule: CostAware, turn: &BeforeModel<'_>) -> Self {
+    pub(super) fn of(planner: &Planner<'_>, rule: CostAware, turn: &Turn<'_>) -> Self {
         let mut stubs = Stubs::new(planner.session);
         let mut previews = Self::default();
         for (at, slot) in planner.items.outline.slots.iter().enumerate() {
@@ -62,7 +62,7 @@ impl Previews {
     }
 
     /// Finds the rewrite that pays most.
-    fn reckon(&mut self, planner: &Planner<'_>, rule: CostAware, turn: &BeforeModel<'_>) {
+    fn reckon(&mut self, planner: &Planner<'_>, rule: CostAware, turn: &Turn<'_>) {
         let turns = planner.items.outline.turns;
         let (Some(first), Some(last_turn)) = (self.candidates.first(), turns.last) else {
             self.candidates.clear();
@@ -94,9 +94,9 @@ impl Previews {
         }
         let calls = rule.expected_calls.after(turns.begun);
         match best_rewrite(&sent, rule, calls, turn.cache_is_cold) {
-            Some((from, outlook)) => {
-                self.from = (outlook.pays > 0.0).then_some(first + from);
-                self.outlook = Some(outlook);
+            Some((from, estimate)) => {
+                self.from = (estimate.net_gain > 0.0).then_some(first + from);
+                self.estimate = Some(estimate);
             }
             None => self.candidates.clear(),
         }
@@ -117,8 +117,8 @@ impl Previews {
             .fold(0, u64::saturating_add)
     }
 
-    pub(super) fn outlook(&self) -> Option<Outlook> {
-        self.outlook
+    pub(super) fn estimate(&self) -> Option<CostEstimate> {
+        self.estimate
     }
 
     /// The gains that were never reckoned before.

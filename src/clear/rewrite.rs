@@ -12,9 +12,9 @@ use super::print::Place;
 use super::scan::Scan;
 use crate::backend::Location;
 use crate::content::ToolCall;
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::format::{Conversation, Message, Piece, Rewrite, Role};
-use crate::middleware::BeforeModel;
+use crate::middleware::Turn;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report, Subject, saved};
 use crate::rounds::{Outline, Turns};
 use crate::session::Session;
@@ -23,7 +23,7 @@ use crate::tokens::Text;
 
 /// Hands the rounds that `plan` clears to the rewriter, if there is one and it may have them. Then
 /// what it leaves is planned anew, and all is changed that frees enough together.
-pub(super) async fn rewrite(plan: Plan, turn: &mut BeforeModel<'_>) -> Result<Report, Error> {
+pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
     let rounds = rounds(&plan, &*turn.conversation);
     let rewriter = turn.conversation.rewrite();
     let Some(mut rewriter) = rewriter.filter(|_| !rounds.is_empty()) else {
@@ -42,7 +42,7 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut BeforeModel<'_>) -> Result<Re
         return Ok(preceded(decisions, report));
     }
     let rewritten = saved(decisions.iter().filter_map(|decision| decision.tokens));
-    let copied = BeforeModel {
+    let copied = Turn {
         conversation: rewriter.copy(),
         tools: turn.tools,
         // The provider counted what is not there any more.
@@ -198,7 +198,7 @@ impl Round {
         self,
         pass: &Pass,
         rewriter: &mut dyn Rewrite,
-    ) -> Result<Option<Decision>, Error> {
+    ) -> Result<Option<Decision>, OffloadError> {
         let ToolCall { id, name, .. } = &self.call;
         let mut decision = Decision::new(Subject::Round, name, id, self.bytes);
         decision.message = self.messages.first().copied();

@@ -12,8 +12,8 @@ use super::pass::Pass;
 use super::print::{ResultPrint, print_of_call};
 use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, PartRef, Piece};
-use crate::middleware::BeforeModel;
-use crate::report::Certainty;
+use crate::middleware::Turn;
+use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, last_turn};
 use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
 
@@ -25,7 +25,7 @@ const LARGE: u64 = 32 * 1024;
 pub(super) struct Scan<'c> {
     /// The tokens of all messages and tools; of those that came since, if there is an anchor.
     pub(super) tokens: u64,
-    pub(super) certainty: Certainty,
+    pub(super) count_kind: CountKind,
     pub(super) anchor: Option<Anchor>,
     /// Whether something is there that was replaced before.
     pub(super) has_replaced: bool,
@@ -38,7 +38,7 @@ pub(super) struct Scan<'c> {
 
 impl<'c> Scan<'c> {
     /// Visits a conversation and counts what is new; `None` where nothing is ever cleared.
-    pub(super) fn counted(pass: &Pass, turn: &'c BeforeModel<'_>) -> Option<Self> {
+    pub(super) fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
         scan.count(pass.session.meter());
         Some(scan)
@@ -46,7 +46,7 @@ impl<'c> Scan<'c> {
 
     /// Visits a conversation and counts what is new; if that takes long, on a thread where it may.
     /// `None` where nothing is ever cleared.
-    pub(super) async fn counted_elsewhere(pass: &Pass, turn: &'c BeforeModel<'_>) -> Option<Self> {
+    pub(super) async fn counted_elsewhere(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
         scan.prepare(pass.session.meter()).await;
         scan.count(pass.session.meter());
@@ -55,7 +55,7 @@ impl<'c> Scan<'c> {
 
     /// Visits what has to be counted. A conversation that is known to be within the threshold is
     /// not counted, unless costs are looked at: those have to be known, however little it is.
-    fn new(pass: &Pass, turn: &'c BeforeModel<'_>) -> Self {
+    fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
         let (meter, settings) = (pass.session.meter(), pass.session.settings());
         let ledger = pass.ledger();
         let conversation: &'c dyn Conversation = &*turn.conversation;
@@ -85,7 +85,7 @@ impl<'c> Scan<'c> {
             result: None,
             found: Self {
                 tokens: bound.unwrap_or_default(),
-                certainty: Certainty::Counted,
+                count_kind: CountKind::Counted,
                 anchor,
                 has_replaced: false,
                 seen,
@@ -114,7 +114,7 @@ impl<'c> Scan<'c> {
         scan.outline = reader.map(Reader::finish);
         scan.seen.has_all_subjects = compares || is_counted && from == 0 && !meter.has_free_texts();
         if !is_counted {
-            scan.certainty = Certainty::AtMost;
+            scan.count_kind = CountKind::UpperBound;
         }
         scan
     }

@@ -4,8 +4,8 @@
 const CALLBACKS: [&str; 7] = [
     "trunc_handler",
     "clear_handler",
-    "gen_trunc_offload_file_path",
-    "gen_clear_offload_file_path",
+    "trunc_id_with",
+    "clear_id_with",
     "clear_message_rewriter",
     "clear_post_process",
     "on_report",

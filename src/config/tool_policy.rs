@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Length, Limit, size};
+use super::{PreviewLength, SizeLimit, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
@@ -20,11 +20,11 @@ macro_rules! overridable {
         $then! {
             skip_truncation(bool): bool => bool;
             skip_clear(bool): bool => bool;
-            max_length_for_trunc(impl Into<Limit>): Limit => Limit;
+            max_length_for_trunc(impl Into<SizeLimit>): SizeLimit => SizeLimit;
             preview_above(usize): usize => Option<usize>, read by "size::optional";
             preview(Preview): Preview => Preview, in place of preview;
-            preview_length(impl Into<Length>): Length => Length;
-            stub_length(impl Into<Length>): Length => Length;
+            preview_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
+            stub_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
             keep_errors(bool): bool => bool;
         }
     };

@@ -18,7 +18,7 @@ use crate::tokens::{CountTokens, Estimate};
 /// In files a number is bytes, and `{ tokens = 9000 }` is tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Limit {
+pub enum SizeLimit {
     /// Bytes of UTF-8.
     Bytes(usize),
     /// Tokens, by the configured counter.
@@ -28,13 +28,13 @@ pub enum Limit {
     },
 }
 
-impl From<usize> for Limit {
+impl From<usize> for SizeLimit {
     fn from(bytes: usize) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl Limit {
+impl SizeLimit {
     /// A limit in tokens.
     #[must_use]
     pub fn tokens(tokens: u64) -> Self {
@@ -55,14 +55,14 @@ impl Limit {
 /// In files a number is bytes, and `{ scale = 8.4, exponent = 0.65, at_most = 7000 }` is a curve.
 ///
 /// ```
-/// use offcut::Length;
-/// let curve = Length::curve(10.0, 0.6, 5_000);
+/// use offcut::PreviewLength;
+/// let curve = PreviewLength::curve(10.0, 0.6, 5_000);
 /// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.of(bytes)), [630, 2_511, 5_000]);
-/// assert_eq!(Length::from(2_000).of(10_000), 2_000);
+/// assert_eq!(PreviewLength::from(2_000).of(10_000), 2_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Length {
+pub enum PreviewLength {
     /// So many bytes, whatever the text.
     Bytes(usize),
     /// It grows more slowly than the text: `scale · bytes^exponent`.
@@ -76,13 +76,13 @@ pub enum Length {
     },
 }
 
-impl From<usize> for Length {
+impl From<usize> for PreviewLength {
     fn from(bytes: usize) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl Length {
+impl PreviewLength {
     /// A length that grows more slowly than the text it is of.
     #[must_use]
     pub fn curve(scale: f64, exponent: f64, at_most: usize) -> Self {
@@ -147,7 +147,7 @@ impl Length {
     }
 }
 
-impl<'de> Deserialize<'de> for Limit {
+impl<'de> Deserialize<'de> for SizeLimit {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -159,7 +159,7 @@ impl<'de> Deserialize<'de> for Limit {
     }
 }
 
-impl<'de> Deserialize<'de> for Length {
+impl<'de> Deserialize<'de> for PreviewLength {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -322,7 +322,7 @@ impl TokenCounter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Names {
+pub enum StoredNames {
     /// The call's id, as the provider made it.
     #[default]
     CallId,
@@ -338,7 +338,7 @@ pub enum Names {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum OnOffloadError {
+pub enum OnStoreFailure {
     /// The result stays as it is; report and log say so. Of a stream that has left memory already,
     /// up to 16 MiB are read back from the writer and shown; a longer one is lost but for its
     /// preview, and the hint says so.

@@ -17,7 +17,7 @@ use super::wire::FIELDS;
 ///
 /// ```
 /// use offcut::format::{RequestBody, Messages, Spelled, WireFormat};
-/// use offcut::{BeforeModel, ToolReduction, backend::Memory};
+/// use offcut::{Turn, ToolReduction, backend::Memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let text = r#"{ "temperature": 1.00, "messages": [ {"role": "user", "content": "caf\u00e9"} ] }"#;
@@ -27,7 +27,7 @@ use super::wire::FIELDS;
 /// let tools = body.tools();
 /// let format = Spelled(WireFormat::OpenAiChat);
 /// let mut conversation = Messages::new(&format, body.messages_mut());
-/// let mut turn = BeforeModel { tools: &tools, ..BeforeModel::new(&mut conversation) };
+/// let mut turn = Turn { tools: &tools, ..Turn::new(&mut conversation) };
 /// ToolReduction::recommended(Memory::new()).build()?.clear_turn(&mut turn).await?;
 /// assert_eq!(body.to_string(), text);
 /// # Ok(()) }

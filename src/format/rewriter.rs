@@ -26,7 +26,7 @@ use crate::guard::{HandlerError, guard};
 /// ```
 /// use offcut::backend::Memory;
 /// use offcut::format::{Message, Plain, Rewriting};
-/// use offcut::{BeforeModel, TokenCounter, ToolCall, ToolReduction};
+/// use offcut::{Turn, TokenCounter, ToolCall, ToolReduction};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let mut messages = Vec::new();
@@ -39,7 +39,7 @@ use crate::guard::{HandlerError, guard};
 /// let reduction = ToolReduction::recommended(Memory::named("demo")?).max_tokens_for_clear(2_000).build()?;
 /// let note = |round: &[Message]| Ok(Some(vec![Message::assistant(format!("[{} messages of searching]", round.len()))]));
 /// let mut conversation = Rewriting::new(&Plain, &mut messages, note);
-/// let report = reduction.clear_turn(&mut BeforeModel::new(&mut conversation)).await?;
+/// let report = reduction.clear_turn(&mut Turn::new(&mut conversation)).await?;
 /// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/clear/a-round");
 /// assert_eq!(messages[0], Message::assistant("[2 messages of searching]"));
 /// # Ok(()) }

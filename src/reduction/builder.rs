@@ -12,7 +12,7 @@ use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_opened, roots};
 use super::opener::{NotOpened, Opener};
 use crate::backend::{Backend, open};
-use crate::config::{BuildError, Hooks, Limit, Policy, Settings, ToolPolicy};
+use crate::config::{BuildError, Hooks, Policy, Settings, SizeLimit, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -150,13 +150,13 @@ impl Builder {
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let reduction = ToolReduction::recommended(Memory::named("demo")?)
-    ///     .gen_trunc_offload_file_path(|call| Ok(format!("{}-{}", call.name, call.id)))
+    ///     .trunc_id_with(|call| Ok(format!("{}-{}", call.name, call.id)))
     ///     .build()?;
     /// let shown = reduction.truncate(&ToolCall::new("call_1", "grep", "{}"), "x".repeat(10_000)).await?;
     /// assert_eq!(shown.report.decisions[0].locations[0].as_str(), "memory://demo/trunc/grep-call_1");
     /// # Ok(()) }
     /// ```
-    pub fn gen_trunc_offload_file_path(
+    pub fn trunc_id_with(
         mut self,
         name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
     ) -> Self {
@@ -165,7 +165,7 @@ impl Builder {
     }
 
     /// The same for what a clear pass stores, `<root>/clear/<id>`.
-    pub fn gen_clear_offload_file_path(
+    pub fn clear_id_with(
         mut self,
         name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
     ) -> Self {
@@ -203,11 +203,11 @@ impl Builder {
         self
     }
 
-    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`Limit::tokens`] is tokens.
+    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`SizeLimit::tokens`] is tokens.
     ///
     /// Results within it are left whole, whatever the preset previews, unless
     /// [`preview_above`](Self::preview_above) is set too, before or after this.
-    pub fn max_length_for_trunc(mut self, limit: impl Into<Limit>) -> Self {
+    pub fn max_length_for_trunc(mut self, limit: impl Into<SizeLimit>) -> Self {
         self.settings.max_length_for_trunc = limit.into();
         if !self.has_own_preview_above {
             self.settings.preview_above = None;
@@ -348,7 +348,8 @@ impl Builder {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
-        let counts = |policy: &Policy| matches!(policy.max_length_for_trunc, Limit::Tokens { .. });
+        let counts =
+            |policy: &Policy| matches!(policy.max_length_for_trunc, SizeLimit::Tokens { .. });
         if !meter.counts_at_most_bytes() || all().any(counts) {
             meter.prepare();
         }

@@ -51,8 +51,8 @@ pub(super) fn check_locations<'p>(
     let mut known = HashMap::new();
     for backend in policies.filter_map(|policy| policy.backend()) {
         for store in std::iter::once(backend.clone()).chain(backend.spool()) {
-            let identity = store.identity();
-            if *known.entry(store.locate(&probe)).or_insert(identity) != identity {
+            let store_id = store.store_id();
+            if *known.entry(store.locate(&probe)).or_insert(store_id) != store_id {
                 return Err(BuildError::SameLocations);
             }
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::backend::{BackendError, ErrorKind, Location, Put, digest};
+use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, digest};
 use crate::hint::Hint;
 use crate::read_back::{Said, shows_only};
 use crate::session::Session;
@@ -78,8 +78,8 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
     };
     let key = key(session.roots(), Phase::Clear, &name);
     match put(&**backend, &key, content).await? {
-        Put::Stored | Put::AlreadyThere => Ok(backend.locate(&key)),
-        Put::Taken => {
+        PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(backend.locate(&key)),
+        PutOutcome::Taken => {
             let message = format!("`{key}` holds other content: nothing was overwritten");
             Err(BackendError::new(ErrorKind::Other, message))
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{BackendError, ErrorKind, Page};
+use crate::backend::{BackendError, ErrorKind, ReadRange};
 
 /// The number of bytes that are asked for at once.
 pub(crate) const BLOCK: u64 = 1 << 20;
@@ -13,7 +13,7 @@ pub(crate) trait Ranges {
     fn read(
         &mut self,
         range: Range<u64>,
-    ) -> impl Future<Output = Result<Page, BackendError>> + Send;
+    ) -> impl Future<Output = Result<ReadRange, BackendError>> + Send;
 
     /// The error where nothing comes after `at` of `total` bytes.
     fn too_short(&self, at: u64, total: u64) -> String;
@@ -48,7 +48,7 @@ impl<R: Ranges> Blocks<R> {
     }
 
     /// The next block; `None` after the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Page>, BackendError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ReadRange>, BackendError> {
         if self.is_at_end() {
             return Ok(None);
         }

@@ -13,7 +13,9 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::blocks::BLOCK;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Page, Put, Writer, indexes_within};
+use crate::backend::{
+    Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer, indexes_within,
+};
 
 /// How a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +37,9 @@ pub(crate) async fn put(
     store: &dyn Backend,
     key: &Key,
     content: Bytes,
-) -> Result<Put, BackendError> {
+) -> Result<PutOutcome, BackendError> {
     let put = store.put(key, content.clone()).await?;
-    if put == Put::Taken {
+    if put == PutOutcome::Taken {
         return Ok(put);
     }
     let Some(swept) = key.swept().filter(|_| store.can_be_swept()) else {
@@ -45,7 +47,7 @@ pub(crate) async fn put(
     };
     Ok(
         if is(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) {
-            Put::Taken
+            PutOutcome::Taken
         } else {
             put
         },
@@ -63,17 +65,17 @@ pub(crate) async fn name(
     writer: &mut dyn Writer,
     key: &Key,
     by: By,
-) -> Result<Put, BackendError> {
+) -> Result<PutOutcome, BackendError> {
     if let Some(swept) = key.swept().filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
             if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
-                return Ok(Put::Taken);
+                return Ok(PutOutcome::Taken);
             }
         }
     }
     match by {
         By::Finish => writer.finish(key).await,
-        By::Keep => writer.keep(key).await,
+        By::Keep => writer.finish_in_spool(key).await,
     }
 }
 
@@ -96,7 +98,7 @@ pub(crate) async fn read(
     store: &dyn Backend,
     key: &Key,
     range: Range<u64>,
-) -> Result<Page, BackendError> {
+) -> Result<ReadRange, BackendError> {
     let Some(swept) = key.swept().filter(|_| store.can_be_swept()) else {
         return store.read(key, range).await;
     };
@@ -177,7 +179,7 @@ mod tests {
         store.put(&place, "swept".into()).await.unwrap();
         assert_eq!(
             put(&store, &call, "other".into()).await.unwrap(),
-            Put::Taken
+            PutOutcome::Taken
         );
         assert_eq!(
             read(&store, &call, 0..9).await.unwrap().bytes,
@@ -187,11 +189,11 @@ mod tests {
         store.remove(&call).await.unwrap();
         assert_eq!(
             put(&store, &call, "swept".into()).await.unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
         assert_eq!(
             put(&store, &call, "swept".into()).await.unwrap(),
-            Put::AlreadyThere
+            PutOutcome::AlreadyThere
         );
     }
 
@@ -222,12 +224,12 @@ mod tests {
         let mut writer = store.writer().await.unwrap();
         writer.write("other".into()).await.unwrap();
         let named = name(&store, &mut *writer, &key("trunc/call_1"), By::Finish).await;
-        assert_eq!(named.unwrap(), Put::Taken);
+        assert_eq!(named.unwrap(), PutOutcome::Taken);
         assert_eq!(
             name(&store, &mut *writer, &key("trunc/call_2"), By::Finish)
                 .await
                 .unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
         let mut same = store.writer().await.unwrap();
         same.write("swept".into()).await.unwrap();
@@ -235,7 +237,7 @@ mod tests {
             name(&store, &mut *same, &key("trunc/call_1"), By::Finish)
                 .await
                 .unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
     }
 }

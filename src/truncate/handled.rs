@@ -9,9 +9,9 @@ use super::job::{Job, report, text_bytes};
 use super::stream::{Truncated, treat};
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::guard::guard_future;
-use crate::handler::{Detail, Handled, Replacement, TruncHandler};
+use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 use crate::store::{Phase, Target};
@@ -25,29 +25,29 @@ pub(super) async fn truncate(
     job: &Arc<Job>,
     handler: &dyn TruncHandler,
     output: ToolOutput,
-) -> Result<Truncated, Error> {
+) -> Result<Truncated, OffloadError> {
     let whole = Whole::collect(output).await;
     // A page must be shown as it is: a handler that cuts it makes the model read for ever.
     let decided = if is_own_page(job, &whole.parts) {
-        Ok(Handled::Default)
+        Ok(Action::Default)
     } else {
-        let detail = Detail {
+        let outcome = ToolOutcome {
             call: job.call.clone(),
             parts: whole.parts.clone(),
             is_error: whole.is_error,
         };
-        guard_future("the truncation handler", handler.handle(detail)).await
+        guard_future("the truncation handler", handler.handle(outcome)).await
     };
     let failure = match decided {
         // The parts shown would not be the bytes that came, and those would be nowhere.
-        Ok(Handled::Keep) if whole.is_lossy => None,
-        Ok(Handled::Default) => None,
-        Ok(Handled::Keep) => {
+        Ok(Action::Keep) if whole.is_lossy => None,
+        Ok(Action::Default) => None,
+        Ok(Action::Keep) => {
             let parts = whole.parts.clone();
             let decision = job.decision(Outcome::Kept(Reason::Handler));
             return Ok(whole.shown_as(job, parts, decision));
         }
-        Ok(Handled::Replace(replacement)) => return replace(job, whole, &replacement).await,
+        Ok(Action::Replace(replacement)) => return replace(job, whole, &replacement).await,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
     treat(Some(job.clone()), whole.into_output(), failure).await
@@ -57,7 +57,7 @@ async fn replace(
     job: &Arc<Job>,
     whole: Whole,
     replacement: &Replacement,
-) -> Result<Truncated, Error> {
+) -> Result<Truncated, OffloadError> {
     let mut decision = job.decision(Outcome::Lost);
     if let Some(content) = replacement.content.clone() {
         match save(job, replacement, content, &mut decision).await {

@@ -13,7 +13,7 @@ use super::job::{Job, Size};
 use super::spill::Source;
 use super::text::{Content, Text};
 use super::token_sum::Counts;
-use crate::config::Limit;
+use crate::config::SizeLimit;
 use crate::content::{Chunk, Part};
 use crate::hint::Placement;
 
@@ -125,8 +125,8 @@ impl Held {
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
         let counts = match self.job.policy.max_length_for_trunc {
-            Limit::Bytes(_) => Counts::Nothing,
-            Limit::Tokens { tokens } => Counts::Tokens(tokens),
+            SizeLimit::Bytes(_) => Counts::Nothing,
+            SizeLimit::Tokens { tokens } => Counts::Tokens(tokens),
         };
         let mut text = Text::new(self.job.sketch(), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);

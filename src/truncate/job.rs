@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::text::Text;
 use crate::backend::{Backend, BackendError};
-use crate::config::{Limit, OnOffloadError, Policy};
+use crate::config::{OnStoreFailure, Policy, SizeLimit};
 use crate::content::{Part, ToolCall};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::preview::{Sketch, longest_marks};
 use crate::report::{self, Change, Decision, ErrorSource, Failure, Outcome, Report, Subject};
 use crate::session::Session;
@@ -54,13 +54,13 @@ impl Job {
     }
 
     pub(super) fn counts_tokens(&self) -> bool {
-        matches!(self.policy.max_length_for_trunc, Limit::Tokens { .. })
+        matches!(self.policy.max_length_for_trunc, SizeLimit::Tokens { .. })
     }
 
     pub(super) fn is_over_limit(&self, size: Size) -> bool {
         match self.policy.max_length_for_trunc {
-            Limit::Bytes(bytes) => size.bytes > bytes as u64,
-            Limit::Tokens { tokens } => {
+            SizeLimit::Bytes(bytes) => size.bytes > bytes as u64,
+            SizeLimit::Tokens { tokens } => {
                 size.tokens > tokens || size.bytes > tokens.saturating_mul(MAX_TOKEN)
             }
         }
@@ -117,15 +117,17 @@ impl Job {
 
     /// Decides by `on_offload_error` what it means that the store failed: an error, or what the
     /// report says of it and whether the original is kept.
-    pub(super) fn store_failed(&self, error: BackendError) -> Result<(Failure, bool), Error> {
+    pub(super) fn store_failed(
+        &self,
+        error: BackendError,
+    ) -> Result<(Failure, bool), OffloadError> {
         match self.session.settings().on_offload_error {
-            OnOffloadError::Fail => Err(Error::Offload {
-                tool: self.call.name.clone(),
-                call_id: self.call.id.clone(),
-                source: error,
-            }),
-            OnOffloadError::KeepOriginal => Ok((ErrorSource::Store.said(&error), true)),
-            OnOffloadError::PreviewOnly => Ok((ErrorSource::Store.said(&error), false)),
+            OnStoreFailure::Fail => {
+                let ToolCall { id, name, .. } = &self.call;
+                Err(OffloadError::new(name, id, error))
+            }
+            OnStoreFailure::KeepOriginal => Ok((ErrorSource::Store.said(&error), true)),
+            OnStoreFailure::PreviewOnly => Ok((ErrorSource::Store.said(&error), false)),
         }
     }
 

@@ -19,7 +19,7 @@ mod token_sum;
 use job::Job;
 
 use crate::content::{ToolCall, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::session::Session;
 
@@ -30,7 +30,7 @@ pub(crate) async fn truncate(
     session: &Session,
     call: &ToolCall,
     output: ToolOutput,
-) -> Result<Truncated, Error> {
+) -> Result<Truncated, OffloadError> {
     let job = Job::new(session, call);
     match job.as_ref().and_then(handled::handler) {
         Some((job, handler)) => handled::truncate(job, &*handler, output).await,

@@ -13,7 +13,7 @@ use super::spill::{Saved, Spill};
 use super::text::Content;
 use crate::backend::{BackendError, Location};
 use crate::content::{Chunk, Part};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
@@ -64,7 +64,7 @@ impl Run {
     }
 
     /// Goes on with `chunk`. What comes back is shown now.
-    pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Error> {
+    pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, OffloadError> {
         if self.passes {
             let bytes = match &chunk {
                 Chunk::Bytes(bytes) => bytes.len() as u64,
@@ -109,7 +109,7 @@ impl Run {
     }
 
     /// Notes the store's error, unless that is the end of it. `true` if the original is kept.
-    fn failed(&mut self, error: BackendError) -> Result<bool, Error> {
+    fn failed(&mut self, error: BackendError) -> Result<bool, OffloadError> {
         let (said, keeps) = self.job.store_failed(error)?;
         self.decision.fail(said);
         Ok(keeps)
@@ -130,7 +130,10 @@ impl Run {
     }
 
     /// Ends the result. What comes back is shown after the rest.
-    pub(super) async fn finish(mut self, interrupted: bool) -> Result<(Vec<Chunk>, Report), Error> {
+    pub(super) async fn finish(
+        mut self,
+        interrupted: bool,
+    ) -> Result<(Vec<Chunk>, Report), OffloadError> {
         if self.passes {
             if self.decision.outcome != Outcome::Lost {
                 self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
@@ -176,7 +179,7 @@ impl Run {
     }
 
     /// Takes spilled texts back into memory. Those that can't be read are lost.
-    async fn restore(&mut self, slots: &[usize]) -> Result<(), Error> {
+    async fn restore(&mut self, slots: &[usize]) -> Result<(), OffloadError> {
         for slot in slots {
             let Some(range) = self.held.spilled(*slot) else {
                 continue;
@@ -195,7 +198,7 @@ impl Run {
     }
 
     /// Stores what is cut, and puts the hint in its place.
-    async fn store(&mut self, cut: Cut) -> Result<(), Error> {
+    async fn store(&mut self, cut: Cut) -> Result<(), OffloadError> {
         let problem = cut.problem.as_ref();
         self.decision
             .fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
@@ -239,7 +242,7 @@ impl Run {
 
     /// Takes back into memory what could not be stored, to show it instead; `false` if that is too
     /// much or is lost.
-    async fn take_back(&mut self, slots: &[usize]) -> Result<bool, Error> {
+    async fn take_back(&mut self, slots: &[usize]) -> Result<bool, OffloadError> {
         let spilled = slots.iter().filter_map(|slot| self.held.spilled(*slot));
         let length: u64 = spilled.map(|range| range.end - range.start).sum();
         if length > MAX_TAKEN_BACK {

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::{BackendError, ErrorKind, Location, Page, Put, Writer, hex, within};
+use crate::backend::{
+    BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer, hex, within,
+};
 use crate::store::{self, Blocks, By, Id, Name, Phase, Ranges, Target};
 
 /// Attempts at reading a block back from a writer.
@@ -165,7 +167,7 @@ async fn name(
     let mut is_taken = false;
     if let (Some(name), None) = (&name, &spool) {
         let key = store::key(roots, Phase::Truncate, name);
-        if store::name(backend, writer, &key, By::Finish).await? != Put::Taken {
+        if store::name(backend, writer, &key, By::Finish).await? != PutOutcome::Taken {
             return Ok(Saved::at(backend.locate(&key)));
         }
         is_taken = true;
@@ -217,7 +219,7 @@ struct Written<'w> {
 impl Ranges for Written<'_> {
     /// Once a store has failed a writer may have the only copy, so it is asked again whatever the
     /// store says.
-    async fn read(&mut self, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let range = within(&range, self.length);
         let mut attempt = 1;
         loop {
@@ -226,7 +228,7 @@ impl Ranges for Written<'_> {
                     tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
                 }
                 answer => {
-                    return Ok(Page {
+                    return Ok(ReadRange {
                         bytes: answer?,
                         total: self.length,
                     });

@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream, Stream};
 use super::job::{Job, report};
 use super::run::Run;
 use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
-use crate::error::Error;
+use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::report::{Failure, Report};
 use crate::session::Session;
@@ -132,7 +132,7 @@ impl TruncatedStream {
     pub(super) fn whole(
         session: Session,
         is_error: bool,
-        truncated: impl Future<Output = Result<Truncated, Error>> + Send + 'static,
+        truncated: impl Future<Output = Result<Truncated, OffloadError>> + Send + 'static,
     ) -> Self {
         let report = Arc::new(OnceLock::new());
         let seen = report.clone();
@@ -190,7 +190,7 @@ pub(super) async fn treat(
     job: Option<Arc<Job>>,
     output: ToolOutput,
     failure: Option<Failure>,
-) -> Result<Truncated, Error> {
+) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
     let (mut parts, mut interrupted) = (Parts::default(), None);
     let mut flow = Flow::new(job, body, Placement::First);
@@ -227,7 +227,7 @@ pub(super) struct Flow {
 /// The error that ends a result early.
 enum Broken {
     Tool(ToolError),
-    Store(Error),
+    Store(OffloadError),
 }
 
 impl Flow {
@@ -253,7 +253,7 @@ impl Flow {
         self.ready.pop_front()
     }
 
-    async fn go_on(&mut self) -> Result<(), Error> {
+    async fn go_on(&mut self) -> Result<(), OffloadError> {
         let broken = match self.source.next().await {
             Some(Ok(chunk)) => {
                 let shown = match &mut self.run {

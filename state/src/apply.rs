@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apply_error::{ApplyError, Problem};
+use crate::apply_error::{ApplyError, ApplyErrorKind};
 use crate::current::State;
 use crate::reducer::{Cause, Change, Side};
 use crate::schema::{Declared, Schema};
@@ -76,7 +76,7 @@ impl State {
             Ok(change)
         };
         if updates.len() > 1 && !field.reducer.folds() {
-            let problem = Problem::Parallel {
+            let problem = ApplyErrorKind::Parallel {
                 field: field.name.clone(),
                 reducer: field.reducer.name().to_owned(),
                 updates: updates.len(),
@@ -109,7 +109,7 @@ impl State {
         for update in updates {
             let Value::Object(fields) = update else {
                 let found = kind(&update);
-                return Err(ApplyError::new(Problem::NotAMap { found }, self));
+                return Err(ApplyError::new(ApplyErrorKind::NotAMap { found }, self));
             };
             for (name, part) in fields {
                 match self.schema().find(&name) {
@@ -122,7 +122,10 @@ impl State {
             }
         }
         match undeclared {
-            Some(field) => Err(ApplyError::new(Problem::UndeclaredField { field }, self)),
+            Some(field) => Err(ApplyError::new(
+                ApplyErrorKind::UndeclaredField { field },
+                self,
+            )),
             None => Ok(parts
                 .into_iter()
                 .enumerate()
@@ -132,7 +135,7 @@ impl State {
     }
 
     fn failed(&self, field: &Declared, cause: Cause) -> ApplyError {
-        let problem = Problem::Reducer {
+        let problem = ApplyErrorKind::Reducer {
             field: field.name.clone(),
             reducer: field.reducer.name().to_owned(),
             cause,

@@ -9,14 +9,14 @@ use crate::reducer::Cause;
 pub struct ApplyError(Box<Inner>);
 
 struct Inner {
-    problem: Problem,
+    problem: ApplyErrorKind,
     state: State,
 }
 
 /// Why an update had no effect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ApplyErrorKind {
     /// An update is a map of fields.
     #[error("an update is {found}: it has to be a map from fields to their updates")]
     NotAMap {
@@ -57,7 +57,7 @@ pub enum Problem {
 }
 
 impl ApplyError {
-    pub(crate) fn new(problem: Problem, state: &State) -> Self {
+    pub(crate) fn new(problem: ApplyErrorKind, state: &State) -> Self {
         Self(Box::new(Inner {
             problem,
             state: state.clone(),
@@ -68,10 +68,10 @@ impl ApplyError {
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match &self.0.problem {
-            Problem::NotAMap { .. } => None,
-            Problem::UndeclaredField { field }
-            | Problem::Parallel { field, .. }
-            | Problem::Reducer { field, .. } => Some(field),
+            ApplyErrorKind::NotAMap { .. } => None,
+            ApplyErrorKind::UndeclaredField { field }
+            | ApplyErrorKind::Parallel { field, .. }
+            | ApplyErrorKind::Reducer { field, .. } => Some(field),
         }
     }
 
@@ -79,14 +79,16 @@ impl ApplyError {
     #[must_use]
     pub fn reducer(&self) -> Option<&str> {
         match &self.0.problem {
-            Problem::Reducer { reducer, .. } | Problem::Parallel { reducer, .. } => Some(reducer),
-            Problem::NotAMap { .. } | Problem::UndeclaredField { .. } => None,
+            ApplyErrorKind::Reducer { reducer, .. } | ApplyErrorKind::Parallel { reducer, .. } => {
+                Some(reducer)
+            }
+            ApplyErrorKind::NotAMap { .. } | ApplyErrorKind::UndeclaredField { .. } => None,
         }
     }
 
     /// Why.
     #[must_use]
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &ApplyErrorKind {
         &self.0.problem
     }
 
@@ -101,10 +103,10 @@ impl ApplyError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &self.0.problem {
-            Problem::NotAMap { .. } => "update_invalid",
-            Problem::UndeclaredField { .. } => "undeclared_field",
-            Problem::Parallel { .. } => "parallel_update",
-            Problem::Reducer { .. } => "reducer_error",
+            ApplyErrorKind::NotAMap { .. } => "update_invalid",
+            ApplyErrorKind::UndeclaredField { .. } => "undeclared_field",
+            ApplyErrorKind::Parallel { .. } => "parallel_update",
+            ApplyErrorKind::Reducer { .. } => "reducer_error",
         }
     }
 }

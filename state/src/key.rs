@@ -10,7 +10,7 @@ use crate::value::kind;
 
 /// How an item's key is found.
 ///
-/// [`by`], [`try_by`] and [`Itself`] serve typed lists, [`Field`] and [`Scalar`] JSON. Implement it
+/// [`by`], [`try_by`] and [`ByValue`] serve typed lists, [`Field`] and [`Scalar`] JSON. Implement it
 /// where a key is to be borrowed from the item.
 pub trait KeyOf<T>: Send + Sync {
     /// What is compared. It may borrow from the item.
@@ -122,9 +122,9 @@ impl From<u64> for ItemKey<'_> {
 
 /// The item is its own key. For lists of JSON use [`Scalar`], which refuses what can't be a key.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Itself;
+pub struct ByValue;
 
-impl<T: Hash + Eq> KeyOf<T> for Itself {
+impl<T: Hash + Eq> KeyOf<T> for ByValue {
     type Key<'a>
         = &'a T
     where

@@ -20,7 +20,7 @@ pub enum OnMatch {
 /// What becomes of items of one update that have the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Twins {
+pub enum DuplicatesInUpdate {
     /// They become one, in the place of the first. [`OnMatch`] says which: `Keep` the first,
     /// `Replace` the last.
     Collapse,
@@ -31,7 +31,7 @@ pub enum Twins {
 /// What becomes of an item without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum NoKey {
+pub enum MissingKey {
     /// It is new, whatever it holds. In the list it stays and matches nothing.
     New,
     /// The update fails.
@@ -41,7 +41,7 @@ pub enum NoKey {
 /// What becomes of removals that name what is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unknown {
+pub enum UnknownRemoval {
     /// The update fails.
     Fail,
     /// They do nothing.
@@ -51,8 +51,8 @@ pub enum Unknown {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) on_match: OnMatch,
-    pub(crate) twins: Twins,
-    pub(crate) unknown: Unknown,
+    pub(crate) twins: DuplicatesInUpdate,
+    pub(crate) unknown: UnknownRemoval,
 }
 
 /// One thing that an update does.
@@ -179,7 +179,7 @@ pub(crate) fn decide<K: Hash + Eq>(
             }),
             Step::Remove(slot) => {
                 let slot = &mut slots[slot];
-                if matches!(slot.place, Place::Nowhere) && rules.unknown == Unknown::Fail {
+                if matches!(slot.place, Place::Nowhere) && rules.unknown == UnknownRemoval::Fail {
                     return Err(Cause::UnknownRemoval { index: at });
                 }
                 slot.is_removed = true;
@@ -228,13 +228,13 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
             }
             slot.is_removed = false;
         }
-        (Place::Entry(rank), Twins::Collapse) => {
+        (Place::Entry(rank), DuplicatesInUpdate::Collapse) => {
             if replaces || slot.dead_before > rank {
                 entries[rank].winner = at;
             }
             slot.dead_before = 0;
         }
-        (Place::Nowhere, _) | (Place::Entry(_), Twins::AddAll) => {
+        (Place::Nowhere, _) | (Place::Entry(_), DuplicatesInUpdate::AddAll) => {
             slot.place = Place::Entry(entries.len());
             entries.push(Entry {
                 slot: Some(index),

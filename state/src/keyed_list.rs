@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::key::KeyOf;
-use crate::keyed::{Decision, NoKey, OnMatch, Op, Rules, Twins, Unknown, decide};
+use crate::keyed::{
+    Decision, DuplicatesInUpdate, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide,
+};
 use crate::list::{ListEdit, on_json};
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -12,15 +14,15 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 /// | | [`dedupe_append`](Self::dedupe_append) | [`merge_by_key`](Self::merge_by_key) |
 /// |---|---|---|
 /// | [`on_match`](Self::on_match) | [`OnMatch::Keep`] | [`OnMatch::Replace`] |
-/// | [`twins`](Self::twins) | [`Twins::Collapse`] | [`Twins::Collapse`] |
-/// | [`no_key`](Self::no_key) | [`NoKey::Fail`] | [`NoKey::Fail`] |
+/// | [`twins`](Self::twins) | [`DuplicatesInUpdate::Collapse`] | [`DuplicatesInUpdate::Collapse`] |
+/// | [`no_key`](Self::no_key) | [`MissingKey::Fail`] | [`MissingKey::Fail`] |
 ///
 /// # Guarantees
 ///
 /// - The list keeps its order, and its own duplicates; of those the last one is what is replaced.
 ///   New items go last, in order.
 /// - An empty update changes nothing, and no key is asked for.
-/// - One update or several with the same items in the same order, [`Twins::AddAll`] aside: the same
+/// - One update or several with the same items in the same order, [`DuplicatesInUpdate::AddAll`] aside: the same
 ///   list.
 /// - A key that can't be had, of any item, those of the list included, is an error, and the list is
 ///   as it was.
@@ -30,7 +32,7 @@ pub struct KeyedList<K> {
     name: &'static str,
     key: K,
     rules: Rules,
-    no_key: NoKey,
+    no_key: MissingKey,
 }
 
 impl<K> KeyedList<K> {
@@ -38,8 +40,8 @@ impl<K> KeyedList<K> {
     /// items whose key is neither in the list nor earlier in the update. The first wins.
     ///
     /// ```
-    /// use offcut_state::{Itself, KeyedList, Reducer};
-    /// let unique = KeyedList::dedupe_append(Itself);
+    /// use offcut_state::{ByValue, KeyedList, Reducer};
+    /// let unique = KeyedList::dedupe_append(ByValue);
     /// assert_eq!(unique.reduce(vec!["a", "a"], vec!["b", "a", "b"])?, ["a", "a", "b"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -66,14 +68,14 @@ impl<K> KeyedList<K> {
     fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
         let rules = Rules {
             on_match,
-            twins: Twins::Collapse,
-            unknown: Unknown::Fail,
+            twins: DuplicatesInUpdate::Collapse,
+            unknown: UnknownRemoval::Fail,
         };
         Self {
             name,
             key,
             rules,
-            no_key: NoKey::Fail,
+            no_key: MissingKey::Fail,
         }
     }
 
@@ -86,14 +88,14 @@ impl<K> KeyedList<K> {
 
     /// What becomes of items of one update with the same key.
     #[must_use]
-    pub fn twins(mut self, twins: Twins) -> Self {
+    pub fn twins(mut self, twins: DuplicatesInUpdate) -> Self {
         self.rules.twins = twins;
         self
     }
 
     /// What becomes of items without a key.
     #[must_use]
-    pub fn no_key(mut self, no_key: NoKey) -> Self {
+    pub fn no_key(mut self, no_key: MissingKey) -> Self {
         self.no_key = no_key;
         self
     }
@@ -115,7 +117,7 @@ impl<K> KeyedList<K> {
         K: KeyOf<T>,
     {
         let key = |side, index, item| match self.key.key_of(item) {
-            Ok(None) if self.no_key == NoKey::Fail => Err(Cause::MissingKey { side, index }),
+            Ok(None) if self.no_key == MissingKey::Fail => Err(Cause::MissingKey { side, index }),
             Ok(key) => Ok(key),
             Err(failure) => Err(failure.at(side, index)),
         };

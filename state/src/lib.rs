@@ -71,17 +71,17 @@ mod tool_messages;
 mod value;
 mod whole;
 
-pub use apply_error::{ApplyError, Problem};
+pub use apply_error::{ApplyError, ApplyErrorKind};
 pub use current::State;
 pub use declare::{Dialect, Reducers};
-pub use key::{By, Field, ItemKey, Itself, KeyFailure, KeyOf, Scalar, TryBy, by, try_by};
-pub use keyed::{NoKey, OnMatch, Twins, Unknown};
+pub use key::{By, ByValue, Field, ItemKey, KeyFailure, KeyOf, Scalar, TryBy, by, try_by};
+pub use keyed::{DuplicatesInUpdate, MissingKey, OnMatch, UnknownRemoval};
 pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
 pub use reduce_node::{
-    Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder, ReduceNodeError,
-    Reduced, ToolResultError, ToolResults,
+    CondenseTarget, OriginalsNote, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder,
+    ReduceNodeError, Reduced, ToolResultError, ToolResults,
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::key::{ItemKey, KeyFailure};
-use crate::keyed::{Decision, OnMatch, Op, Rules, Twins, Unknown, decide};
+use crate::keyed::{Decision, DuplicatesInUpdate, OnMatch, Op, Rules, UnknownRemoval, decide};
 use crate::list::ListEdit;
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -61,7 +61,7 @@ pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
     /// What becomes of unknown removals; `None` where none are taken.
-    removals: Option<Unknown>,
+    removals: Option<UnknownRemoval>,
     assign: Option<Assign<M>>,
     skip: Option<Skip<M>>,
 }
@@ -106,7 +106,7 @@ impl<M> AddMessages<M> {
     }
 
     pub(crate) fn new(id: IdOf<M>, on_match: OnMatch) -> Self {
-        let removals = (on_match == OnMatch::Replace).then_some(Unknown::Fail);
+        let removals = (on_match == OnMatch::Replace).then_some(UnknownRemoval::Fail);
         Self {
             id,
             on_match,
@@ -118,7 +118,7 @@ impl<M> AddMessages<M> {
 
     /// Takes removals; `unknown` says what becomes of those that name what is not there.
     #[must_use]
-    pub fn removals(mut self, unknown: Unknown) -> Self {
+    pub fn removals(mut self, unknown: UnknownRemoval) -> Self {
         self.removals = Some(unknown);
         self
     }
@@ -187,8 +187,8 @@ impl<M> AddMessages<M> {
             .map(|(index, message)| self.id_of(message, Side::Existing, index));
         let rules = Rules {
             on_match: self.on_match,
-            twins: Twins::Collapse,
-            unknown: self.removals.unwrap_or(Unknown::Fail),
+            twins: DuplicatesInUpdate::Collapse,
+            unknown: self.removals.unwrap_or(UnknownRemoval::Fail),
         };
         decide(ops, ids, rules).map_err(|cause| match cause {
             Cause::UnknownRemoval { index } => Cause::UnknownRemoval {

@@ -8,6 +8,6 @@ mod tool_results;
 
 pub use builder::ReduceNodeBuilder;
 pub use error::{ReduceNodeBuildError, ReduceNodeError};
-pub use node::{Originals, ReduceNode, Reduced};
-pub use notepad::Notepad;
+pub use node::{OriginalsNote, ReduceNode, Reduced};
+pub use notepad::CondenseTarget;
 pub use tool_results::{ToolResultError, ToolResults};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
@@ -99,7 +99,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
     match step.action {
         Action::Move => {
             // What is there can't change between these: nobody else removes.
-            if store.copy(key, &place).await? == Put::Taken {
+            if store.copy(key, &place).await? == PutOutcome::Taken {
                 return Err(refused(key, "something else is where it was to be moved"));
             }
             if store.read(&place, 0..0).await?.total != step.bytes {
@@ -147,8 +147,8 @@ async fn is_same(store: &dyn Backend, keys: [&Key; 2]) -> Result<bool, BackendEr
 
 async fn bring_back(store: &dyn Backend, place: &Key, key: &Key) -> Result<Done, BackendError> {
     Ok(match store.copy(place, key).await? {
-        Put::Stored | Put::AlreadyThere => Done::BroughtBack,
-        Put::Taken => Done::Left,
+        PutOutcome::Stored | PutOutcome::AlreadyThere => Done::BroughtBack,
+        PutOutcome::Taken => Done::Left,
     })
 }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use serde::{Deserialize, Serialize};
 
 use super::report::{SweepError, SweepFailure};
@@ -157,7 +157,7 @@ enum There {
 
 async fn put_or_read(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<There, BackendError> {
     for _ in 0..ATTEMPTS {
-        if store.put(key, ours.clone()).await? != Put::Taken {
+        if store.put(key, ours.clone()).await? != PutOutcome::Taken {
             return Ok(There::Ours);
         }
         match read(store, key).await? {

@@ -10,23 +10,25 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
 
 /// A store that does what `inner` does until its cue, for tests of what code does when a store
 /// fails.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// use offcut::backend::{Backend, ErrorKind, Key, Memory, Put};
+/// use offcut::backend::{Backend, ErrorKind, Key, Memory, PutOutcome};
 /// use offcut_testkit::{Fault, Faulty};
 ///
 /// let store = Faulty::new(Memory::new());
 /// store.fault_on_write(2, Fault::Fail(ErrorKind::Full));
 ///
-/// assert_eq!(store.put(&Key::new("trunc/call_1")?, "one".into()).await?, Put::Stored);
+/// assert_eq!(store.put(&Key::new("trunc/call_1")?, "one".into()).await?, PutOutcome::Stored);
 /// let error = store.put(&Key::new("trunc/call_2")?, "two".into()).await.unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Full);
-/// assert_eq!(store.put(&Key::new("trunc/call_2")?, "two".into()).await?, Put::Stored);
+/// assert_eq!(store.put(&Key::new("trunc/call_2")?, "two".into()).await?, PutOutcome::Stored);
 /// assert_eq!(store.writes(), 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -228,8 +230,8 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.resolve(location)
     }
 
-    fn identity(&self) -> Option<usize> {
-        self.inner.identity()
+    fn store_id(&self) -> Option<usize> {
+        self.inner.store_id()
     }
 
     /// The spool of the store behind, which is not told to fail.
@@ -237,7 +239,7 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.spool()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         on_cue(&self.cues.writes, self.inner.put(key, content)).await
     }
 
@@ -250,7 +252,7 @@ impl<B: Backend> Backend for Faulty<B> {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         on_cue(&self.cues.reads, self.inner.read(key, range)).await
     }
 
@@ -266,7 +268,7 @@ impl<B: Backend> Backend for Faulty<B> {
         on_cue(&self.cues.writes, self.inner.remove(key)).await
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         on_cue(&self.cues.writes, self.inner.copy(from, to)).await
     }
 
@@ -325,13 +327,13 @@ impl Writer for FaultyWriter {
         on_cue(&cues.reads, self.read_now(range)).await
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let finished = on_cue(&self.cues.writes, self.inner.finish(key)).await;
         self.has_failed |= finished.is_err();
         finished
     }
 
-    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
-        self.inner.keep(key).await
+    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
+        self.inner.finish_in_spool(key).await
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use offcut::backend::{Backend, ErrorKind, Key, Memory, Put};
+use offcut::backend::{Backend, ErrorKind, Key, Memory, PutOutcome};
 use offcut_testkit::backend::conformance;
 use offcut_testkit::{Fault, Faulty};
 
@@ -30,11 +30,15 @@ async fn faults_come_on_cue() {
             .await
             .map_err(|error| error.kind())
     };
-    assert_eq!(kinds("a").await, Ok(Put::Stored));
+    assert_eq!(kinds("a").await, Ok(PutOutcome::Stored));
     assert_eq!(kinds("b").await, Err(ErrorKind::Full));
     assert_eq!(kinds("c").await, Err(ErrorKind::Unavailable));
-    assert_eq!(kinds("c").await, Ok(Put::AlreadyThere), "it was applied");
-    assert_eq!(kinds("b").await, Ok(Put::Stored), "it was not");
+    assert_eq!(
+        kinds("c").await,
+        Ok(PutOutcome::AlreadyThere),
+        "it was applied"
+    );
+    assert_eq!(kinds("b").await, Ok(PutOutcome::Stored), "it was not");
     assert_eq!(
         (store.writes(), shared.writes(), store.inner().len()),
         (5, 5, 3)
@@ -47,7 +51,7 @@ async fn faults_come_on_cue() {
     assert_eq!(kinds("d").await, Err(ErrorKind::Denied));
     assert_eq!(kinds("d").await, Err(ErrorKind::Denied));
     shared.heal();
-    assert_eq!(kinds("d").await, Ok(Put::Stored));
+    assert_eq!(kinds("d").await, Ok(PutOutcome::Stored));
 }
 
 #[tokio::test]
@@ -104,9 +108,9 @@ async fn a_call_that_hangs_can_be_given_up() {
         assert_eq!(
             again,
             if applied {
-                Put::AlreadyThere
+                PutOutcome::AlreadyThere
             } else {
-                Put::Stored
+                PutOutcome::Stored
             }
         );
     }

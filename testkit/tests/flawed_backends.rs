@@ -10,7 +10,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
 use offcut_testkit::backend::conformance;
 
 fn key(path: &str) -> Key {
@@ -98,7 +100,7 @@ impl Flawed {
         *times.entry(key.clone()).or_insert(tick)
     }
 
-    async fn store(&self, key: &Key, content: Bytes) -> Put {
+    async fn store(&self, key: &Key, content: Bytes) -> PutOutcome {
         let key = match self.flaw {
             Flaw::FoldsCase => Key::new(key.as_str().to_lowercase()).unwrap(),
             _ => key.clone(),
@@ -113,7 +115,11 @@ impl Flawed {
                 self.content.lock().unwrap().insert(key, stored.clone());
             }
             let same = stored == content || self.flaw == Flaw::NeverCompares;
-            return if same { Put::AlreadyThere } else { Put::Taken };
+            return if same {
+                PutOutcome::AlreadyThere
+            } else {
+                PutOutcome::Taken
+            };
         }
         match self.flaw {
             Flaw::ShowsHalf => {
@@ -124,7 +130,7 @@ impl Flawed {
                 tokio::task::yield_now().await;
             }
             Flaw::ChecksTooEarly => tokio::task::yield_now().await,
-            Flaw::Forgets if key.as_str().ends_with('9') => return Put::Stored,
+            Flaw::Forgets if key.as_str().ends_with('9') => return PutOutcome::Stored,
             _ => {}
         }
         let mut all = self.content.lock().unwrap();
@@ -137,14 +143,14 @@ impl Flawed {
                 ) =>
             {
                 if *stored == content {
-                    Put::AlreadyThere
+                    PutOutcome::AlreadyThere
                 } else {
-                    Put::Taken
+                    PutOutcome::Taken
                 }
             }
             _ => {
                 all.insert(key, content);
-                Put::Stored
+                PutOutcome::Stored
             }
         }
     }
@@ -164,7 +170,7 @@ impl Backend for Flawed {
         }
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         Ok(self.store(key, content).await)
     }
 
@@ -181,7 +187,7 @@ impl Backend for Flawed {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let folded = key.as_str().to_lowercase();
         let looked_up = if self.flaw == Flaw::FoldsCase {
             Key::new(folded).unwrap()
@@ -204,7 +210,7 @@ impl Backend for Flawed {
             range.end.min(total)
         };
         let start = range.start.min(end);
-        Ok(Page {
+        Ok(ReadRange {
             bytes: content.slice(start as usize..end as usize),
             total,
         })
@@ -263,7 +269,7 @@ impl Backend for Flawed {
         Ok(())
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         let content = self.content.lock().unwrap().get(from).cloned();
         let content = match content {
             None if self.flaw == Flaw::CopiesNothing => Bytes::new(),
@@ -321,13 +327,13 @@ impl Writer for FlawedWriter {
         Ok(bytes)
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let buffer = self
             .buffer
             .take()
             .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
-        if put == Put::Taken {
+        if put == PutOutcome::Taken {
             self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken {
                 Vec::new()
             } else {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, Page, Put, Writer,
+    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
 use offcut_testkit::backend::conformance;
 
@@ -32,7 +32,7 @@ impl Backend for Unreachable {
         self.0.resolve(location)
     }
 
-    async fn put(&self, _: &Key, _: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, _: &Key, _: Bytes) -> Result<PutOutcome, BackendError> {
         let source = NoConnection(io::Error::other("the port is 5433"));
         Err(BackendError::new(ErrorKind::Unavailable, "nothing can be stored").with_source(source))
     }
@@ -41,7 +41,7 @@ impl Backend for Unreachable {
         self.0.writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.0.read(key, range).await
     }
 

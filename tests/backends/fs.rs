@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use offcut::backend::{Backend, ErrorKind, Fs, Put};
+use offcut::backend::{Backend, ErrorKind, Fs, PutOutcome};
 use offcut_testkit::backend::conformance;
 use tempfile::TempDir;
 
@@ -315,8 +315,15 @@ fn two_handles_race_and_lose_nothing() {
             let (put, page) = (put.unwrap(), page.unwrap());
             assert_eq!((page.bytes.len(), page.total), (10_000, 10_000));
             let mine = page.bytes.iter().all(|byte| usize::from(*byte) == thread);
-            assert_eq!(put, if mine { Put::Stored } else { Put::Taken });
-            stored[number] += usize::from(put == Put::Stored);
+            assert_eq!(
+                put,
+                if mine {
+                    PutOutcome::Stored
+                } else {
+                    PutOutcome::Taken
+                }
+            );
+            stored[number] += usize::from(put == PutOutcome::Stored);
         }
     }
     assert_eq!(stored, [1; KEYS]);
@@ -331,7 +338,7 @@ async fn directories_may_be_removed_meanwhile() {
         let call = key("s-1/trunc/call_1");
         assert_eq!(
             store.put(&call, "content".into()).await.unwrap(),
-            Put::Stored,
+            PutOutcome::Stored,
             "round {round}"
         );
         std::fs::remove_dir_all(home.path().join("s-1")).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use offcut::backend::{Backend, BackendError, ErrorKind, Fs, Put};
+use offcut::backend::{Backend, BackendError, ErrorKind, Fs, PutOutcome};
 use offcut::report::{Outcome, Reason};
 use offcut::{ToolCall, ToolReduction};
 
@@ -29,7 +29,7 @@ async fn outcome_of_a_long_result(at: &Path, id: &str) -> (Outcome, String) {
     (decision.outcome, decision.error.clone().unwrap_or_default())
 }
 
-async fn put(store: &Fs, path: &str, content: &str) -> Result<Put, BackendError> {
+async fn put(store: &Fs, path: &str, content: &str) -> Result<PutOutcome, BackendError> {
     store.put(&key(path), content.to_owned().into()).await
 }
 
@@ -60,7 +60,7 @@ async fn o2_opening_writes_nothing() {
     let other = Fs::open(&at).unwrap();
     assert_eq!(
         put(&store, "trunc/call_1", "content").await.unwrap(),
-        Put::Stored
+        PutOutcome::Stored
     );
     assert_eq!(
         std::fs::read(location.as_str()).unwrap(),
@@ -117,7 +117,7 @@ fn o2_a_store_opens_on_a_full_disk() {
         assert_eq!(content(&store, "trunc/call_1").await, "before");
         assert_eq!(
             put(&store, "trunc/call_1", "before").await.unwrap(),
-            Put::AlreadyThere
+            PutOutcome::AlreadyThere
         );
         for store in [&store, &other] {
             for error in [
@@ -145,7 +145,7 @@ fn o2_a_store_opens_on_a_full_disk() {
             store.check().await.unwrap();
             assert_eq!(
                 put(store, "trunc/call_2", "more").await.unwrap(),
-                Put::Stored,
+                PutOutcome::Stored,
                 "all goes on"
             );
         }
@@ -174,7 +174,7 @@ fn o2_a_store_opens_on_a_read_only_file_system() {
         assert_eq!(content(&store, "trunc/call_1").await, "before");
         assert_eq!(
             put(&store, "trunc/call_1", "before").await.unwrap(),
-            Put::AlreadyThere
+            PutOutcome::AlreadyThere
         );
         assert!(listed(&new).await.is_empty());
         for store in [&store, &new] {
@@ -231,7 +231,7 @@ async fn o2_a_store_opens_without_permission() {
             let name = format!("trunc/call_{mode}");
             assert_eq!(
                 put(store, &name, "content").await.unwrap(),
-                Put::Stored,
+                PutOutcome::Stored,
                 "all goes on"
             );
         }
@@ -284,11 +284,11 @@ async fn l1_a_directory_that_was_moved_takes_nothing() {
     std::fs::rename(&away, &path).unwrap();
     assert_eq!(
         put(&store, "trunc/call_2", "new").await.unwrap(),
-        Put::Stored
+        PutOutcome::Stored
     );
     assert_eq!(
         writer.finish(&key("trunc/call_4")).await.unwrap(),
-        Put::Stored
+        PutOutcome::Stored
     );
 }
 

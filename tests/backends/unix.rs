@@ -7,7 +7,7 @@ use std::process::Command;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use offcut::backend::{Backend, ErrorKind, Fs, Put};
+use offcut::backend::{Backend, ErrorKind, Fs, PutOutcome};
 
 use super::fs::names_in;
 use super::mount::in_a_mount;
@@ -156,7 +156,7 @@ async fn l1_a_link_to_another_directory_of_the_store_is_not_listed_as_nothing() 
             .put(&key("s2/trunc/call_2"), "two".into())
             .await
             .unwrap(),
-        Put::Stored
+        PutOutcome::Stored
     );
     let entries: Vec<_> = store.list().collect().await;
     let (found, failed): (Vec<_>, Vec<_>) = entries.into_iter().partition(Result::is_ok);
@@ -206,12 +206,16 @@ async fn l6_what_is_no_regular_file_is_neither_read_nor_replaced() {
         for content in ["secret", "content", "other"] {
             assert_eq!(
                 store.put(&call, content.into()).await.unwrap(),
-                Put::Taken,
+                PutOutcome::Taken,
                 "{name}"
             );
             let mut writer = store.writer().await.unwrap();
             writer.write(content.into()).await.unwrap();
-            assert_eq!(writer.finish(&call).await.unwrap(), Put::Taken, "{name}");
+            assert_eq!(
+                writer.finish(&call).await.unwrap(),
+                PutOutcome::Taken,
+                "{name}"
+            );
         }
         let error = store.read(&call, 0..100).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{name}: {error}");
@@ -256,7 +260,7 @@ fn l1_a_full_disk_loses_nothing() {
         let large = Bytes::from(vec![2; 2_000_000]);
         assert_eq!(
             store.put(&key("trunc/small"), small.clone()).await.unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
         let error = store
             .put(&key("trunc/large"), large.clone())
@@ -293,7 +297,7 @@ fn l1_a_full_disk_loses_nothing() {
                 .put(&key("trunc/second"), small.slice(1..))
                 .await
                 .unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
         _ = std::fs::write(at.join("filler"), &large);
         assert_eq!(
@@ -306,11 +310,11 @@ fn l1_a_full_disk_loses_nothing() {
         );
         assert_eq!(
             store.put(&key("trunc/small"), small.clone()).await.unwrap(),
-            Put::AlreadyThere
+            PutOutcome::AlreadyThere
         );
         assert_eq!(
             store.put(&key("trunc/small"), large).await.unwrap(),
-            Put::Taken
+            PutOutcome::Taken
         );
     });
 }

@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
+};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    BeforeModel, Builder, Length, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput,
-    ToolPolicy, ToolReduction,
+    Builder, OnStoreFailure, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput, ToolPolicy,
+    ToolReduction, Turn,
 };
 use offcut_testkit::Faulty;
 use serde_json::{Value, json};
@@ -109,7 +111,7 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
 fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
     block_on(async {
         let reduction = builder(Memory::named("m").unwrap())
-            .on_offload_error(OnOffloadError::Fail)
+            .on_offload_error(OnStoreFailure::Fail)
             .build()
             .unwrap();
         let mut messages = conversation(vec![
@@ -208,7 +210,7 @@ fn l4_a_pass_that_is_run_again_with_the_same_usage_clears_no_more() {
         let mut sent = Vec::new();
         for _ in 0..2 {
             let mut conversation = Messages::new(&Plain, &mut messages);
-            let mut turn = BeforeModel::new(&mut conversation);
+            let mut turn = Turn::new(&mut conversation);
             turn.last_usage = Some(1_100);
             reduction.clear_turn(&mut turn).await.unwrap();
             sent.push(messages.clone());
@@ -408,7 +410,7 @@ fn l12_debug_of_a_plan_shows_no_content() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let mut messages = conversation(vec![(call("a", "grep"), vec![lines(900).into()], false)]);
-        let plan = reduction.plan(&BeforeModel::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
         assert!(!format!("{plan:?}").contains("quick brown"));
         let committed = plan.commit().await.unwrap();
         assert!(!format!("{committed:?}").contains("quick brown"));
@@ -429,7 +431,7 @@ impl Backend for Slow {
         self.0.resolve(location)
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         for _ in 0..if content.len() == self.1 { 9 } else { 0 } {
             tokio::task::yield_now().await;
         }
@@ -440,7 +442,7 @@ impl Backend for Slow {
         self.0.writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.0.read(key, range).await
     }
 
@@ -478,7 +480,7 @@ fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
     block_on(async {
         let reduction = builder(Memory::new())
             .max_length_for_trunc(1_300)
-            .preview_length(Length::curve(3.0, 0.7, 450))
+            .preview_length(PreviewLength::curve(3.0, 0.7, 450))
             .preview_above(400)
             .build()
             .unwrap();

@@ -2,7 +2,7 @@
 //! an error everything is as it was, and trying again is safe.
 
 use futures_util::FutureExt;
-use offcut::BeforeModel;
+use offcut::Turn;
 use offcut::format::{Anthropic, Gemini, Messages, OpenAiChat, Plain, Responses};
 use offcut::report::{Outcome, Reason};
 use offcut_testkit::Fault;
@@ -127,7 +127,7 @@ async fn change_meanwhile<F: Wire>(
 
     let plan = subject
         .reduction
-        .plan(&BeforeModel::new(&mut Messages::new(&wire, &mut messages)));
+        .plan(&Turn::new(&mut Messages::new(&wire, &mut messages)));
     require(messages == before, "L2", || {
         "planning changed a message".into()
     })?;

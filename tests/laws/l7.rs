@@ -8,7 +8,7 @@ use offcut::format::{
     Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses,
 };
 use offcut::{
-    BeforeModel, Chunk, Limit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction,
+    Chunk, SizeLimit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction, Turn,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -289,9 +289,9 @@ fn l7_no_setting_is_too_odd() {
         let size = |at: usize| usize::try_from(n[at]).unwrap();
         let limit = |at: usize| {
             if is[0] {
-                Limit::tokens(n[at])
+                SizeLimit::tokens(n[at])
             } else {
-                Limit::Bytes(size(at))
+                SizeLimit::Bytes(size(at))
             }
         };
         let builder = ToolReduction::builder()
@@ -328,7 +328,7 @@ fn l7_no_setting_is_too_odd() {
             }
             messages.push(Message::assistant("done"));
             let mut conversation = Messages::new(&Plain, &mut messages);
-            let mut turn = BeforeModel::new(&mut conversation);
+            let mut turn = Turn::new(&mut conversation);
             turn.last_usage = usage;
             let tools = [tool];
             turn.tools = &tools;

@@ -159,7 +159,7 @@ impl<F: Wire> Subject<F> for Real {
     }
 
     fn may_lose(&self) -> bool {
-        self.world.setup.mode == offcut::OnOffloadError::PreviewOnly
+        self.world.setup.mode == offcut::OnStoreFailure::PreviewOnly
     }
 
     fn truncates(&self, tool: &str) -> bool {

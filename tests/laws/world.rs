@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use offcut::backend::{Backend, Fs, Memory};
-use offcut::handler::{Handled, HandlerError};
+use offcut::handler::{Action, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::{
-    BuildError, Builder, CostAware, ExpectedCalls, Length, Limit, Names, OnOffloadError, Prices,
-    TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+    BuildError, Builder, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices,
+    SizeLimit, StoredNames, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::Faulty;
 use proptest::option;
@@ -40,12 +40,12 @@ pub(crate) struct Setup {
     pub(crate) target_percent: Option<u64>,
     /// Where there is no target: what is expected of rewrites.
     pub(crate) cost_aware: Option<CostAware>,
-    pub(crate) names: Names,
+    pub(crate) names: StoredNames,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
     pub(crate) language: Language,
     pub(crate) has_reader: bool,
-    pub(crate) mode: OnOffloadError,
+    pub(crate) mode: OnStoreFailure,
     pub(crate) root: bool,
     pub(crate) session: bool,
     pub(crate) tools: Tools,
@@ -63,9 +63,9 @@ pub(crate) enum Handlers {
 }
 
 impl Handlers {
-    fn wish(self) -> Result<Handled, HandlerError> {
+    fn wish(self) -> Result<Action, HandlerError> {
         match self {
-            Self::None | Self::Default => Ok(Handled::Default),
+            Self::None | Self::Default => Ok(Action::Default),
             Self::Fail => Err("a handler's failure".into()),
             // Without the hook that prints it.
             Self::Panic => std::panic::resume_unwind(Box::new("a handler's panic")),
@@ -84,9 +84,7 @@ impl Handlers {
             return builder;
         }
         let name = move |call: &ToolCall| self.wish().map(|_| call.id.clone());
-        builder
-            .gen_trunc_offload_file_path(name)
-            .gen_clear_offload_file_path(name)
+        builder.trunc_id_with(name).clear_id_with(name)
     }
 }
 
@@ -226,12 +224,12 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         })
     });
     let mode = prop_oneof![
-        Just(OnOffloadError::KeepOriginal),
-        Just(OnOffloadError::PreviewOnly),
-        Just(OnOffloadError::Fail)
+        Just(OnStoreFailure::KeepOriginal),
+        Just(OnStoreFailure::PreviewOnly),
+        Just(OnStoreFailure::Fail)
     ];
     let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
-    let names = prop_oneof![Just(Names::CallId), Just(Names::Short)];
+    let names = prop_oneof![Just(StoredNames::CallId), Just(StoredNames::Short)];
     let others = (
         language,
         any::<bool>(),
@@ -333,16 +331,16 @@ impl World {
         } = self.setup;
         let length = |at_most| {
             if previews.grow {
-                Length::curve(3.0, 0.7, at_most)
+                PreviewLength::curve(3.0, 0.7, at_most)
             } else {
-                Length::Bytes(at_most)
+                PreviewLength::Bytes(at_most)
             }
         };
         let limit = least + self.setup.more_limit;
         let limit = if self.setup.limit_in_tokens {
-            Limit::tokens(limit as u64)
+            SizeLimit::tokens(limit as u64)
         } else {
-            Limit::Bytes(limit)
+            SizeLimit::Bytes(limit)
         };
         // `room` is for the tightest of the tools.
         let preview = if room == usize::MAX {

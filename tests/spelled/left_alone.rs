@@ -3,7 +3,7 @@
 use offcut::backend::Memory;
 use offcut::format::{Format, JsonText, Messages, Piece, Rewriting, Spelled, WireFormat};
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::{BeforeModel, Report, ToolReduction};
+use offcut::{Report, ToolReduction, Turn};
 
 fn is_fixed(format: WireFormat, message: &JsonText) -> Vec<bool> {
     let mut all = Vec::new();
@@ -166,7 +166,7 @@ async fn l12_a_pass_says_what_it_left_alone() {
     let (format, before) = (Spelled(WireFormat::OpenAiChat), messages.clone());
     let mut conversation = Messages::new(&format, &mut messages);
     let report = reduction()
-        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .clear_turn(&mut Turn::new(&mut conversation))
         .await
         .unwrap();
     let expected = [
@@ -193,7 +193,7 @@ async fn c10_a_rewriter_is_refused_where_a_message_must_stay_as_it_is() {
     };
     let mut conversation = Rewriting::new(&format, &mut messages, short);
     let report = reduction()
-        .clear_turn(&mut BeforeModel::new(&mut conversation))
+        .clear_turn(&mut Turn::new(&mut conversation))
         .await
         .unwrap();
     assert!(

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, Page, Put, Writer,
+    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
 use offcut_testkit::Faulty;
 
@@ -54,8 +54,8 @@ impl Backend for Rigged {
         self.store.resolve(location)
     }
 
-    fn identity(&self) -> Option<usize> {
-        self.store.identity()
+    fn store_id(&self) -> Option<usize> {
+        self.store.store_id()
     }
 
     fn spool(&self) -> Option<Arc<dyn Backend>> {
@@ -64,7 +64,7 @@ impl Backend for Rigged {
             .map(|spool| Arc::new(spool) as Arc<dyn Backend>)
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
     }
 
@@ -82,7 +82,7 @@ impl Backend for Rigged {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.store.read(key, range).await
     }
 
@@ -112,14 +112,14 @@ impl Writer for Spooling {
         self.inner.read(range).await
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         self.inner.finish(key).await
     }
 
-    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         match &self.spool {
             Some(spool) => spool.put(key, self.spooled.clone().into()).await,
-            None => self.inner.keep(key).await,
+            None => self.inner.finish_in_spool(key).await,
         }
     }
 }

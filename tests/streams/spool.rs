@@ -7,7 +7,7 @@ use offcut::backend::{ErrorKind, Location};
 use offcut::format::{Message, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
-use offcut::{Body, OnOffloadError, Part, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Body, OnStoreFailure, Part, ToolCall, ToolOutput, ToolReduction};
 use offcut_testkit::Fault;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::common::{call, content, lines, stored, text};
 use super::rigged::Rigged;
 use super::{LIMIT, PREVIEW, Way, chunks, output};
 
-fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
+fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store.clone())
         .token_counter(offcut::TokenCounter::Estimate);
@@ -38,10 +38,10 @@ fn broken() -> Rigged {
     store
 }
 
-const MODES: [OnOffloadError; 3] = [
-    OnOffloadError::KeepOriginal,
-    OnOffloadError::PreviewOnly,
-    OnOffloadError::Fail,
+const MODES: [OnStoreFailure; 3] = [
+    OnStoreFailure::KeepOriginal,
+    OnStoreFailure::PreviewOnly,
+    OnStoreFailure::Fail,
 ];
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn reads_back(reduction: &ToolReduction, location: &Location) -> String {
 #[tokio::test]
 async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
     let store = broken();
-    let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+    let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
     for n in [400, 401, 400] {
         let shown = Way::Shown
             .go(&reduction, &call("a", "f"), output(chunks(lines(n), 97)))
@@ -128,7 +128,7 @@ async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
 async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
     for way in Way::BOTH {
         let store = broken();
-        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
         let shown = way
             .go(&reduction, &call("a", "f"), output(chunks(lines(400), 97)))
             .await;
@@ -152,7 +152,7 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
         assert!(stored(&store.store).await.is_empty(), "no second copy");
 
         let after = messages.clone();
-        let again = self::reduction(&store, OnOffloadError::KeepOriginal);
+        let again = self::reduction(&store, OnStoreFailure::KeepOriginal);
         assert!(
             !again
                 .clear(&Plain, &mut messages)
@@ -174,7 +174,7 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
 async fn t12_several_texts_are_kept_each_by_itself() {
     for way in Way::BOTH {
         let store = broken();
-        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
         let mut came = chunks(lines(400), 97);
         came.push(offcut::Chunk::Part(Part::Link {
             mime: None,

@@ -7,14 +7,14 @@ use offcut::backend::ErrorKind;
 use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{Chunk, Error, OnOffloadError, Part, ToolError, ToolOutput, ToolReduction};
+use offcut::{Chunk, OffloadError, OnStoreFailure, Part, ToolError, ToolOutput, ToolReduction};
 use offcut_testkit::Fault;
 
 use super::common::{call, lines, stored, text};
 use super::rigged::Rigged;
 use super::{LIMIT, PREVIEW, Shown, Way, chunks, output};
 
-fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
+fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store.clone())
         .token_counter(offcut::TokenCounter::Estimate);
@@ -70,7 +70,7 @@ async fn t12_by_default_all_is_kept_that_can_be_had_back() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
                 .await;
@@ -101,7 +101,7 @@ async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
             store
                 .store
                 .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
                 .await;
@@ -120,7 +120,7 @@ async fn t12_preview_only_says_that_it_is_lost() {
     let content = lines(400);
     for way in Way::BOTH {
         for (_, _, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnOffloadError::PreviewOnly);
+            let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
                 .await;
@@ -150,14 +150,18 @@ async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnOffloadError::Fail);
+            let reduction = reduction(&store, OnStoreFailure::Fail);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
                 .await;
             let error = shown.error.unwrap();
-            let cause = error.source().unwrap().downcast_ref::<Error>().unwrap();
+            let cause = error
+                .source()
+                .unwrap()
+                .downcast_ref::<OffloadError>()
+                .unwrap();
             assert!(
-                matches!(cause, Error::Offload { call_id, .. } if call_id == "a"),
+                matches!(cause, OffloadError { call_id, .. } if call_id == "a"),
                 "{way:?} {at:?} {fault:?}"
             );
             // What was shown before is how it begins.
@@ -191,7 +195,7 @@ async fn t12_a_writer_that_can_not_be_read() {
                 .store
                 .fault_on_read(read, Fault::Fail(ErrorKind::Unavailable));
         }
-        let keeping = reduction(&store, OnOffloadError::KeepOriginal);
+        let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
         let shown = way
             .go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
             .await;
@@ -205,7 +209,7 @@ async fn t12_a_writer_that_can_not_be_read() {
         store
             .store
             .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-        let keeping = reduction(&store, OnOffloadError::KeepOriginal);
+        let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
         is_lost(
             &way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
                 .await,
@@ -227,7 +231,7 @@ async fn l1_what_only_the_writer_has_is_asked_for_again() {
                     .store
                     .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
             }
-            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
                 .await;
@@ -271,7 +275,7 @@ async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
             .chain(chunks(&second, SIZE));
         let shown = way
             .go(
-                &reduction(&store, OnOffloadError::KeepOriginal),
+                &reduction(&store, OnStoreFailure::KeepOriginal),
                 &call("a", "f"),
                 output(all.collect()),
             )
@@ -315,7 +319,7 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
     ];
     let shown = Way::Read
         .go(
-            &reduction(&store, OnOffloadError::KeepOriginal),
+            &reduction(&store, OnStoreFailure::KeepOriginal),
             &call("a", "f"),
             output(came),
         )
@@ -332,7 +336,7 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
 async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
     let content = b"caf\xe9 au lait\n".repeat(300);
     for (at, fault, store) in places(4) {
-        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
         let mut shown = reduction.truncate_stream(&call("a", "f"), output(chunks(&content, SIZE)));
         let mut came = Vec::new();
         while let Some(chunk) = shown.next().await {
@@ -452,9 +456,9 @@ async fn t12_a_store_and_a_source_that_both_fail() {
     let content = lines(400);
     for way in Way::BOTH {
         for then in [
-            OnOffloadError::KeepOriginal,
-            OnOffloadError::PreviewOnly,
-            OnOffloadError::Fail,
+            OnStoreFailure::KeepOriginal,
+            OnStoreFailure::PreviewOnly,
+            OnStoreFailure::Fail,
         ] {
             let store = Rigged::new();
             store
@@ -469,8 +473,8 @@ async fn t12_a_store_and_a_source_that_both_fail() {
                 .go(&reduction(&store, then), &call("a", "f"), failing)
                 .await;
             let error = shown.error.unwrap();
-            if then == OnOffloadError::Fail {
-                assert!(error.source().unwrap().is::<Error>(), "{way:?}");
+            if then == OnStoreFailure::Fail {
+                assert!(error.source().unwrap().is::<OffloadError>(), "{way:?}");
             } else {
                 assert_eq!(error.to_string(), "the pipe broke", "{way:?} {then:?}");
             }
@@ -494,7 +498,7 @@ async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
             .into_iter()
             .chain([link()])
             .chain(chunks(&second, SIZE));
-        let reduction = reduction(&store, OnOffloadError::PreviewOnly);
+        let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
         let shown = way
             .go(&reduction, &call("a", "f"), output(all.collect()))
             .await;
@@ -532,7 +536,7 @@ async fn l1_a_character_that_comes_in_two_pieces_behind_many_texts_is_kept() {
         .collect();
     for way in Way::BOTH {
         for (at, fault, store) in places(200) {
-            let reduction = reduction(&store, OnOffloadError::KeepOriginal);
+            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
             let shown = way
                 .go(&reduction, &call("a", "f"), output(made.clone()))
                 .await;

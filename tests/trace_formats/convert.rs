@@ -6,7 +6,7 @@ use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
-pub(crate) enum Turn {
+pub(crate) enum Step {
     Say(String, String),
     Ask(String, Vec<ToolCall>),
     Answer(ToolCall, String),
@@ -14,7 +14,7 @@ pub(crate) enum Turn {
 
 /// What a transcript says. Each call gets an id that every provider takes and that no other call
 /// has.
-pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
+pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
     let mut turns = Vec::new();
     let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) =
         (Vec::new(), HashMap::new());
@@ -26,7 +26,7 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
                     .iter()
                     .position(|(id, _)| message["tool_call_id"] == **id)
                     .expect("a call");
-                turns.push(Turn::Answer(open.remove(at).1, text));
+                turns.push(Step::Answer(open.remove(at).1, text));
             }
             Some("assistant") => {
                 let renamed = OpenAiChat::tool_calls(message).into_iter().map(|call| {
@@ -44,12 +44,12 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Turn> {
                     (call.id.clone(), ToolCall { id, ..call })
                 });
                 open = renamed.collect();
-                turns.push(Turn::Ask(
+                turns.push(Step::Ask(
                     text,
                     open.iter().map(|(_, call)| call.clone()).collect(),
                 ));
             }
-            role => turns.push(Turn::Say(role.unwrap_or_default().to_owned(), text)),
+            role => turns.push(Step::Say(role.unwrap_or_default().to_owned(), text)),
         }
     }
     turns

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use offcut::format::{Messages, WireFormat};
-use offcut::{BeforeModel, ToolReduction};
+use offcut::{ToolReduction, Turn};
 use reqwest::Response;
 use serde_json::Value;
 use tower::{Layer, Service};
@@ -121,9 +121,9 @@ async fn clear(
         return Ok(request);
     };
     let mut conversation = Messages::new(&format, messages);
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         tools: &tools,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     reduction
         .clear_turn(&mut turn)

@@ -15,7 +15,7 @@ use crate::url;
 ///
 /// The outputs of function calls and of custom tool calls are slots. Items of other kinds are never
 /// changed, and of what is not text in them nothing is counted: let the provider's count, as
-/// [`last_usage`](offcut::BeforeModel::last_usage), stand for them. Media that are no images become
+/// [`last_usage`](offcut::Turn::last_usage), stand for them. Media that are no images become
 /// a line that says so. A cache breakpoint of a replaced part stays on the last new text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedResponses;

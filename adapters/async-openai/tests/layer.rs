@@ -20,7 +20,7 @@ use async_openai::middleware::retry::OpenAIRetryLayer;
 use futures_util::StreamExt;
 use offcut::backend::Memory;
 use offcut::format::WireFormat;
-use offcut::{OnOffloadError, TokenCounter, ToolReduction};
+use offcut::{OnStoreFailure, TokenCounter, ToolReduction};
 use offcut_async_openai::ClearLayer;
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ async fn a_store_that_fails_sends_nothing_where_that_is_asked_for() {
     store.fault_on_write(1, Fault::Fail(offcut::backend::ErrorKind::Full));
     let reduction = builder()
         .backend(store)
-        .on_offload_error(OnOffloadError::Fail)
+        .on_offload_error(OnStoreFailure::Fail)
         .build()
         .unwrap();
     let mut messages = vec![json!({"role": "user", "content": "go"})];

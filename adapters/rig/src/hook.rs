@@ -1,7 +1,7 @@
 //! The hook.
 
 use offcut::agent::Tool as _;
-use offcut::{BeforeModel, Body, Error, ToolCall, ToolReduction};
+use offcut::{Body, OffloadError, ToolCall, ToolReduction, Turn};
 use rig::agent::{
     AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction,
     ModelTurnFinished, OutcomeAction, OutcomeEvent, RequestPatch, StepEventKind,
@@ -104,9 +104,9 @@ impl Reduction {
         history: &[Message],
         prompt: &Message,
         last_usage: Option<u64>,
-    ) -> Result<Option<Vec<Message>>, Error> {
+    ) -> Result<Option<Vec<Message>>, OffloadError> {
         let mut conversation = History::new(history, prompt);
-        let mut turn = BeforeModel::new(&mut conversation);
+        let mut turn = Turn::new(&mut conversation);
         turn.last_usage = last_usage;
         self.reduction.clear_turn(&mut turn).await?;
         Ok(conversation.into_changed())
@@ -117,7 +117,7 @@ impl Reduction {
         &self,
         call: &ToolCall,
         result: &ToolResult,
-    ) -> Result<Option<ToolOutput>, Error> {
+    ) -> Result<Option<ToolOutput>, OffloadError> {
         let given = result.output();
         let is_error = result.is_error() || result.is_refused();
         let parts = given.as_content().iter().map(read).collect();

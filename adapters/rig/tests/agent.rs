@@ -10,10 +10,10 @@ use common::model::{ModelServer, Reply};
 use common::tools::{Fetch, Grep, Stat, returned};
 use futures_util::StreamExt;
 use offcut::backend::{ErrorKind, Memory};
-use offcut::handler::{Detail, Handled};
+use offcut::handler::{Action, ToolOutcome};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
-use offcut::{Builder, OnOffloadError, Report, TokenCounter, ToolReduction};
+use offcut::{Builder, OnStoreFailure, Report, TokenCounter, ToolReduction};
 use offcut_rig::Reduction;
 use offcut_testkit::{Fault, Faulty};
 use rig::agent::{Agent, AgentBuilder, MultiTurnStreamItem};
@@ -288,11 +288,11 @@ async fn errors_keep_their_mark() {
     let seen = Arc::clone(&marks);
     let tools = ToolReduction::recommended(Memory::named("t").unwrap())
         .max_length_for_trunc(LIMIT)
-        .trunc_handler(move |detail: Detail| {
+        .trunc_handler(move |outcome: ToolOutcome| {
             seen.lock()
                 .unwrap()
-                .push((detail.call.name, detail.is_error));
-            async { Ok(Handled::Default) }
+                .push((outcome.call.name, outcome.is_error));
+            async { Ok(Action::Default) }
         })
         .build()
         .unwrap();
@@ -481,7 +481,7 @@ async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
 
     let (answer, requests) = run(
         ToolReduction::builder().max_length_for_trunc(LIMIT),
-        OnOffloadError::KeepOriginal,
+        OnStoreFailure::KeepOriginal,
     )
     .await;
     assert_eq!(answer.unwrap(), "Done.");
@@ -490,7 +490,7 @@ async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
     // A call that the store fails fails, and the model is told.
     let (answer, requests) = run(
         ToolReduction::builder().max_length_for_trunc(LIMIT),
-        OnOffloadError::Fail,
+        OnStoreFailure::Fail,
     )
     .await;
     assert_eq!(answer.unwrap(), "Done.");
@@ -501,7 +501,7 @@ async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
     let late = ToolReduction::builder()
         .max_length_for_trunc(1_000_000)
         .max_tokens_for_clear(1_000);
-    let (answer, requests) = run(late, OnOffloadError::Fail).await;
+    let (answer, requests) = run(late, OnStoreFailure::Fail).await;
     assert!(answer.unwrap_err().to_string().contains("store"));
     assert_eq!(
         requests.len(),

@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut::{Body, Error, Part, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Body, OffloadError, Part, ToolCall, ToolOutput, ToolReduction};
 use rmcp::model::{CallToolResult, ContentBlock, EmbeddedResource, Resource, ResourceContents};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) async fn reduce(
     reduction: &ToolReduction,
     call: &ToolCall,
     mut result: CallToolResult,
-) -> Result<CallToolResult, Error> {
+) -> Result<CallToolResult, OffloadError> {
     let structured = result.structured_content.take();
     let (parts, taken) = take_apart(std::mem::take(&mut result.content), structured);
     let is_error = result.is_error == Some(true);

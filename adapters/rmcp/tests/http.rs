@@ -215,7 +215,7 @@ async fn t8_a_store_that_fails_costs_nothing() {
             .build()
             .unwrap()
     };
-    let keeps = broken(offcut::OnOffloadError::KeepOriginal);
+    let keeps = broken(offcut::OnStoreFailure::KeepOriginal);
     let (client, _events) =
         connect(&serve(move || Reduced::new(Server::default(), keeps.clone())).await).await;
     let (bare, _events) = connect(&serve(Server::default).await).await;
@@ -226,7 +226,7 @@ async fn t8_a_store_that_fails_costs_nothing() {
             "{tool}"
         );
     }
-    let fails = broken(offcut::OnOffloadError::Fail);
+    let fails = broken(offcut::OnStoreFailure::Fail);
     let (client, _events) =
         connect(&serve(move || Reduced::new(Server::default(), fails.clone())).await).await;
     assert!(

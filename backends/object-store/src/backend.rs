@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
 use sha2::{Digest, Sha256};
 
 use crate::content::{Content, WHOLE};
@@ -62,15 +64,15 @@ impl Backend for Objects {
 
     /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them
     /// may be shown alike.
-    fn identity(&self) -> Option<usize> {
-        Some(self.inner().identity)
+    fn store_id(&self) -> Option<usize> {
+        Some(self.inner().store_id)
     }
 
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         Some(Arc::new(self.inner().spool.clone()))
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let failed = |trouble: Trouble| self.storing(key, trouble);
         if content.len() as u64 <= WHOLE {
             return self
@@ -84,8 +86,8 @@ impl Backend for Objects {
         let sha256 = blocking(move || Sha256::digest(&hashed).into())
             .await
             .map_err(failed)?;
-        if !key.names_content(&sha256) {
-            return Ok(Put::Taken);
+        if !key.is_addressed_by(&sha256) {
+            return Ok(PutOutcome::Taken);
         }
         self.upload(key, &mut Content::Whole(content)).await
     }
@@ -97,7 +99,7 @@ impl Backend for Objects {
         )))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let page = self.page(&self.path(key), range).await;
         page.map_err(|trouble| self.failed("reading", key, trouble))
     }

@@ -160,7 +160,7 @@ impl Builder {
         };
         let shown = format!("{root}/{prefix}");
         let origin_of_spool = origin.clone().unwrap_or_else(|| shown.clone());
-        let identity = match origin {
+        let store_id = match origin {
             Some(origin) => hash(&origin),
             None => Arc::as_ptr(&store).cast::<()>().addr(),
         };
@@ -186,7 +186,7 @@ impl Builder {
             store,
             prefix,
             shown,
-            identity,
+            store_id,
             spool,
             retry,
             parts,
@@ -304,7 +304,7 @@ mod tests {
         let (one, _home) = builder();
         let (two, _other) = builder();
         let (one, two) = (one.build().unwrap(), two.build().unwrap());
-        assert_ne!(one.identity(), two.identity());
-        assert_eq!(one.identity(), one.clone().identity());
+        assert_ne!(one.store_id(), two.store_id());
+        assert_eq!(one.store_id(), one.clone().store_id());
     }
 }

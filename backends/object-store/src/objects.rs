@@ -22,14 +22,14 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// use offcut::backend::{Backend, Key, Put};
+/// use offcut::backend::{Backend, Key, PutOutcome};
 /// use offcut_object_store::Objects;
 ///
 /// # let home = tempfile::tempdir()?;
 /// # let url = format!("memory:/agents?spool={}", home.path().display());
 /// let store = Objects::open(&url)?; // url: s3://bucket/agents
 /// let key = Key::new("trunc/call_1")?;
-/// assert_eq!(store.put(&key, "the whole result".into()).await?, Put::Stored);
+/// assert_eq!(store.put(&key, "the whole result".into()).await?, PutOutcome::Stored);
 /// assert_eq!(store.locate(&key).as_str(), "memory:/agents/trunc/call_1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -45,7 +45,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   have for it. That the store heeds it is tried before anything else is stored, with one small
 ///   object below the prefix, `.offcut-create-only`, which stays; a store that would overwrite is
 ///   refused. What is longer is uploaded in parts, for which no store has such a mode: it is stored
-///   only under keys that [name their content](Key::names_content), where others can store nothing
+///   only under keys that [name their content](Key::is_addressed_by), where others can store nothing
 ///   but the same bytes, and only if nothing is there right before the upload is complete.
 /// - **Says the truth.** Where a store answers that something is there already, or nothing in time,
 ///   or that it failed, what is there is read and compared before anything is claimed or tried
@@ -59,7 +59,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   may have 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
 ///   [spool](crate::Builder::spool) and upload from it. If that fails for good, the file gets a
-///   name ([`Writer::keep`](offcut::backend::Writer::keep)).
+///   name ([`Writer::finish_in_spool`](offcut::backend::Writer::finish_in_spool)).
 ///
 /// It needs a tokio runtime with time and, for all but memory and files, I/O.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ pub(crate) struct Inner {
     pub(crate) prefix: String,
     /// What locations begin with; ends in `/`. The prefix is in it.
     pub(crate) shown: String,
-    pub(crate) identity: usize,
+    pub(crate) store_id: usize,
     pub(crate) spool: Fs,
     pub(crate) retry: Retry,
     /// One permit for each part that may be held in memory.
@@ -156,7 +156,7 @@ impl fmt::Debug for Objects {
             store: _,
             prefix: _,
             shown,
-            identity: _,
+            store_id: _,
             spool,
             retry,
             parts: _,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use object_store::PutMode;
-use offcut::backend::{Key, Put};
+use offcut::backend::{Key, PutOutcome};
 
 use crate::content::Content;
 use crate::error::{Kind, Trouble};
@@ -18,7 +18,11 @@ impl Objects {
     /// may be lost, or a proxy may have repeated the request and met the first one's object. So
     /// before anything is said or tried again, what is there is compared. Where the first request
     /// is carried out after that, the second meets it.
-    pub(crate) async fn put_whole(&self, key: &Key, content: &Bytes) -> Result<Put, Trouble> {
+    pub(crate) async fn put_whole(
+        &self,
+        key: &Key,
+        content: &Bytes,
+    ) -> Result<PutOutcome, Trouble> {
         self.prove_create_only().await?;
         let path = self.path(key);
         let mut pauses = self.pauses();
@@ -28,7 +32,7 @@ impl Objects {
                     .store
                     .put_opts(&path, content.clone().into(), PutMode::Create.into());
             let trouble = match self.attempt(put).await {
-                Ok(_) => return Ok(Put::Stored),
+                Ok(_) => return Ok(PutOutcome::Stored),
                 Err(trouble) if trouble.kind == Kind::Exists || trouble.kind.is_passing() => {
                     trouble
                 }
@@ -43,7 +47,7 @@ impl Objects {
             if !pauses.wait().await {
                 return match trouble.kind {
                     // There is something, and no content: a directory, where the store has such.
-                    Kind::Exists => Ok(Put::Taken),
+                    Kind::Exists => Ok(PutOutcome::Taken),
                     _ => Err(trouble),
                 };
             }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
-use offcut::backend::{Page, Put};
+use offcut::backend::{PutOutcome, ReadRange};
 
 use crate::content::{Content, WHOLE};
 use crate::error::{Kind, Trouble};
@@ -14,11 +14,15 @@ use crate::objects::Objects;
 
 impl Objects {
     /// The bytes of `range`, as far as there are any.
-    pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<Page, Trouble> {
+    pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
         self.within(self.page_with_retries(path, range)).await
     }
 
-    async fn page_with_retries(&self, path: &Path, range: Range<u64>) -> Result<Page, Trouble> {
+    async fn page_with_retries(
+        &self,
+        path: &Path,
+        range: Range<u64>,
+    ) -> Result<ReadRange, Trouble> {
         let mut pauses = self.pauses();
         loop {
             match self.page_once(path, &range).await {
@@ -28,7 +32,7 @@ impl Objects {
         }
     }
 
-    async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<Page, Trouble> {
+    async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
         // Some servers take numbers of 63 bits only, and no object is longer than that.
         if range.is_empty() || i64::try_from(range.start).is_err() {
             return self.nothing_of(path).await;
@@ -45,7 +49,7 @@ impl Objects {
     }
 
     /// No bytes, and how many there are.
-    async fn nothing_of(&self, path: &Path) -> Result<Page, Trouble> {
+    async fn nothing_of(&self, path: &Path) -> Result<ReadRange, Trouble> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
@@ -53,13 +57,13 @@ impl Objects {
         let found = self
             .attempt(self.inner().store.get_opts(path, options))
             .await?;
-        Ok(Page {
+        Ok(ReadRange {
             bytes: Bytes::new(),
             total: found.meta.size,
         })
     }
 
-    async fn get(&self, path: &Path, range: &Range<u64>) -> Result<Page, Trouble> {
+    async fn get(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
         let asked = match (range.start, range.end) {
             (0, u64::MAX) => None,
             (start, end) if i64::try_from(end).is_err() => Some(GetRange::Offset(start)),
@@ -107,7 +111,7 @@ impl Objects {
                 "the store gave less than it said",
             ));
         }
-        Ok(Page {
+        Ok(ReadRange {
             bytes: bytes.into(),
             total,
         })
@@ -118,7 +122,7 @@ impl Objects {
         &self,
         path: &Path,
         content: &mut Content<'_>,
-    ) -> Result<Option<Put>, Trouble> {
+    ) -> Result<Option<PutOutcome>, Trouble> {
         let length = content.length();
         let mut at = 0;
         loop {
@@ -129,11 +133,11 @@ impl Objects {
                 Err(trouble) => return Err(trouble),
             };
             if page.total != length || page.bytes != content.read(block.clone()).await? {
-                return Ok(Some(Put::Taken));
+                return Ok(Some(PutOutcome::Taken));
             }
             at = block.end;
             if at >= length {
-                return Ok(Some(Put::AlreadyThere));
+                return Ok(Some(PutOutcome::AlreadyThere));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutMultipartOptions};
-use offcut::backend::{BackendError, Key, Put};
+use offcut::backend::{BackendError, Key, PutOutcome};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
@@ -33,12 +33,16 @@ impl Objects {
         &self,
         key: &Key,
         content: &mut Content<'_>,
-    ) -> Result<Put, BackendError> {
+    ) -> Result<PutOutcome, BackendError> {
         let put = self.upload_if_absent(key, content).await;
         put.map_err(|trouble| self.storing(key, trouble))
     }
 
-    async fn upload_if_absent(&self, key: &Key, content: &mut Content<'_>) -> Result<Put, Trouble> {
+    async fn upload_if_absent(
+        &self,
+        key: &Key,
+        content: &mut Content<'_>,
+    ) -> Result<PutOutcome, Trouble> {
         if content.length() > PART * MOST_PARTS {
             return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
         }
@@ -68,10 +72,14 @@ impl Objects {
         }
     }
 
-    async fn upload_once(&self, path: &Path, content: &mut Content<'_>) -> Result<Put, Trouble> {
+    async fn upload_once(
+        &self,
+        path: &Path,
+        content: &mut Content<'_>,
+    ) -> Result<PutOutcome, Trouble> {
         let mut upload = self.begin(path).await?;
         let put = self.upload_parts(&mut upload, path, content).await;
-        if matches!(put, Ok(Put::Stored)) {
+        if matches!(put, Ok(PutOutcome::Stored)) {
             // What is complete can't be aborted any more.
             upload.open = None;
         } else {
@@ -112,14 +120,14 @@ impl Objects {
         upload: &mut Upload,
         path: &Path,
         content: &mut Content<'_>,
-    ) -> Result<Put, Trouble> {
+    ) -> Result<PutOutcome, Trouble> {
         let Upload {
             open: Some(open),
             parts,
             timeout,
         } = upload
         else {
-            return Ok(Put::Taken);
+            return Ok(PutOutcome::Taken);
         };
         let (timeout, length) = (*timeout, content.length());
         let mut at = 0;
@@ -145,7 +153,9 @@ impl Objects {
         if let Some(put) = self.compare(path, content).await? {
             return Ok(put);
         }
-        limited(timeout, open.complete()).await.map(|_| Put::Stored)
+        limited(timeout, open.complete())
+            .await
+            .map(|_| PutOutcome::Stored)
     }
 }
 

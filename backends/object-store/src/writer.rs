@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use offcut::backend::{BackendError, ErrorKind, Key, Put, Writer};
+use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use sha2::{Digest, Sha256};
 
 use crate::content::{Content, WHOLE};
@@ -40,8 +40,8 @@ impl ObjectWriter {
     }
 
     /// The answer, with what it means for the writer.
-    fn named(&mut self, put: Put) -> Put {
-        if put != Put::Taken {
+    fn named(&mut self, put: PutOutcome) -> PutOutcome {
+        if put != PutOutcome::Taken {
             self.spool = None;
         }
         put
@@ -85,11 +85,11 @@ impl Writer for ObjectWriter {
         self.spool()?.read(range).await
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let (store, length) = (self.store.clone(), self.length);
-        if length > WHOLE && !key.names_content(&self.sha256.clone().finalize().into()) {
+        if length > WHOLE && !key.is_addressed_by(&self.sha256.clone().finalize().into()) {
             self.spool()?;
-            return Ok(Put::Taken);
+            return Ok(PutOutcome::Taken);
         }
         let mut content = Content::Written {
             writer: &mut **self.spool()?,
@@ -110,7 +110,7 @@ impl Writer for ObjectWriter {
         Ok(self.named(put))
     }
 
-    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let put = self.spool()?.finish(key).await?;
         Ok(self.named(put))
     }

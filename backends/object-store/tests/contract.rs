@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
-use offcut::backend::{Backend, ErrorKind, Key, Put};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use offcut_object_store::Objects;
 use offcut_testkit::backend::conformance;
 
@@ -116,7 +116,7 @@ async fn o2_opening_writes_nothing() {
     for store in &stores {
         let mut writer = store.writer().await.unwrap();
         writer.write("content".into()).await.unwrap();
-        assert_eq!(writer.finish(&call).await.unwrap(), Put::Stored);
+        assert_eq!(writer.finish(&call).await.unwrap(), PutOutcome::Stored);
         assert_eq!(store.read(&call, 0..9).await.unwrap().bytes, "content");
     }
     assert_eq!(
@@ -142,7 +142,7 @@ async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     let call = Key::new("trunc/call_1").unwrap();
     assert_eq!(
         store.put(&call, "content".into()).await.unwrap(),
-        Put::Stored
+        PutOutcome::Stored
     );
 }
 

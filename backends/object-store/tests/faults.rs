@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use hyper::Method;
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, Put};
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use offcut_object_store::Objects;
 use sha2::{Digest, Sha256};
 
@@ -47,19 +47,19 @@ async fn check(
     store: &Objects,
     key: &Key,
     content: &Bytes,
-    put: &Result<Put, BackendError>,
+    put: &Result<PutOutcome, BackendError>,
 ) {
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
     server.heal();
     match put {
-        Ok(Put::Stored | Put::AlreadyThere) => {
+        Ok(PutOutcome::Stored | PutOutcome::AlreadyThere) => {
             assert_eq!(store.read(key, ALL).await.unwrap().bytes, content);
         }
-        Ok(Put::Taken) => assert_ne!(store.read(key, ALL).await.unwrap().bytes, content),
+        Ok(PutOutcome::Taken) => assert_ne!(store.read(key, ALL).await.unwrap().bytes, content),
         // Nobody knows. Trying again is safe, and ends it.
         Err(_) => assert!(matches!(
             store.put(key, content.clone()).await,
-            Ok(Put::Stored | Put::AlreadyThere)
+            Ok(PutOutcome::Stored | PutOutcome::AlreadyThere)
         )),
     }
 }
@@ -74,7 +74,7 @@ async fn all<C>(cases: impl IntoIterator<Item = C>, check: impl AsyncFn(C)) {
 }
 
 /// What a put comes to whose first request meets `fault`.
-async fn put_with(fault: Fault) -> Result<Put, ErrorKind> {
+async fn put_with(fault: Fault) -> Result<PutOutcome, ErrorKind> {
     let server = Server::start().await;
     let store = proven(&server).await;
     let (key, content) = (key("trunc/call_1"), noise(10_000, 1));
@@ -87,19 +87,19 @@ async fn put_with(fault: Fault) -> Result<Put, ErrorKind> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_survives_every_fault() {
     let cases = [
-        (Fault::Refuse(503), Ok(Put::Stored)),
-        (Fault::Refuse(500), Ok(Put::Stored)),
-        (Fault::Hang, Ok(Put::Stored)),
-        (Fault::Disconnect, Ok(Put::Stored)),
-        (Fault::Refuse(409), Ok(Put::Stored)),
+        (Fault::Refuse(503), Ok(PutOutcome::Stored)),
+        (Fault::Refuse(500), Ok(PutOutcome::Stored)),
+        (Fault::Hang, Ok(PutOutcome::Stored)),
+        (Fault::Disconnect, Ok(PutOutcome::Stored)),
+        (Fault::Refuse(409), Ok(PutOutcome::Stored)),
         // It is our own that is there.
-        (Fault::ApplyThenRefuse(503), Ok(Put::AlreadyThere)),
-        (Fault::ApplyThenRefuse(500), Ok(Put::AlreadyThere)),
-        (Fault::ApplyThenHang, Ok(Put::AlreadyThere)),
-        (Fault::ApplyThenDisconnect, Ok(Put::AlreadyThere)),
-        (Fault::CutBody, Ok(Put::AlreadyThere)),
+        (Fault::ApplyThenRefuse(503), Ok(PutOutcome::AlreadyThere)),
+        (Fault::ApplyThenRefuse(500), Ok(PutOutcome::AlreadyThere)),
+        (Fault::ApplyThenHang, Ok(PutOutcome::AlreadyThere)),
+        (Fault::ApplyThenDisconnect, Ok(PutOutcome::AlreadyThere)),
+        (Fault::CutBody, Ok(PutOutcome::AlreadyThere)),
         // Somebody else was faster.
-        (Fault::StoreOther, Ok(Put::Taken)),
+        (Fault::StoreOther, Ok(PutOutcome::Taken)),
         // Trying again would not help.
         (Fault::Refuse(403), Err(ErrorKind::Denied)),
     ];
@@ -152,7 +152,7 @@ async fn a_put_whose_answers_are_all_lost_is_known_to_be_there() {
             server.fault_always(&Method::PUT, fault);
             assert_eq!(
                 store.put(&key("trunc/call_1"), noise(10, 1)).await.unwrap(),
-                Put::AlreadyThere,
+                PutOutcome::AlreadyThere,
                 "{fault:?}"
             );
         },
@@ -177,7 +177,10 @@ async fn where_the_comparison_fails_nothing_is_claimed() {
         ErrorKind::Denied
     );
     server.heal();
-    assert_eq!(store.put(&key, content).await.unwrap(), Put::AlreadyThere);
+    assert_eq!(
+        store.put(&key, content).await.unwrap(),
+        PutOutcome::AlreadyThere
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -323,8 +326,8 @@ async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
         "{fault:?} at {nth}"
     );
     match (&put, fault) {
-        (Ok(Put::Stored | Put::AlreadyThere), _)
-        | (Ok(Put::Taken), Fault::StoreOther)
+        (Ok(PutOutcome::Stored | PutOutcome::AlreadyThere), _)
+        | (Ok(PutOutcome::Taken), Fault::StoreOther)
         | (Err(_), Fault::Refuse(409)) => {}
         (Err(error), Fault::Refuse(403)) => assert_eq!(error.kind(), ErrorKind::Denied),
         (other, _) => panic!("{fault:?} at {nth}: {other:?}"),
@@ -361,7 +364,7 @@ async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
     );
     server.heal();
     let again = store.put(&key, content.clone()).await.unwrap();
-    assert_ne!(again, Put::Taken);
+    assert_ne!(again, PutOutcome::Taken);
     assert_eq!(store.read(&key, ALL).await.unwrap().bytes, content);
 }
 

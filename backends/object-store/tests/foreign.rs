@@ -16,7 +16,7 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use offcut::backend::{Backend, ErrorKind, Key, Put};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use offcut_object_store::Objects;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -181,7 +181,10 @@ async fn no_call_waits_for_ever() {
             writer.finish(key).await.unwrap_err().kind(),
             ErrorKind::Unavailable
         );
-        assert_eq!(writer.keep(key).await.unwrap(), Put::Stored);
+        assert_eq!(
+            writer.finish_in_spool(key).await.unwrap(),
+            PutOutcome::Stored
+        );
     }
 }
 
@@ -191,7 +194,10 @@ async fn an_answer_that_can_not_be_is_an_error() {
     let content = Bytes::from(vec![7; 1_000]);
     for flaw in [Flaw::GivesLess, Flaw::GivesMore, Flaw::IgnoresRanges] {
         let (store, _spool) = flawed(flaw);
-        assert_eq!(store.put(&key, content.clone()).await.unwrap(), Put::Stored);
+        assert_eq!(
+            store.put(&key, content.clone()).await.unwrap(),
+            PutOutcome::Stored
+        );
         let read = tokio::time::timeout(Duration::from_secs(3600), store.read(&key, 10..20))
             .await
             .unwrap();
@@ -204,10 +210,16 @@ async fn an_answer_that_can_not_be_is_an_error() {
         }
     }
     let (store, _spool) = flawed(Flaw::None);
-    assert_eq!(store.put(&key, content.clone()).await.unwrap(), Put::Stored);
+    assert_eq!(
+        store.put(&key, content.clone()).await.unwrap(),
+        PutOutcome::Stored
+    );
     assert_eq!(
         store.read(&key, 10..20).await.unwrap().bytes,
         content.slice(10..20)
     );
-    assert_eq!(store.put(&key, content).await.unwrap(), Put::AlreadyThere);
+    assert_eq!(
+        store.put(&key, content).await.unwrap(),
+        PutOutcome::AlreadyThere
+    );
 }

@@ -21,7 +21,7 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
-use offcut::backend::{Backend, Key, Put};
+use offcut::backend::{Backend, Key, PutOutcome};
 use offcut_object_store::Objects;
 use peak_alloc::PeakAlloc;
 use sha2::{Digest, Sha256};
@@ -138,7 +138,7 @@ async fn l9_two_long_results_at_once_take_less_than_64_mib() {
             .collect();
         assert_eq!(
             writer.finish(&Key::new(digest).unwrap()).await.unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
     };
     futures_util::future::join(write(1), write(2)).await;

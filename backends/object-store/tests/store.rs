@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::Method;
 use object_store::memory::InMemory;
-use offcut::backend::{Backend, ErrorKind, Key, Put, Writer};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome, Writer};
 use offcut::hint::Hint;
 use offcut::{BuildError, ToolCall, ToolPolicy, ToolReduction};
 use offcut_object_store::{Objects, OpenError};
@@ -57,7 +57,11 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
         let plain = key(&format!("trunc/call_{length}"));
         let named = key(&format!("trunc/call_{length}-{}", digest(&content)));
         let uploads = server.buckets().uploads().0;
-        let should = if is_long { Put::Taken } else { Put::Stored };
+        let should = if is_long {
+            PutOutcome::Taken
+        } else {
+            PutOutcome::Stored
+        };
         assert_eq!(
             store.put(&plain, content.clone()).await.unwrap(),
             should,
@@ -65,21 +69,21 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
         );
         let mut writer = written(&store, &content).await;
         let should = if is_long {
-            Put::Taken
+            PutOutcome::Taken
         } else {
-            Put::AlreadyThere
+            PutOutcome::AlreadyThere
         };
         assert_eq!(writer.finish(&plain).await.unwrap(), should, "{length}");
         if is_long {
             // Nothing was asked of the store so far.
             assert!(store.read(&plain, 0..1).await.is_err());
             let wrong = key(&format!("trunc/call_{length}-{}", digest(&Bytes::new())));
-            assert_eq!(writer.finish(&wrong).await.unwrap(), Put::Taken);
+            assert_eq!(writer.finish(&wrong).await.unwrap(), PutOutcome::Taken);
             assert_eq!(writer.read(5..10).await.unwrap(), content.slice(5..10));
-            assert_eq!(writer.finish(&named).await.unwrap(), Put::Stored);
+            assert_eq!(writer.finish(&named).await.unwrap(), PutOutcome::Stored);
             assert_eq!(
                 store.put(&named, content.clone()).await.unwrap(),
-                Put::AlreadyThere
+                PutOutcome::AlreadyThere
             );
             assert_eq!(store.read(&named, ALL).await.unwrap().bytes, content);
             assert!(writer.finish(&named).await.is_err(), "it is done");
@@ -106,7 +110,7 @@ async fn other_content_under_a_name_that_names_its_content_stays() {
         .insert(&format!("p/{named}"), other.clone());
     assert_eq!(
         store.put(&named, content.clone()).await.unwrap(),
-        Put::Taken
+        PutOutcome::Taken
     );
     assert_eq!(
         written(&store, &content)
@@ -114,7 +118,7 @@ async fn other_content_under_a_name_that_names_its_content_stays() {
             .finish(&named)
             .await
             .unwrap(),
-        Put::Taken
+        PutOutcome::Taken
     );
     assert_eq!(store.read(&named, ALL).await.unwrap().bytes, other);
     assert_eq!(server.buckets().uploads(), (0, 0));
@@ -137,7 +141,10 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
             ErrorKind::Unavailable,
             "{length}"
         );
-        assert_eq!(writer.keep(&named).await.unwrap(), Put::Stored);
+        assert_eq!(
+            writer.finish_in_spool(&named).await.unwrap(),
+            PutOutcome::Stored
+        );
         server.heal();
 
         // Its location is the file's path, which the store itself does not take for one of its own.
@@ -165,10 +172,13 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
     // What is taken there is left as it is, and another name can be tried.
     let mut writer = written(&store, &"other".into()).await;
     let taken = key(&format!("trunc/call_1-{}", digest(&noise(1_000, 9))));
-    assert_eq!(writer.keep(&taken).await.unwrap(), Put::Taken);
     assert_eq!(
-        writer.keep(&key("trunc/call_2")).await.unwrap(),
-        Put::Stored
+        writer.finish_in_spool(&taken).await.unwrap(),
+        PutOutcome::Taken
+    );
+    assert_eq!(
+        writer.finish_in_spool(&key("trunc/call_2")).await.unwrap(),
+        PutOutcome::Stored
     );
 }
 

@@ -26,7 +26,7 @@ mod common {
 use std::time::{Duration, SystemTime};
 
 use hyper::Method;
-use offcut::backend::{Backend, ErrorKind, Key, Put};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use offcut::{TokenCounter, ToolReduction};
 use offcut_sweep::{Live, SweepError, SweepPolicy};
 
@@ -128,7 +128,7 @@ async fn faults_of_the_network_harm_nothing() {
                 ] {
                     assert_eq!(
                         store.put(&key(path), noise(5_000, 7)).await.unwrap(),
-                        Put::Stored
+                        PutOutcome::Stored
                     );
                 }
                 let live = Live::new().text("trunc/live trunc/back");

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use offcut::backend::{Key, Put};
+use offcut::backend::{Key, PutOutcome};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
 /// The bytes of each piece but the last. Equal content has equal pieces.
@@ -53,14 +53,14 @@ fn writing(database: &mut Connection) -> Result<Transaction<'_>> {
     database.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Result<Put> {
+pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Result<PutOutcome> {
     let all = writing(database)?;
     let object = begin(&all)?;
     for (nth, piece) in content.chunks(PIECE).enumerate() {
         append(&all, object, (nth * PIECE) as u64, piece)?;
     }
     let put = name_in(&all, object, content.len() as u64, key)?;
-    if put == Put::Stored {
+    if put == PutOutcome::Stored {
         all.commit()?;
     }
     Ok(put)
@@ -81,14 +81,19 @@ pub(crate) fn append(database: &Connection, object: i64, at: u64, piece: &[u8]) 
 }
 
 /// Gives the object of `bytes` bytes its key, unless something is stored there.
-pub(crate) fn name(database: &mut Connection, object: i64, bytes: u64, key: &Key) -> Result<Put> {
+pub(crate) fn name(
+    database: &mut Connection,
+    object: i64,
+    bytes: u64,
+    key: &Key,
+) -> Result<PutOutcome> {
     let all = writing(database)?;
     let put = name_in(&all, object, bytes, key)?;
     all.commit()?;
     Ok(put)
 }
 
-fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<Put> {
+fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<PutOutcome> {
     const NAME: &str =
         "UPDATE objects SET key = ?1, bytes = ?2, since = ?3 WHERE id = ?4 AND key IS NULL";
     const IS_EQUAL: &str = "SELECT NOT EXISTS (
@@ -99,16 +104,16 @@ fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<
         let named = all.execute(NAME, params![key.as_str(), signed(bytes), now, object])?;
         // None: the object was tidied away, or has a key already.
         return if named == 1 {
-            Ok(Put::Stored)
+            Ok(PutOutcome::Stored)
         } else {
             Err(rusqlite::Error::QueryReturnedNoRows)
         };
     };
     let is_equal = stored == bytes && all.query_row(IS_EQUAL, [object, other], |row| row.get(0))?;
     Ok(if is_equal {
-        Put::AlreadyThere
+        PutOutcome::AlreadyThere
     } else {
-        Put::Taken
+        PutOutcome::Taken
     })
 }
 

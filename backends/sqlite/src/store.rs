@@ -10,7 +10,9 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
 
 use crate::connection::{Shared, failed};
 use crate::database;
@@ -92,7 +94,7 @@ impl Backend for Sqlite {
         Key::new(key).ok()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let key = key.clone();
         self.database
             .run(move |database| database::put(database, &key, &content))
@@ -107,13 +109,13 @@ impl Backend for Sqlite {
         Ok(Box::new(SqliteWriter::new(self.database.clone(), object)))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let wanted = key.clone();
         let read = self
             .database
             .run(move |database| database::read(database, &wanted, &range));
         match read.await? {
-            Some((bytes, total)) => Ok(Page {
+            Some((bytes, total)) => Ok(ReadRange {
                 bytes: bytes.into(),
                 total,
             }),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use offcut::backend::{BackendError, ErrorKind, Key, Put, Writer};
+use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use tokio::runtime::Handle;
 
 use crate::connection::Shared;
@@ -99,7 +99,7 @@ impl Writer for SqliteWriter {
         Ok(bytes.into())
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         self.check()?;
         if !self.rest.is_empty() {
             self.move_piece().await?;
@@ -108,7 +108,7 @@ impl Writer for SqliteWriter {
         self.state = State::Broken;
         let name = move |database: &mut _| database::name(database, object, bytes, &key);
         let put = self.database.run(name).await?;
-        self.state = if put == Put::Taken {
+        self.state = if put == PutOutcome::Taken {
             State::Open
         } else {
             State::Done

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use offcut::agent::Tool;
-use offcut::backend::{Backend, Key, Put};
+use offcut::backend::{Backend, Key, PutOutcome};
 use offcut::{ToolCall, ToolReduction};
 use offcut_sqlite::Sqlite;
 use offcut_testkit::backend::conformance;
@@ -32,8 +32,8 @@ async fn one_of_two_connections_stores() {
         let (first, second) =
             tokio::join!(one.put(&key, "one".into()), two.put(&key, "two".into()));
         let mut both = [first.unwrap(), second.unwrap()];
-        both.sort_by_key(|put| *put == Put::Taken);
-        assert_eq!(both, [Put::Stored, Put::Taken]);
+        both.sort_by_key(|put| *put == PutOutcome::Taken);
+        assert_eq!(both, [PutOutcome::Stored, PutOutcome::Taken]);
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use offcut::format::{
     BodyError, Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat,
 };
-use offcut::{BeforeModel, Report};
+use offcut::{Report, Turn};
 use serde_json::Value;
 
 use super::note_failures;
@@ -59,9 +59,9 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
 
     let (tools, format) = (body.tools(), Spelled(format));
     let mut conversation = Messages::new(&format, body.messages_mut());
-    let mut turn = BeforeModel {
+    let mut turn = Turn {
         tools: &tools,
-        ..BeforeModel::new(&mut conversation)
+        ..Turn::new(&mut conversation)
     };
     let report = runtime
         .block_on(reduction.clear_turn(&mut turn))

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use offcut::report::Outcome;
-use offcut::{OnOffloadError, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
+use offcut::{OnStoreFailure, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -64,7 +64,7 @@ fn of_text(
     came: &Came,
     json: bool,
 ) -> Result<ExitCode, Failure> {
-    let may_lose = reduction.settings().on_offload_error == OnOffloadError::PreviewOnly;
+    let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
     let truncated = truncate(runtime, reduction, call, came.stream(may_lose));
     let is_lost = |truncated: &Truncated| {
         truncated

@@ -9,7 +9,7 @@ use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Subject};
-use offcut::{BeforeModel, Report, ToolCall, ToolReduction};
+use offcut::{Report, ToolCall, ToolReduction, Turn};
 
 use super::figures::Figures;
 use crate::evidence::{Evidence, Read, Use, names, quotable, text_of};
@@ -115,7 +115,7 @@ impl Shown {
 pub(crate) async fn replay(
     script: &Script<'_>,
     reduction: Option<&ToolReduction>,
-) -> Result<Replay, offcut::Error> {
+) -> Result<Replay, offcut::OffloadError> {
     let mut agent = Agent::new(script, reduction);
     for message in script.messages {
         if matches!(message, Message::Assistant { .. }) {
@@ -163,7 +163,7 @@ impl<'s, 't> Agent<'s, 't> {
     }
 
     /// The next message of the transcript.
-    async fn receive(&mut self, message: &Message) -> Result<(), offcut::Error> {
+    async fn receive(&mut self, message: &Message) -> Result<(), offcut::OffloadError> {
         let at = self.messages.len();
         self.messages.push(message.clone());
         self.tokens.push(self.script.tokens[at]);
@@ -198,13 +198,13 @@ impl<'s, 't> Agent<'s, 't> {
     }
 
     /// A pass, and the request that follows it.
-    async fn call_model(&mut self) -> Result<(), offcut::Error> {
+    async fn call_model(&mut self) -> Result<(), offcut::OffloadError> {
         self.untouched = self.sent;
         if let Some(reduction) = self.reduction {
             let mut conversation = Messages::new(&Plain, &mut self.messages);
             let begin = Instant::now();
             let report = reduction
-                .clear_turn(&mut BeforeModel::new(&mut conversation))
+                .clear_turn(&mut Turn::new(&mut conversation))
                 .await?;
             self.replay.figures.pass += begin.elapsed();
             self.take_in(&report, None).await;

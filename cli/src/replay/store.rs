@@ -5,7 +5,9 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
+};
 
 const FOLDER: &str = ".offcut/";
 
@@ -23,11 +25,11 @@ impl Backend for Scratch {
         Key::new(location.strip_prefix(FOLDER)?).ok()
     }
 
-    fn identity(&self) -> Option<usize> {
-        self.0.identity()
+    fn store_id(&self) -> Option<usize> {
+        self.0.store_id()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.0.put(key, content).await
     }
 
@@ -35,7 +37,7 @@ impl Backend for Scratch {
         self.0.writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.0.read(key, range).await
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use offcut::backend::{Backend, Key};
 use offcut::format::{Message, Messages, Plain};
-use offcut::{BeforeModel, Settings, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Settings, ToolCall, ToolOutput, ToolReduction, Turn};
 
 use super::agent::replay;
 use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
@@ -243,7 +243,7 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
                 let mut before: Vec<Message> = now.clone();
                 let mut conversation = Messages::new(&Plain, &mut now);
                 let report = reduction
-                    .clear_turn(&mut BeforeModel::new(&mut conversation))
+                    .clear_turn(&mut Turn::new(&mut conversation))
                     .await
                     .unwrap();
                 assert_eq!(

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, Key, Location, Page, Put, Writer};
+use offcut::backend::{Backend, BackendError, Entry, Key, Location, PutOutcome, ReadRange, Writer};
 
 use crate::input::Came;
 
@@ -30,15 +30,15 @@ impl Backend for Kept {
         self.store.resolve(location)
     }
 
-    fn identity(&self) -> Option<usize> {
-        self.store.identity()
+    fn store_id(&self) -> Option<usize> {
+        self.store.store_id()
     }
 
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         self.store.spool()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
     }
 
@@ -52,7 +52,7 @@ impl Backend for Kept {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.store.read(key, range).await
     }
 
@@ -68,7 +68,7 @@ impl Backend for Kept {
         self.store.remove(key).await
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         self.store.copy(from, to).await
     }
 
@@ -126,15 +126,15 @@ impl Writer for KeptWriter {
         read
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         self.is_failed = true;
         let put = self.writer()?.finish(key).await?;
         self.is_failed = false;
         Ok(put)
     }
 
-    async fn keep(&mut self, key: &Key) -> Result<Put, BackendError> {
-        let put = self.writer()?.keep(key).await?;
+    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
+        let put = self.writer()?.finish_in_spool(key).await?;
         self.is_failed = false;
         Ok(put)
     }

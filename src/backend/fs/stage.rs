@@ -9,7 +9,7 @@ use cap_std::fs::{DirEntry, File, OpenOptions};
 use super::Fs;
 use super::error::link_refused;
 use super::root::{Found, Made, random};
-use crate::backend::{Key, Put, within};
+use crate::backend::{Key, PutOutcome, within};
 
 /// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be
 /// listed or read.
@@ -90,8 +90,8 @@ impl Stage {
         Ok(bytes)
     }
 
-    /// Stores what was written under `key`. After [`Put::Taken`] another key can be tried.
-    pub(super) fn name(&mut self, key: &Key) -> io::Result<Put> {
+    /// Stores what was written under `key`. After [`PutOutcome::Taken`] another key can be tried.
+    pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
         let mut put = self.link(key);
         if put
             .as_ref()
@@ -107,13 +107,13 @@ impl Stage {
         }
         let back = self.file.seek(SeekFrom::End(0));
         // Only for another key the file has to be at its end: what is stored is stored.
-        if let Ok(Put::Taken) = put {
+        if let Ok(PutOutcome::Taken) = put {
             back?;
         }
         put
     }
 
-    fn link(&mut self, key: &Key) -> io::Result<Put> {
+    fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
         if self.store.durable {
             // Before it has its name: a name without its content would be taken for ever.
             self.file.sync_all()?;
@@ -142,7 +142,7 @@ impl Drop for Stage {
 }
 
 /// Gives `file`, which is at `path`, the name of `key` too, if nothing has it.
-fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
+fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOutcome> {
     let (root, dir) = (&store.root, store.root.dir()?);
     root.expect_in_place()?;
     for _ in 0..ATTEMPTS {
@@ -150,7 +150,7 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
             if store.durable {
                 root.sync_directories(key)?;
             }
-            return Ok(Put::Stored);
+            return Ok(PutOutcome::Stored);
         };
         match error.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -175,7 +175,7 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<Put> {
 ///
 /// As another name of the same file where that can be made to say that it is stored now, which
 /// takes the owner's rights; else as a file of its own.
-pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<Put>> {
+pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<PutOutcome>> {
     let Found::File(mut file, length) = store.root.find(from)? else {
         return Ok(None);
     };
@@ -243,14 +243,14 @@ pub(super) fn compare(
     key: &Key,
     content: impl Read,
     length: u64,
-) -> io::Result<Option<Put>> {
+) -> io::Result<Option<PutOutcome>> {
     let mut stored = match store.root.find(key)? {
         Found::Nothing => return Ok(None),
         Found::File(file, other) if other == length => file,
-        Found::File(..) | Found::Foreign => return Ok(Some(Put::Taken)),
+        Found::File(..) | Found::Foreign => return Ok(Some(PutOutcome::Taken)),
     };
     if !same_bytes(&mut stored, content)? {
-        return Ok(Some(Put::Taken));
+        return Ok(Some(PutOutcome::Taken));
     }
     store.root.expect_in_place()?;
     if store.durable {
@@ -265,7 +265,7 @@ pub(super) fn compare(
             synced => synced?,
         }
     }
-    Ok(Some(Put::AlreadyThere))
+    Ok(Some(PutOutcome::AlreadyThere))
 }
 
 fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
@@ -340,7 +340,7 @@ mod tests {
         stage.write(b"ly").unwrap();
         assert_eq!(
             stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
         stage.write(b"!").unwrap();
         drop(stage);
@@ -385,11 +385,11 @@ mod tests {
         let key = Key::new("trunc/call_1").unwrap();
         let mut stage = Stage::create(&store).unwrap();
         stage.write(b"one").unwrap();
-        assert_eq!(stage.name(&key).unwrap(), Put::Stored);
+        assert_eq!(stage.name(&key).unwrap(), PutOutcome::Stored);
         drop(stage);
         let mut other = Stage::create(&store).unwrap();
         other.write(b"two").unwrap();
-        assert_eq!(other.name(&key).unwrap(), Put::Taken);
+        assert_eq!(other.name(&key).unwrap(), PutOutcome::Taken);
         drop(other);
         assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
         assert_eq!(

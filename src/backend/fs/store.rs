@@ -11,13 +11,13 @@ use crate::backend::BackendError;
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// use offcut::backend::{Backend, Fs, Key, Put};
+/// use offcut::backend::{Backend, Fs, Key, PutOutcome};
 ///
 /// # let home = tempfile::tempdir()?;
 /// # let path = home.path().join(".offcut");
 /// let store = Fs::open(&path)?.shown_as(".offcut"); // path: where .offcut is
 /// let key = Key::new("trunc/call_1")?;
-/// assert_eq!(store.put(&key, "the whole result".into()).await?, Put::Stored);
+/// assert_eq!(store.put(&key, "the whole result".into()).await?, PutOutcome::Stored);
 /// assert_eq!(store.locate(&key).as_str(), ".offcut/trunc/call_1");
 /// assert_eq!(std::fs::read(path.join("trunc/call_1"))?, b"the whole result");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -12,7 +12,7 @@ use super::Fs;
 use super::error::{Doing, blocking, failed, runtime};
 use super::stage::Stage;
 use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, Put, Writer, indexes_within, within,
+    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, Writer, indexes_within, within,
 };
 
 /// How many bytes are gathered before a blocking thread is asked to write them: each time costs two
@@ -237,7 +237,7 @@ impl Writer for FsWriter {
         Ok(bytes.into())
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         self.settle().await?;
         let mut stage = self.take_whole()?;
         let (rest, key) = (self.next.gather().to_vec(), key.clone());
@@ -250,7 +250,7 @@ impl Writer for FsWriter {
                 .name(&key)
                 .map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
             // Kept to be read or for another name, or dropped here, on the thread that may block.
-            let is_stored = matches!(put, Ok(Put::Stored | Put::AlreadyThere));
+            let is_stored = matches!(put, Ok(PutOutcome::Stored | PutOutcome::AlreadyThere));
             Ok((put, (!is_stored).then_some(stage), true))
         });
         let (put, stage, is_written) = named.await?;

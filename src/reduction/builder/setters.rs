@@ -1,7 +1,7 @@
 //! The setters of options that are plain data.
 
 use super::Builder;
-use crate::config::{CostAware, Length, Names, OnOffloadError, TokenCounter};
+use crate::config::{CostAware, OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
 use crate::hint::Language;
 use crate::preview::Preview;
 
@@ -24,13 +24,13 @@ macro_rules! setters {
 
 setters! {
     root_dir(impl Into<String>);
-    names(Names);
+    names(StoredNames);
     skip_truncation(bool);
     skip_clear(bool);
     keep_file_reads(bool);
     preview(Preview), in place of hooks.preview;
-    preview_length(impl Into<Length>);
-    stub_length(impl Into<Length>);
+    preview_length(impl Into<PreviewLength>);
+    stub_length(impl Into<PreviewLength>);
     token_counter(TokenCounter), in place of counter;
     max_tokens_for_clear(u64);
     clear_retention_suffix_limit(usize);
@@ -40,6 +40,6 @@ setters! {
     clear_tool_inputs_above(usize);
     cost_aware(impl Into<Option<CostAware>>);
     keep_errors(bool);
-    on_offload_error(OnOffloadError);
+    on_offload_error(OnStoreFailure);
     language(Language);
 }

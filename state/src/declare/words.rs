@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::dialect::Dialect;
 use super::node::{Node, Shape};
 use crate::key::{Field, Scalar};
-use crate::keyed::NoKey;
+use crate::keyed::MissingKey;
 use crate::keyed_list::KeyedList;
 use crate::list::{Append, BoundedAppend, ConcatFlatten};
 use crate::messages::AddMessages;
@@ -250,12 +250,12 @@ fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
 }
 
 /// The key that items are known by, and what becomes of those without.
-fn key(parameters: Node) -> Result<(Option<String>, NoKey), SchemaError> {
+fn key(parameters: Node) -> Result<(Option<String>, MissingKey), SchemaError> {
     let [key, no_key] = given(parameters, ["key", "no_key"])?;
     let key = key.filter(|key| !key.is_null()).map(name).transpose()?;
     let no_key = match no_key {
-        Some(node) => node.one_of(&[("fail", NoKey::Fail), ("new", NoKey::New)])?,
-        None => NoKey::Fail,
+        Some(node) => node.one_of(&[("fail", MissingKey::Fail), ("new", MissingKey::New)])?,
+        None => MissingKey::Fail,
     };
     Ok((key, no_key))
 }

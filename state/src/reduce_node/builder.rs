@@ -10,7 +10,7 @@ use offcut::template::{Template, TemplateError};
 use serde_json::{Map, Value};
 
 use super::error::ReduceNodeBuildError;
-use super::node::{Originals, ReduceNode};
+use super::node::{OriginalsNote, ReduceNode};
 
 impl ReduceNode {
     /// A node that asks `model` what `prompt_template` says.
@@ -44,7 +44,7 @@ impl ReduceNodeBuilder {
             generation_config: Map::new(),
             next_node: None,
             reduction: None,
-            originals: Originals::default(),
+            originals: OriginalsNote::default(),
             max_model_calls: 5,
             first_wait: Duration::from_secs(1),
         };
@@ -94,7 +94,7 @@ impl ReduceNodeBuilder {
     }
 
     /// Whether the output says where its inputs are stored.
-    pub fn originals(mut self, originals: Originals) -> Self {
+    pub fn originals(mut self, originals: OriginalsNote) -> Self {
         self.node.originals = originals;
         self
     }

@@ -13,7 +13,7 @@ use offcut::{Part, ToolReduction};
 use serde_json::{Map, Value};
 
 use super::error::ReduceNodeError;
-use super::notepad::Notepad;
+use super::notepad::CondenseTarget;
 use crate::reducer::BoxError;
 
 /// No wait for a rate limit is longer.
@@ -21,7 +21,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Whether the output says where its inputs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Originals {
+pub enum OriginalsNote {
     /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a
     /// reduction there is none.
     #[default]
@@ -41,7 +41,7 @@ pub enum Originals {
 /// - `generation_config`: empty
 /// - `next_node`: none
 /// - `reduction`: none, so the inputs are gone once they are condensed
-/// - `originals`: [`Originals::Named`]
+/// - `originals`: [`OriginalsNote::Named`]
 /// - `max_model_calls`: 5, more than one only while the model says that its rate is limited
 /// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at
 ///   most
@@ -49,7 +49,7 @@ pub enum Originals {
 /// ```
 /// use offcut::ToolReduction;
 /// use offcut::backend::Memory;
-/// use offcut_state::{Originals, ReduceNode};
+/// use offcut_state::{OriginalsNote, ReduceNode};
 /// use serde_json::{Map, Value, json};
 /// # use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 /// # struct Model;
@@ -64,7 +64,7 @@ pub enum Originals {
 ///     .input_keys(["perspective_a", "perspective_b"])
 ///     .output_key("synthesis")
 ///     .reduction(ToolReduction::recommended(Memory::new()).build()?)
-///     .originals(Originals::Unnamed)
+///     .originals(OriginalsNote::Unnamed)
 ///     .next_node("evaluate")
 ///     .build()?;
 ///
@@ -95,7 +95,7 @@ pub struct ReduceNode {
     pub(super) generation_config: Map<String, Value>,
     pub(super) next_node: Option<String>,
     pub(super) reduction: Option<ToolReduction>,
-    pub(super) originals: Originals,
+    pub(super) originals: OriginalsNote,
     pub(super) max_model_calls: usize,
     pub(super) first_wait: Duration,
 }
@@ -140,7 +140,7 @@ impl ReduceNode {
     ///
     /// The template names a key that the state lacks, an input could not be stored, the model
     /// failed or gave no answer, or the state does not take it. The state is as it was.
-    pub async fn run<S: Notepad + ?Sized>(
+    pub async fn run<S: CondenseTarget + ?Sized>(
         &self,
         state: &mut S,
     ) -> Result<Reduced, ReduceNodeError> {
@@ -161,7 +161,7 @@ impl ReduceNode {
             .map_err(|source| self.refused(source))?;
         let (reply, model_calls) = self.ask(prompt).await?;
         let mut output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
-        if let (Originals::Named, false) = (self.originals, stored.is_empty()) {
+        if let (OriginalsNote::Named, false) = (self.originals, stored.is_empty()) {
             let places: Vec<_> = stored
                 .iter()
                 .map(|(key, location)| format!("{key} at {location}"))
@@ -201,7 +201,10 @@ impl ReduceNode {
     }
 
     /// The input keys that are there, each once, without the output key.
-    fn inputs<'s>(&'s self, state: &'s (impl Notepad + ?Sized)) -> impl Iterator<Item = &'s str> {
+    fn inputs<'s>(
+        &'s self,
+        state: &'s (impl CondenseTarget + ?Sized),
+    ) -> impl Iterator<Item = &'s str> {
         let keys = self.input_keys.iter().enumerate();
         keys.filter(|(at, key)| {
             **key != self.output_key
@@ -213,7 +216,7 @@ impl ReduceNode {
 
     async fn store(
         &self,
-        state: &(impl Notepad + ?Sized),
+        state: &(impl CondenseTarget + ?Sized),
         keys: Vec<String>,
     ) -> Result<Inputs, ReduceNodeError> {
         let mut inputs = Inputs::default();

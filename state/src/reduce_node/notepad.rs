@@ -6,7 +6,7 @@ use crate::current::State;
 use crate::reducer::BoxError;
 
 /// Something with values under keys, some of which can be condensed into one.
-pub trait Notepad: Send + Sync {
+pub trait CondenseTarget: Send + Sync {
     /// The value under `key`, if there is one.
     fn value(&self, key: &str) -> Option<&Value>;
 
@@ -33,7 +33,7 @@ pub trait Notepad: Send + Sync {
 }
 
 /// Lár's `GraphState`: a map.
-impl Notepad for Map<String, Value> {
+impl CondenseTarget for Map<String, Value> {
     fn value(&self, key: &str) -> Option<&Value> {
         self.get(key)
     }
@@ -58,7 +58,7 @@ impl Notepad for Map<String, Value> {
 
 /// The output is an update of its field, merged by its reducer. A deleted field is back at its
 /// default, and one that holds null, or was never set and has no default, is not there.
-impl Notepad for State {
+impl CondenseTarget for State {
     fn value(&self, key: &str) -> Option<&Value> {
         let is_empty = |value: &Value| match value {
             Value::Array(items) => items.is_empty(),

@@ -4,7 +4,7 @@ use offcut::Part;
 use offcut::format::{Format, PartRef, Piece};
 use serde_json::Value;
 
-use super::notepad::Notepad;
+use super::notepad::CondenseTarget;
 use crate::reducer::BoxError;
 
 /// The tool results of a conversation under names of their own, for a node that condenses several
@@ -16,7 +16,7 @@ use crate::reducer::BoxError;
 ///
 /// ```
 /// use offcut::format::{Message, Plain};
-/// use offcut_state::{Notepad, ToolResults};
+/// use offcut_state::{CondenseTarget, ToolResults};
 /// use offcut::ToolCall;
 ///
 /// let calls = [ToolCall::new("call_1", "grep", "{}"), ToolCall::new("call_2", "read", "{}")];
@@ -138,7 +138,7 @@ impl<'a, F: Format> ToolResults<'a, F> {
     }
 }
 
-impl<F: Format> Notepad for ToolResults<'_, F> {
+impl<F: Format> CondenseTarget for ToolResults<'_, F> {
     fn value(&self, key: &str) -> Option<&Value> {
         self.results
             .iter()

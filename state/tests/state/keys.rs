@@ -4,7 +4,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use offcut_state::{Field, KeyedList, NoKey, OnMatch, Reducer, Scalar, Twins, by, try_by};
+use offcut_state::{
+    DuplicatesInUpdate, Field, KeyedList, MissingKey, OnMatch, Reducer, Scalar, by, try_by,
+};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -124,8 +126,8 @@ fn s1_missing_and_null_keys() {
     );
 
     for new in [
-        merge.clone().no_key(NoKey::New),
-        KeyedList::dedupe_append(Field::new("id")).no_key(NoKey::New),
+        merge.clone().no_key(MissingKey::New),
+        KeyedList::dedupe_append(Field::new("id")).no_key(MissingKey::New),
     ] {
         let existing = json!([{"x": 1}, {"id": 1}]);
         let expected = json!([{"x": 1}, {"id": 1}, {"x": 1}, {"x": 1}]);
@@ -148,19 +150,19 @@ fn s1_every_setting_of_the_knobs() {
         keyed.reduce(existing(), update()).unwrap()
     };
     assert_eq!(
-        of(OnMatch::Keep, Twins::Collapse),
+        of(OnMatch::Keep, DuplicatesInUpdate::Collapse),
         [(1, 'a'), (1, 'b'), (2, 'd')]
     );
     assert_eq!(
-        of(OnMatch::Keep, Twins::AddAll),
+        of(OnMatch::Keep, DuplicatesInUpdate::AddAll),
         [(1, 'a'), (1, 'b'), (2, 'd'), (2, 'f')]
     );
     assert_eq!(
-        of(OnMatch::Replace, Twins::Collapse),
+        of(OnMatch::Replace, DuplicatesInUpdate::Collapse),
         [(1, 'a'), (1, 'e'), (2, 'f')]
     );
     assert_eq!(
-        of(OnMatch::Replace, Twins::AddAll),
+        of(OnMatch::Replace, DuplicatesInUpdate::AddAll),
         [(1, 'a'), (1, 'e'), (2, 'd'), (2, 'f')]
     );
 }

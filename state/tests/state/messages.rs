@@ -1,6 +1,6 @@
 //! `add_messages` in both dialects, and removals (S2).
 
-use offcut_state::{AddMessages, MessageUpdate, Reducer, Unknown};
+use offcut_state::{AddMessages, MessageUpdate, Reducer, UnknownRemoval};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -98,13 +98,13 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
 /// S1: removals none, strict or lenient.
 #[test]
 fn s1_unknown_removals_may_be_ignored() {
-    let lenient = AddMessages::langgraph_json().removals(Unknown::Ignore);
+    let lenient = AddMessages::langgraph_json().removals(UnknownRemoval::Ignore);
     let update = json!([remove("7"), message("7", "x"), remove("1"), remove("6")]);
     assert_eq!(
         reduce(&lenient, json!([message("1", "a")]), update),
         json!([message("7", "x")])
     );
-    let agentflow = AddMessages::agentflow_json_by("id").removals(Unknown::Fail);
+    let agentflow = AddMessages::agentflow_json_by("id").removals(UnknownRemoval::Fail);
     let said = fails(
         &agentflow,
         json!([]),

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 
 use offcut::format::OpenAiChat;
 use offcut_state::{
-    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyedList, Merge,
-    MergeAll, MessageUpdate, OnMatch, Reducer, RemoveToolMessages, Twins, Unknown,
-    remove_tool_messages, try_by,
+    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, DuplicatesInUpdate, Field,
+    KeyedList, Merge, MergeAll, MessageUpdate, OnMatch, Reducer, RemoveToolMessages,
+    UnknownRemoval, remove_tool_messages, try_by,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -30,10 +30,15 @@ fn records(items: &[Item]) -> Value {
 }
 
 /// What the rules say, item by item, with a look through the whole list for each.
-fn naive_keyed(list: &[Item], update: &[Item], on_match: OnMatch, twins: Twins) -> Vec<Item> {
+fn naive_keyed(
+    list: &[Item],
+    update: &[Item],
+    on_match: OnMatch,
+    twins: DuplicatesInUpdate,
+) -> Vec<Item> {
     let mut out = list.to_vec();
     for item in update {
-        let among = if twins == Twins::Collapse {
+        let among = if twins == DuplicatesInUpdate::Collapse {
             out.len()
         } else {
             list.len()
@@ -239,7 +244,7 @@ proptest! {
     #[test]
     fn keyed_lists_are_one_behaviour(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
         let on_match = if knobs[0] { OnMatch::Keep } else { OnMatch::Replace };
-        let twins = if knobs[1] { Twins::Collapse } else { Twins::AddAll };
+        let twins = if knobs[1] { DuplicatesInUpdate::Collapse } else { DuplicatesInUpdate::AddAll };
         let expected = naive_keyed(&list, &update, on_match, twins);
         let by_closure = offcut_state::by(|(id, _): &Item| *id);
         let typed = KeyedList::merge_by_key(by_closure).on_match(on_match).twins(twins);
@@ -278,7 +283,7 @@ proptest! {
         } else {
             AddMessages::langgraph(|(id, _): &Note| id.as_deref())
         };
-        let add = add.removals(Unknown::Ignore).assign_ids(|_| "m".into(), |note, id| note.0 = Some(id));
+        let add = add.removals(UnknownRemoval::Ignore).assign_ids(|_| "m".into(), |note, id| note.0 = Some(id));
         let out = add.reduce(list.clone(), update.clone()).unwrap();
 
         let mut named: Vec<_> = list.iter().filter_map(id).collect();
@@ -303,7 +308,7 @@ proptest! {
     fn agentflow_adds_what_dedupe_append_appends(list in items(10), update in items(10)) {
         let add = AddMessages::agentflow(|(id, _): &Item| IDS.get(usize::from(*id)).copied());
         let puts = update.iter().copied().map(MessageUpdate::Put).collect();
-        let expected = naive_keyed(&list, &update, OnMatch::Keep, Twins::Collapse);
+        let expected = naive_keyed(&list, &update, OnMatch::Keep, DuplicatesInUpdate::Collapse);
         prop_assert_eq!(add.reduce(list, puts).unwrap(), expected);
     }
 

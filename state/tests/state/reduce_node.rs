@@ -11,8 +11,8 @@ use offcut::backend::{Backend, ErrorKind, Memory};
 use offcut::format::{Message, OpenAiChat, Plain};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_state::{
-    FieldType, KeyedList, Notepad, Originals, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder,
-    ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
+    CondenseTarget, FieldType, KeyedList, OriginalsNote, ReduceNode, ReduceNodeBuildError,
+    ReduceNodeBuilder, ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Map, Value, json};
@@ -347,7 +347,7 @@ async fn n5_inputs_are_stored_and_the_output_says_where() {
         builder.originals(originals).build().unwrap()
     };
     let mut state = notes();
-    let reduced = node(Originals::Named).run(&mut state).await.unwrap();
+    let reduced = node(OriginalsNote::Named).run(&mut state).await.unwrap();
     insta::assert_snapshot!(state["reduced_output"].as_str().unwrap(), @"
     In short.
 
@@ -365,7 +365,10 @@ async fn n5_inputs_are_stored_and_the_output_says_where() {
     assert_eq!(everything, expected);
 
     // Again: nothing is stored twice.
-    let again = node(Originals::Unnamed).run(&mut notes()).await.unwrap();
+    let again = node(OriginalsNote::Unnamed)
+        .run(&mut notes())
+        .await
+        .unwrap();
     assert_eq!(
         (again.stored, again.output.as_str()),
         (reduced.stored, "In short.")
@@ -675,7 +678,7 @@ fn runs_can_be_spawned() {
     is_send(&node.run(&mut map));
     is_send(&node.run(&mut state));
     is_send(&node.run(&mut ToolResults::new(&Plain, &mut messages)));
-    let anything: &mut dyn Notepad = &mut map;
+    let anything: &mut dyn CondenseTarget = &mut map;
     is_send(&node.run(anything));
 }
 

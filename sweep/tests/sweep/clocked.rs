@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Location, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
 
 /// A clock that goes when it is told to. It begins now, so that it is never behind the real one.
 #[derive(Clone, Debug)]
@@ -133,8 +135,8 @@ impl<B: Backend> Clocked<B> {
         .await
     }
 
-    fn stamp(&self, key: &Key, put: &Result<Put, BackendError>) {
-        if matches!(put, Ok(Put::Stored)) {
+    fn stamp(&self, key: &Key, put: &Result<PutOutcome, BackendError>) {
+        if matches!(put, Ok(PutOutcome::Stored)) {
             self.times
                 .lock()
                 .unwrap()
@@ -166,11 +168,11 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
         self.inner.resolve(location)
     }
 
-    fn identity(&self) -> Option<usize> {
-        self.inner.identity()
+    fn store_id(&self) -> Option<usize> {
+        self.inner.store_id()
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store(Some(key), async {
             let put = self.inner.put(key, content).await;
             self.stamp(key, &put);
@@ -187,7 +189,7 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
         }))
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.call(self.inner.read(key, range)).await
     }
 
@@ -206,7 +208,7 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
         self.call(self.inner.remove(key)).await
     }
 
-    async fn copy(&self, from: &Key, to: &Key) -> Result<Put, BackendError> {
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
         self.store(Some(to), async {
             let put = self.inner.copy(from, to).await;
             self.stamp(to, &put);
@@ -236,7 +238,7 @@ impl<B: Backend + Clone> Writer for ClockedWriter<B> {
         self.store.call(self.inner.read(range)).await
     }
 
-    async fn finish(&mut self, key: &Key) -> Result<Put, BackendError> {
+    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let Self { store, inner } = self;
         store
             .call(async {

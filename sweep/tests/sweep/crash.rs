@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::SystemTime;
 
-use offcut::backend::{Backend, Fs, Key, Memory, Put};
+use offcut::backend::{Backend, Fs, Key, Memory, PutOutcome};
 use offcut_sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
@@ -15,7 +15,7 @@ async fn every_state<B: Backend + Clone>(store: &Clocked<B>) -> Vec<(String, &'s
     let put = async |path: String, content: &'static str| {
         assert_eq!(
             store.put(&key(&path), content.into()).await.unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
     };
     let mut means = Vec::new();

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
+};
 use offcut_sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
@@ -22,7 +24,7 @@ async fn store_of(paths: &[&str]) -> Clocked<Memory> {
     for path in paths {
         assert_eq!(
             store.put(&key(path), "content".into()).await.unwrap(),
-            Put::Stored
+            PutOutcome::Stored
         );
     }
     store
@@ -191,7 +193,7 @@ impl Backend for Endless {
         self.0.resolve(location)
     }
 
-    async fn put(&self, key: &Key, content: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.0.put(key, content).await
     }
 
@@ -199,7 +201,7 @@ impl Backend for Endless {
         self.0.writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         self.0.read(key, range).await
     }
 

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::agent::Tool;
-use offcut::backend::{Backend, BackendError, Entry, Key, Location, Memory, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
+};
 use offcut::{Chunk, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
 use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport};
 
@@ -594,7 +596,7 @@ impl Backend for Plain {
         Key::new(location.strip_prefix("plain:/")?).ok()
     }
 
-    async fn put(&self, key: &Key, _: Bytes) -> Result<Put, BackendError> {
+    async fn put(&self, key: &Key, _: Bytes) -> Result<PutOutcome, BackendError> {
         panic!("`{key}` was stored")
     }
 
@@ -602,7 +604,7 @@ impl Backend for Plain {
         Memory::new().writer().await
     }
 
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<Page, BackendError> {
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         Memory::new().read(key, range).await
     }
 

@@ -10,7 +10,9 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use offcut::backend::{Backend, BackendError, Entry, ErrorKind, Key, Page, Put, Writer};
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, PutOutcome, ReadRange, Writer,
+};
 use tokio::task::yield_now;
 
 /// Ends the suite: the store breaks `clause` by `what`. Content is never shown, it may be long.
@@ -78,7 +80,7 @@ pub(super) async fn put(
     store: &impl Backend,
     key: &Key,
     content: &Bytes,
-    should: Put,
+    should: PutOutcome,
     clause: &str,
 ) {
     let is = succeed(store.put(key, content.clone()).await, clause, "a put");
@@ -96,7 +98,7 @@ pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clau
         page.total == content.len() as u64 && page.bytes == content,
         clause,
         || {
-            let Page { bytes, total } = &page;
+            let ReadRange { bytes, total } = &page;
             let (length, stored) = (bytes.len(), content.len());
             format!(
                 "`{key}` reads as {length} bytes of {total}, and is not the {stored} bytes that were stored"

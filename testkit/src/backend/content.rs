@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use offcut::backend::{Backend, Put};
+use offcut::backend::{Backend, PutOutcome};
 
 use super::check::{
     broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
@@ -26,7 +26,7 @@ pub(super) async fn stored_content_is_read(store: &impl Backend) {
     ];
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
-        put(store, &key, content, Put::Stored, CLAUSE).await;
+        put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
         holds(store, &key, content, CLAUSE).await;
     }
     for (number, content) in contents.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
     ] {
         let key = key(path);
         let content = Bytes::from(key.to_string());
-        put(store, &key, &content, Put::Stored, CLAUSE).await;
+        put(store, &key, &content, PutOutcome::Stored, CLAUSE).await;
         holds(store, &key, &content, CLAUSE).await;
     }
 }
@@ -54,8 +54,8 @@ pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
     const CLAUSE: &str = "read: what of the range lies behind the end is left out";
     let content = noise(300_000, 5);
     let (long, empty) = (key("trunc/long"), key("trunc/empty"));
-    put(store, &long, &content, Put::Stored, CLAUSE).await;
-    put(store, &empty, &Bytes::new(), Put::Stored, CLAUSE).await;
+    put(store, &long, &content, PutOutcome::Stored, CLAUSE).await;
+    put(store, &empty, &Bytes::new(), PutOutcome::Stored, CLAUSE).await;
     let end = content.len() as u64;
     let ranges = [
         (0, 0),
@@ -110,7 +110,7 @@ pub(super) async fn nothing_is_not_found(store: &impl Backend) {
         store,
         &key("trunc/call_1"),
         &"content".into(),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
     )
     .await;
@@ -140,12 +140,12 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
     ];
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
-        put(store, &key, content, Put::Stored, CLAUSE).await;
+        put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
         for other in &contents {
             let should = if other == content {
-                Put::AlreadyThere
+                PutOutcome::AlreadyThere
             } else {
-                Put::Taken
+                PutOutcome::Taken
             };
             put(store, &key, other, should, CLAUSE).await;
             holds(store, &key, content, CLAUSE).await;
@@ -166,7 +166,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
         store,
         &key("trunc/call_4"),
         &other.into(),
-        Put::Taken,
+        PutOutcome::Taken,
         CLAUSE,
     )
     .await;
@@ -181,12 +181,12 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
     ];
     for (lower, upper) in pairs.map(|(lower, upper)| (key(lower), key(upper))) {
         let (first, second) = (Bytes::from("first"), Bytes::from("second"));
-        put(store, &lower, &first, Put::Stored, CLAUSE).await;
+        put(store, &lower, &first, PutOutcome::Stored, CLAUSE).await;
         // A store that does not tell them apart has the name taken.
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
-            Put::Stored => holds(store, &upper, &second, CLAUSE).await,
-            Put::Taken => {}
-            Put::AlreadyThere => broken(CLAUSE, "other content is said to be there already"),
+            PutOutcome::Stored => holds(store, &upper, &second, CLAUSE).await,
+            PutOutcome::Taken => {}
+            PutOutcome::AlreadyThere => broken(CLAUSE, "other content is said to be there already"),
         }
         holds(store, &lower, &first, CLAUSE).await;
     }
@@ -197,13 +197,15 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
     for (first, second) in
         [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second)))
     {
-        put(store, &first, &"first".into(), Put::Stored, CLAUSE).await;
+        put(store, &first, &"first".into(), PutOutcome::Stored, CLAUSE).await;
         // A store that has directories can't have both, and may say so in any way but by losing
         // one.
         match store.put(&second, "second".into()).await {
-            Ok(Put::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
-            Ok(Put::Taken) | Err(_) => {}
-            Ok(Put::AlreadyThere) => broken(CLAUSE, "other content is said to be there already"),
+            Ok(PutOutcome::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
+            Ok(PutOutcome::Taken) | Err(_) => {}
+            Ok(PutOutcome::AlreadyThere) => {
+                broken(CLAUSE, "other content is said to be there already")
+            }
         }
         holds(store, &first, &"first".into(), CLAUSE).await;
     }
@@ -221,7 +223,7 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
             _ => format!("top_{number}"),
         };
         let key = key(path);
-        put(store, &key, &noise(number, 23), Put::Stored, CLAUSE).await;
+        put(store, &key, &noise(number, 23), PutOutcome::Stored, CLAUSE).await;
         stored.insert(key, number as u64);
     }
     let writer = written(store, &[noise(100, 24)], CLAUSE).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use offcut::backend::{Backend, ErrorKind, Key, Put};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use tokio::sync::Barrier;
 use tokio::task::{JoinSet, yield_now};
 
@@ -74,14 +74,14 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
         let answers = joined(puts).await;
         done.store(true, Ordering::Relaxed);
         joined(readers).await;
-        let of = |put: Put| {
+        let of = |put: PutOutcome| {
             answers
                 .iter()
                 .filter(|(_, answer)| *answer == put)
                 .map(|(task, _)| *task)
                 .collect::<Vec<_>>()
         };
-        let (stored, there) = (of(Put::Stored), of(Put::AlreadyThere));
+        let (stored, there) = (of(PutOutcome::Stored), of(PutOutcome::AlreadyThere));
         check(stored.len() <= 1, CLAUSE, || {
             format!(
                 "{} of {TASKS} were told that theirs is stored",
@@ -174,9 +174,9 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
         clause,
         "storing the same again",
     );
-    check(again != Put::Taken, clause, || {
+    check(again != PutOutcome::Taken, clause, || {
         "storing the same again finds the name taken".into()
     });
     holds(store, key, content, clause).await;
-    put(store, key, &"other".into(), Put::Taken, clause).await;
+    put(store, key, &"other".into(), PutOutcome::Taken, clause).await;
 }

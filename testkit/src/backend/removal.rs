@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use offcut::backend::{Backend, Entry, ErrorKind, Key, Put};
+use offcut::backend::{Backend, Entry, ErrorKind, Key, PutOutcome};
 use tokio::task::JoinSet;
 
 use super::check::{
@@ -37,7 +37,7 @@ async fn remove(store: &impl Backend, key: &Key, clause: &str) {
     );
 }
 
-async fn copy(store: &impl Backend, from: &Key, to: &Key, should: Put, clause: &str) {
+async fn copy(store: &impl Backend, from: &Key, to: &Key, should: PutOutcome, clause: &str) {
     let is = succeed(
         store.copy(from, to).await,
         clause,
@@ -50,8 +50,8 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
     const CLAUSE: &str = "removed whole";
     let (gone, stays) = (key("s-1/trunc/call_1"), key("s-1/trunc/call_2"));
     let (content, other) = (noise(100_000, 41), noise(1_000, 42));
-    put(store, &gone, &content, Put::Stored, CLAUSE).await;
-    put(store, &stays, &content, Put::Stored, CLAUSE).await;
+    put(store, &gone, &content, PutOutcome::Stored, CLAUSE).await;
+    put(store, &stays, &content, PutOutcome::Stored, CLAUSE).await;
     for _ in 0..2 {
         remove(store, &gone, CLAUSE).await;
         is_not_found(store, &gone, CLAUSE).await;
@@ -62,7 +62,7 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
         );
     }
     holds(store, &stays, &content, CLAUSE).await;
-    put(store, &gone, &other, Put::Stored, CLAUSE).await;
+    put(store, &gone, &other, PutOutcome::Stored, CLAUSE).await;
     holds(store, &gone, &other, CLAUSE).await;
     // The last of a folder, and the folder again.
     for key in [&gone, &stays] {
@@ -74,12 +74,12 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
         CLAUSE,
         "listing after everything is removed",
     );
-    put(store, &stays, &content, Put::Stored, CLAUSE).await;
+    put(store, &stays, &content, PutOutcome::Stored, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&other), CLAUSE).await;
     remove(store, &stays, CLAUSE).await;
     equal(
         succeed(writer.finish(&gone).await, CLAUSE, "a writer"),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
         "a writer",
     );
@@ -96,14 +96,14 @@ pub(super) async fn a_copy_outlives_its_original(store: &impl Backend) {
             key(format!("trunc/call_{number}")),
             key(format!("swept/trunc/call_{number}")),
         );
-        put(store, &from, content, Put::Stored, CLAUSE).await;
-        copy(store, &from, &to, Put::Stored, CLAUSE).await;
+        put(store, &from, content, PutOutcome::Stored, CLAUSE).await;
+        copy(store, &from, &to, PutOutcome::Stored, CLAUSE).await;
         holds(store, &from, content, CLAUSE).await;
         holds(store, &to, content, CLAUSE).await;
         remove(store, &from, CLAUSE).await;
         is_not_found(store, &from, CLAUSE).await;
         holds(store, &to, content, CLAUSE).await;
-        copy(store, &to, &from, Put::Stored, CLAUSE).await;
+        copy(store, &to, &from, PutOutcome::Stored, CLAUSE).await;
         remove(store, &to, CLAUSE).await;
         holds(store, &from, content, CLAUSE).await;
         equal(
@@ -123,12 +123,12 @@ pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
         key("swept/trunc/call_3"),
     );
     let (content, other) = (noise(5_000, 45), noise(5_000, 46));
-    put(store, &from, &content, Put::Stored, CLAUSE).await;
-    put(store, &to, &other, Put::Stored, CLAUSE).await;
-    copy(store, &from, &to, Put::Taken, CLAUSE).await;
+    put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
+    put(store, &to, &other, PutOutcome::Stored, CLAUSE).await;
+    copy(store, &from, &to, PutOutcome::Taken, CLAUSE).await;
     holds(store, &to, &other, CLAUSE).await;
-    put(store, &third, &content, Put::Stored, CLAUSE).await;
-    copy(store, &from, &third, Put::AlreadyThere, CLAUSE).await;
+    put(store, &third, &content, PutOutcome::Stored, CLAUSE).await;
+    copy(store, &from, &third, PutOutcome::AlreadyThere, CLAUSE).await;
     match store
         .copy(&key("trunc/nothing"), &key("swept/trunc/nothing"))
         .await
@@ -161,11 +161,11 @@ const A_MOMENT: Duration = Duration::from_millis(2_100);
 pub(super) async fn a_copy_is_new(store: &impl Backend) {
     const CLAUSE: &str = "copy: it is stored now";
     let (from, to) = (key("trunc/call_1"), key("swept/trunc/call_1"));
-    put(store, &from, &noise(5_000, 47), Put::Stored, CLAUSE).await;
+    put(store, &from, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
     let before = stored_at(store, &from, CLAUSE).await;
     // Not tokio's time, which a test may have stopped: it is the store's that has to go on.
     _ = tokio::task::spawn_blocking(|| std::thread::sleep(A_MOMENT)).await;
-    copy(store, &from, &to, Put::Stored, CLAUSE).await;
+    copy(store, &from, &to, PutOutcome::Stored, CLAUSE).await;
     let after = stored_at(store, &to, CLAUSE).await;
     check(after > before, CLAUSE, || {
         "a copy is as old as its original: a sweep would remove it too early".into()
@@ -176,12 +176,12 @@ pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
     const CLAUSE: &str = "tidy: what is stored or about to be stays";
     let (there, named) = (key("trunc/call_1"), key("trunc/call_2"));
     let content = noise(5_000, 48);
-    put(store, &there, &content, Put::Stored, CLAUSE).await;
+    put(store, &there, &content, PutOutcome::Stored, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
     succeed(store.tidy(SystemTime::UNIX_EPOCH).await, CLAUSE, "tidying");
     equal(
         succeed(writer.finish(&named).await, CLAUSE, "a writer"),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
         "a writer",
     );
@@ -204,12 +204,12 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
             key(format!("trunc/call_{polls}")),
             key(format!("swept/trunc/call_{polls}")),
         );
-        put(store, &from, &content, Put::Stored, CLAUSE).await;
+        put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
         abandon(store.copy(&from, &to), polls).await;
         holds(store, &from, &content, CLAUSE).await;
         // What was dropped may still go on, so it is either.
         let is = succeed(store.copy(&from, &to).await, CLAUSE, "copying again");
-        check(is != Put::Taken, CLAUSE, || {
+        check(is != PutOutcome::Taken, CLAUSE, || {
             "copying again finds the name taken".into()
         });
         holds(store, &to, &content, CLAUSE).await;
@@ -230,7 +230,7 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
             let content = noise(1_000, task);
             for round in 0..8 {
                 let key = key(format!("s-1/trunc/call_{task}_{round}"));
-                put(&*store, &key, &content, Put::Stored, CLAUSE).await;
+                put(&*store, &key, &content, PutOutcome::Stored, CLAUSE).await;
                 holds(&*store, &key, &content, CLAUSE).await;
                 remove(&*store, &key, CLAUSE).await;
             }
@@ -238,7 +238,7 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
                 &*store,
                 &key(format!("s-1/trunc/call_{task}")),
                 &content,
-                Put::Stored,
+                PutOutcome::Stored,
                 CLAUSE,
             )
             .await;

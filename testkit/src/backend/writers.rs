@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use offcut::backend::{Backend, Put, Writer};
+use offcut::backend::{Backend, PutOutcome, Writer};
 
 use super::check::{
     abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
@@ -25,19 +25,19 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
         let mut writer = written(store, &chunks, CLAUSE).await;
         equal(
             succeed(writer.finish(&key).await, CLAUSE, "finishing"),
-            Put::Stored,
+            PutOutcome::Stored,
             CLAUSE,
             "finishing",
         );
         holds(store, &key, &content, CLAUSE).await;
         // Stored the one way is stored the other way.
-        put(store, &key, &content, Put::AlreadyThere, CLAUSE).await;
+        put(store, &key, &content, PutOutcome::AlreadyThere, CLAUSE).await;
     }
     let mut writer = written(store, &[], CLAUSE).await;
     let empty = key("trunc/empty");
     equal(
         succeed(writer.finish(&empty).await, CLAUSE, "finishing"),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
         "finishing without a chunk",
     );
@@ -80,17 +80,17 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
         }
     }
     let (taken, free) = (key("trunc/call_1"), key("trunc/call_2"));
-    put(store, &taken, &"other".into(), Put::Stored, CLAUSE).await;
+    put(store, &taken, &"other".into(), PutOutcome::Stored, CLAUSE).await;
     equal(
         succeed(writer.finish(&taken).await, CLAUSE, "finishing"),
-        Put::Taken,
+        PutOutcome::Taken,
         CLAUSE,
         "finishing",
     );
     read(&mut writer, 100..150_000, 200_000).await;
     equal(
         succeed(writer.finish(&free).await, CLAUSE, "finishing"),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
         "finishing",
     );
@@ -112,7 +112,7 @@ pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
     }
     equal(
         succeed(writer.finish(&key).await, CLAUSE, "finishing"),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
         "finishing",
     );
@@ -132,15 +132,25 @@ pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
     let keys: Vec<_> = (0..3)
         .map(|number| key(format!("trunc/call_{number}")))
         .collect();
-    put(store, &keys[0], &first, Put::Stored, CLAUSE).await;
-    put(store, &keys[1], &first.slice(1..), Put::Stored, CLAUSE).await;
+    put(store, &keys[0], &first, PutOutcome::Stored, CLAUSE).await;
+    put(
+        store,
+        &keys[1],
+        &first.slice(1..),
+        PutOutcome::Stored,
+        CLAUSE,
+    )
+    .await;
     let mut writer = written(
         store,
         &[second.slice(..70_000), second.slice(70_000..)],
         CLAUSE,
     )
     .await;
-    for (key, should) in keys.iter().zip([Put::Taken, Put::Taken, Put::Stored]) {
+    for (key, should) in keys
+        .iter()
+        .zip([PutOutcome::Taken, PutOutcome::Taken, PutOutcome::Stored])
+    {
         equal(
             succeed(writer.finish(key).await, CLAUSE, "finishing"),
             should,
@@ -166,7 +176,7 @@ pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
         let more = writer.write(noise(100_000, 15)).await;
         let named = writer.finish(&other).await;
         holds(store, &key, &content, CLAUSE).await;
-        if more.is_err() && matches!(named, Ok(Put::Stored)) {
+        if more.is_err() && matches!(named, Ok(PutOutcome::Stored)) {
             broken(CLAUSE, "content is stored after a write that failed");
         }
         drop(writer);
@@ -180,7 +190,7 @@ pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
         store,
         &key("trunc/call_1"),
         &"content".into(),
-        Put::Stored,
+        PutOutcome::Stored,
         CLAUSE,
     )
     .await;
@@ -192,7 +202,7 @@ pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
         CLAUSE,
         "finishing",
     );
-    equal(taken, Put::Taken, CLAUSE, "finishing");
+    equal(taken, PutOutcome::Taken, CLAUSE, "finishing");
     drop(writer);
     for polls in 0..4 {
         let mut writer = written(store, &[noise(100_000, 19)], CLAUSE).await;

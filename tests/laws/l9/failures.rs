@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{Error, OnOffloadError, Part, ToolOutput};
+use offcut::{OffloadError, OnStoreFailure, Part, ToolOutput};
 use offcut_testkit::{Fault, Faulty};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
@@ -19,7 +19,7 @@ struct Failure {
     call: Call,
     nth: u64,
     fault: Fault,
-    then: OnOffloadError,
+    then: OnStoreFailure,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +34,9 @@ fn failures() -> impl Strategy<Value = Failure> {
     let fault =
         prop_oneof![2 => Just(Fault::Fail(ErrorKind::Full)), 1 => Just(Fault::ApplyThenFail)];
     let then = prop_oneof![
-        2 => Just(OnOffloadError::KeepOriginal),
-        1 => Just(OnOffloadError::PreviewOnly),
-        1 => Just(OnOffloadError::Fail)
+        2 => Just(OnStoreFailure::KeepOriginal),
+        1 => Just(OnStoreFailure::PreviewOnly),
+        1 => Just(OnStoreFailure::Fail)
     ];
     (call, prop_oneof![1_u64..3, 1_u64..40], fault, then).prop_map(|(call, nth, fault, then)| {
         Failure {
@@ -82,10 +82,10 @@ async fn a_failing_store_loses_nothing_in_silence(
         let (parts, error) = shown;
         let Some(report) = report else {
             let is_said = error.is_some_and(
-                |error| matches!(error.source(), Some(source) if source.is::<Error>()),
+                |error| matches!(error.source(), Some(source) if source.is::<OffloadError>()),
             );
             require(
-                is_said && failure.then == OnOffloadError::Fail,
+                is_said && failure.then == OnStoreFailure::Fail,
                 "T8",
                 || "it failed".into(),
             )?;
@@ -128,10 +128,10 @@ async fn a_failing_store_loses_nothing_in_silence(
             || format!("it was {:?}", decision.outcome),
         )?;
         let may_lose = match (failure.then, failure.call) {
-            (OnOffloadError::PreviewOnly, _) => true,
-            (OnOffloadError::KeepOriginal, Call::Chunk) => failure.nth > 1,
+            (OnStoreFailure::PreviewOnly, _) => true,
+            (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
             // What was to be shown after all, and can't be read back: one text within the limit.
-            (OnOffloadError::KeepOriginal, Call::Read) => {
+            (OnStoreFailure::KeepOriginal, Call::Read) => {
                 lost.len() == 1 && (case.counter.is_some() || lost[0] <= case.limit as u64)
             }
             _ => false,

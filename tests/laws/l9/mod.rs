@@ -16,8 +16,8 @@ use offcut::hint::{Hint, Placement};
 use offcut::preview::Preview;
 use offcut::report::{Decision, Report};
 use offcut::{
-    BuildError, Chunk, Language, Limit, OnOffloadError, Part, TokenCounter, ToolCall, ToolError,
-    ToolOutput, ToolReduction, TruncatedStream,
+    BuildError, Chunk, Language, OnStoreFailure, Part, SizeLimit, TokenCounter, ToolCall,
+    ToolError, ToolOutput, ToolReduction, TruncatedStream,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -220,7 +220,7 @@ impl Case {
         ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok).chain(error)))
     }
 
-    fn reduction(&self, store: impl Backend, then: OnOffloadError) -> ToolReduction {
+    fn reduction(&self, store: impl Backend, then: OnStoreFailure) -> ToolReduction {
         let builder = ToolReduction::builder()
             .backend(store)
             .language(self.language)
@@ -233,8 +233,8 @@ impl Case {
             }
         };
         let limit = match self.counter {
-            None => Limit::Bytes(self.limit),
-            Some(_) => Limit::tokens(self.limit as u64),
+            None => SizeLimit::Bytes(self.limit),
+            Some(_) => SizeLimit::tokens(self.limit as u64),
         };
         let builder = builder
             .max_length_for_trunc(limit)
@@ -255,7 +255,7 @@ impl Case {
 
     /// A reduction over a store.
     async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
-        let reduction = self.reduction(Arc::clone(store), OnOffloadError::KeepOriginal);
+        let reduction = self.reduction(Arc::clone(store), OnStoreFailure::KeepOriginal);
         if self.is_taken {
             reduction
                 .truncate(&self.call(), "something else\n".repeat(self.limit * 20))

@@ -323,7 +323,7 @@ fn two_endpoints_are_two_stores() {
     let at = |endpoint: &str| {
         open(&format!("s3://bucket/p?endpoint={endpoint}"), &KEYS)
             .unwrap()
-            .identity()
+            .store_id()
     };
     assert_eq!(at("https://one.example"), at("https://one.example/"));
     assert_ne!(at("https://one.example"), at("https://two.example"));

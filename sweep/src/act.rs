@@ -1,5 +1,5 @@
-//! Doing what is planned, step by step. Whatever is done to its half leaves every key meaning what
-//! it meant.
+//! Carries out the planned steps one by one. A step that stops halfway leaves every key with the
+//! content that it had.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,21 +8,20 @@ use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
 
-/// How many bytes of stored content are read at once.
+/// Number of bytes of stored content that are read at once.
 pub(super) const BLOCK: u64 = 1 << 20;
 
-/// What a step came to.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     Moved,
     BroughtBack,
     Removed,
-    /// Something was stored under the key just now. It is nobody's, and a later sweep takes it
-    /// away.
+    /// Something was stored under the key just now. Nothing names it, and a later sweep removes it.
     Left,
 }
 
-/// Does `steps`, unless that takes so long that somebody else may begin.
+/// Carries out `steps`, and stops before another sweep may begin.
 pub(super) async fn act(
     store: &dyn Backend,
     steps: Vec<Step>,
@@ -31,7 +30,7 @@ pub(super) async fn act(
 ) {
     for step in steps {
         if until.is_over() {
-            // Counted as what it stays.
+            // The rest is counted as left in place.
             report.stopped = true;
             step.leave(report);
             continue;
@@ -58,7 +57,7 @@ pub(super) async fn act(
                     }
                 };
                 if done == Done::BroughtBack {
-                    // It is in both places now.
+                    // It is now in both places.
                     report.waiting.add(step.bytes);
                 }
                 tracing::info!(%location, bytes = step.bytes, "sweep: {what}");
@@ -75,7 +74,7 @@ pub(super) async fn act(
     }
 }
 
-/// What would be done, if it can be.
+/// Counts what `steps` would do if none of them failed.
 pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
     for step in steps {
         match step.action {
@@ -85,7 +84,7 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
                 report.brought_back.add(step.bytes);
                 report.waiting.add(step.bytes);
             }
-            // Nearly always: what was swept and read is there twice, and the same.
+            // Nearly always: the content was swept and then read, so both copies are the same.
             Action::Settle => report.removed.add(step.bytes),
         }
     }
@@ -98,7 +97,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
     };
     match step.action {
         Action::Move => {
-            // What is there can't change between these: nobody else removes.
+            // The content can't change between these calls: only sweeps remove.
             if store.copy(key, &place).await? == PutOutcome::Taken {
                 return Err(refused(key, "something else is where it was to be moved"));
             }
@@ -117,7 +116,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
                 store.remove(&place).await?;
                 return Ok(Done::Removed);
             }
-            // Nobody's: what was swept is what the key means.
+            // Nothing names this one: the key stands for the swept content.
             store.remove(key).await?;
             bring_back(store, &place, key).await
         }
@@ -128,7 +127,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
     }
 }
 
-/// Whether the same is stored under both of `keys`.
+/// Returns true if the same bytes are stored under both of `keys`.
 async fn is_same(store: &dyn Backend, keys: [&Key; 2]) -> Result<bool, BackendError> {
     let mut at = 0;
     loop {
@@ -156,9 +155,10 @@ fn refused(key: &Key, why: &str) -> BackendError {
     BackendError::new(ErrorKind::Other, format!("`{key}` was left alone: {why}"))
 }
 
-/// When a sweep ends itself: long before another takes it for dead.
+/// Time at which a sweep ends itself: long before another one takes it for dead.
 ///
-/// By both clocks: one stands still while the machine sleeps, the other may be set back.
+/// It is measured by two clocks: one stands still while the machine sleeps, the other may be set
+/// back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     begun: Instant,

@@ -1,14 +1,14 @@
-//! One file with a transcript.
+//! Reads one transcript file.
 
 use std::io::{self, Read};
 
 use super::live_error::Problem;
 use super::names::{Names, Scanner};
 
-/// How much of a file is held at once, in bytes.
+/// Number of bytes of a file that are held at once.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// Takes what a text in a file names, read to its end.
+/// Reads `file` to its end and adds what it names to `names`.
 pub(super) fn read(mut file: impl Read, names: &mut Names) -> Result<(), Problem> {
     let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
     let mut scanner = Scanner::default();
@@ -20,7 +20,7 @@ pub(super) fn read(mut file: impl Read, names: &mut Names) -> Result<(), Problem
         let bytes = &buffer[..filled + read];
         let whole = match std::str::from_utf8(bytes) {
             Ok(text) => text.len(),
-            // A character that is not there to its end yet. Somebody may be writing it.
+            // The last character is incomplete. The file may still be being written.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) => return Err(Problem::NoText),
         };

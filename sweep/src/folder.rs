@@ -1,4 +1,4 @@
-//! A folder with transcripts, read while agents write in it.
+//! Reads a folder of transcripts while agents write to it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -10,17 +10,17 @@ use super::file;
 use super::live_error::{LiveError, Problem};
 use super::names::Names;
 
-/// How often a folder is looked at again in which something has changed. Who is still writing then
+/// Number of times that a changing folder is walked. An agent that is still writing after that
 /// writes what is new.
 const WALKS: usize = 16;
-/// No file system's times are coarser. Within this, two changes may have the same time.
+/// Coarsest time stamp of any file system. Two changes within this span may have the same time.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// Takes for live what is named in all files below `path`.
+/// Adds everything that the files below `path` name to `names`.
 pub(super) fn read(path: &Path, names: &mut Names) -> Result<(), LiveError> {
     let mut folder = Folder::default();
-    // Who writes a transcript anew puts it in the place of the old one, which may hide both from a
-    // walk: so what has changed since it was looked at is looked at again.
+    // A transcript may be rewritten by replacing the file, which can hide both files from a walk.
+    // So everything that has changed since it was read is read again.
     for _ in 0..WALKS {
         if !folder.walk(path, names)? {
             break;
@@ -38,16 +38,16 @@ pub(super) fn read(path: &Path, names: &mut Names) -> Result<(), LiveError> {
 /// A folder that may be written to while it is read.
 #[derive(Debug, Default)]
 struct Folder {
-    /// What was read to its end, as it was before.
+    /// Files that were read to their end, with their version before the read.
     files: BTreeMap<PathBuf, Version>,
 }
 
-/// What tells two states of a file or a folder apart.
+/// Metadata that tells two states of a file or folder apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     modified: Option<SystemTime>,
     length: u64,
-    /// Another one in its place may be as old and as long.
+    /// A file that replaces another may have the same time and length.
     #[cfg(unix)]
     inode: u64,
 }
@@ -62,7 +62,7 @@ impl Version {
         }
     }
 
-    /// Whether a change at `now` would be seen by its time.
+    /// Returns true if a later change would show in the modification time.
     fn is_settled(&self, now: SystemTime) -> bool {
         self.modified
             .and_then(|modified| now.duration_since(modified).ok())
@@ -71,8 +71,8 @@ impl Version {
 }
 
 impl Folder {
-    /// Reads what `path` leads to and has not been read as it is now, and says whether anything has
-    /// changed meanwhile.
+    /// Reads every file below `path` that is new or has changed since it was last read. Returns
+    /// whether anything has changed meanwhile.
     fn walk(&mut self, path: &Path, names: &mut Names) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);
@@ -99,7 +99,7 @@ impl Folder {
         Ok(has_changed || !folders.iter().all(is_as_it_was))
     }
 
-    /// Looks until it is one of the two: there, or gone.
+    /// Looks until `at` is certain to be there or to be gone.
     fn look_again(
         &mut self,
         at: &Path,
@@ -114,7 +114,7 @@ impl Folder {
             };
             match at.symlink_metadata() {
                 Err(gone) if is_not_found(&gone) => return Ok(Looked::Gone(error)),
-                // Moved away, and back. A link that leads nowhere is not.
+                // Moved away and back meanwhile. A dangling link is not gone.
                 Ok(there) if is_not_found(&error) && !there.is_symlink() => last = error,
                 _ => return Err(Problem::Io(error)),
             }
@@ -133,7 +133,7 @@ impl Folder {
         let metadata = std::fs::metadata(at).map_err(Problem::Io)?;
         let before = Version::of(&metadata);
         if metadata.is_dir() {
-            // Each once, for links may lead round in a circle.
+            // Each folder once: links may form a cycle.
             let real = at.canonicalize().map_err(Problem::Io)?;
             if folders.contains_key(&real) {
                 return Ok(Looked::Folder(Vec::new()));
@@ -143,7 +143,7 @@ impl Folder {
                 .map(|entry| entry.map(|entry| entry.path()))
                 .collect::<Result<_, _>>();
             let paths = paths.map_err(Problem::Io)?;
-            // Only once that is known: it may be looked at again.
+            // Only after listing has succeeded, since `look_again` may try again.
             folders.insert(real, (before, now));
             return Ok(Looked::Folder(paths));
         }
@@ -163,11 +163,11 @@ impl Folder {
     }
 }
 
-/// What there was.
+/// State of a path.
 enum Looked {
     /// A file, which was read.
     Read { has_changed: bool },
-    /// What is in a folder.
+    /// The entries of a folder.
     Folder(Vec<PathBuf>),
     /// Nothing has this name any more.
     Gone(io::Error),
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    // Elsewhere a directory can't be opened as a file.
+    // On other systems a directory can't be opened as a file.
     #[cfg(unix)]
     #[test]
     fn l1_a_folder_that_has_just_changed_is_looked_at_again() {
@@ -225,8 +225,8 @@ mod tests {
         };
         let now = SystemTime::now();
         assert!(!changes_at(now - Duration::from_secs(60)));
-        // A file that is moved out of it by now leaves it the same time, where times are in whole
-        // seconds or two.
+        // If time stamps are whole seconds or two, moving a file out of the folder now does not
+        // change the folder's time.
         assert!(changes_at(now) && changes_at(now - Duration::from_secs(1)));
         assert!(
             changes_at(now + Duration::from_secs(60)),

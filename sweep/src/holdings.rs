@@ -1,15 +1,15 @@
-//! What stores hold.
+//! Content of the stores, as they list it.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use offcut::backend::{Entry, Key};
 
-/// What a store holds, by the key that it means.
+/// Stored content of one store, by the original key.
 #[derive(Debug, Default)]
 pub(super) struct Holdings(pub(super) BTreeMap<Key, Holding>);
 
-/// What there is for one key, in the two places where it may be.
+/// Content of one key, in the two places where it may be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holding {
     pub(super) there: Option<Seen>,
@@ -23,14 +23,14 @@ pub(super) struct Seen {
 }
 
 impl Holding {
-    /// The length of what is under the key, or will be.
+    /// Length in bytes of the content, wherever it is.
     pub(super) fn bytes(&self) -> u64 {
         self.there.or(self.swept).map_or(0, |seen| seen.bytes)
     }
 }
 
 impl Holdings {
-    /// Takes an entry, if it is stored content.
+    /// Adds `entry` if it is stored content.
     pub(super) fn take(&mut self, entry: &Entry) {
         let seen = Some(Seen {
             bytes: entry.bytes,

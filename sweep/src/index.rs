@@ -1,4 +1,4 @@
-//! The keys that stores hold, by what names them.
+//! Index of stored keys, searched by the names that texts hold.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -9,19 +9,19 @@ use offcut::backend::Key;
 use super::names::Names;
 use super::paths::{each_name, stem};
 
-/// Which keys of some stores are live: the text is searched for all of them at once, and nothing is
-/// kept of it.
+/// Keys of some stores, and which of them are live. A text is searched for all of them at once, and
+/// nothing of it is kept.
 ///
-/// A key is found by a hash of its segments, from the last to the first, so that one walk along a
-/// path looks up all keys that the path may end in. Two keys with the same hash are both live if
-/// one of them is: too much stays rather than too little.
+/// A key is found by a hash of its segments, from last to first, so that one walk along a path
+/// looks up every key that the path may end in. If one of two keys with the same hash is live, both
+/// count as live: keeping too much is safe.
 pub(super) struct Index<'k> {
     state: RandomState,
-    /// In the order of their hashes.
+    /// Sorted by hash.
     keys: Vec<Indexed<'k>>,
-    /// Where the keys of a hash begin.
+    /// Index of the first key with each hash.
     begins: HashMap<u64, usize>,
-    /// Those that are live since [`take_new`](Self::take_new) was called.
+    /// Keys that became live and were not yet handed out by [`take_new`](Self::take_new).
     new: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ struct Indexed<'k> {
 }
 
 impl<'k> Index<'k> {
-    /// Of keys, each with the number of its store.
+    /// Builds the index from keys, each with the number of its store.
     pub(super) fn new(keys: impl IntoIterator<Item = (usize, &'k Key)>) -> Self {
         let state = RandomState::new();
         let indexed = |(store, key)| Indexed {
@@ -56,7 +56,7 @@ impl<'k> Index<'k> {
         }
     }
 
-    /// Takes all that `piece` may name for live.
+    /// Marks everything that `piece` may name as live.
     pub(super) fn name(&mut self, piece: &[u8]) {
         let state = self.state.clone();
         each_name(piece, |segments| {
@@ -70,7 +70,7 @@ impl<'k> Index<'k> {
         });
     }
 
-    /// Takes `key` for live.
+    /// Marks `key` as live.
     pub(super) fn keep(&mut self, key: &Key) {
         self.set_live(hash(&self.state, key));
     }
@@ -101,14 +101,14 @@ impl<'k> Index<'k> {
             .is_some_and(|begin| self.keys[*begin].is_live)
     }
 
-    /// A key that is live, and was not handed out before.
+    /// Returns a live key that was not handed out before.
     pub(super) fn take_new(&mut self) -> Option<(usize, &'k Key)> {
         let Indexed { store, key, .. } = &self.keys[self.new.pop()?];
         Some((*store, *key))
     }
 }
 
-/// A hash that goes along a path from its last segment to its first.
+/// Hash of a path, fed from the last segment to the first.
 struct Path(<RandomState as BuildHasher>::Hasher);
 
 impl Path {
@@ -138,14 +138,14 @@ fn hash(state: &RandomState, key: &Key) -> u64 {
     path.hash()
 }
 
-/// Whether `names` may mean `key`.
+/// Returns true if `names` may refer to `key`.
 pub(super) fn are_named(names: &Names, key: &Key) -> bool {
     let mut index = Index::new([(0, key)]);
     names.iter().for_each(|piece| index.name(piece));
     index.is_live(key)
 }
 
-/// Whether `text` may name `key`.
+/// Returns true if `text` may name `key`.
 pub(super) fn names_it(text: &str, key: &Key) -> bool {
     let mut names = Names::default();
     names.read(text);

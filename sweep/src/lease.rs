@@ -1,4 +1,4 @@
-//! One sweep of a store at a time.
+//! Allows one sweep of a store at a time.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{SweepError, SweepFailure};
 
-/// How many sweeps may have died in a row.
+/// Maximum number of sweeps that may have died in a row.
 const MOST: usize = 1_000;
-/// No lease is longer, in bytes.
+/// Maximum length of a lease, in bytes.
 const LONGEST: u64 = 4096;
-/// How often one is asked for that others give back at the same moment.
+/// Number of attempts to take a lease that others give back at the same moment.
 const ATTEMPTS: usize = 16;
 
-/// The right to sweep a store: an object in it that says who sweeps since when.
+/// The right to sweep a store: an object in the store that says which sweep runs, and since when.
 ///
-/// A lease whose sweep has died is never replaced, for two may see it dead at the same moment: the
-/// next number is taken, which only one can get, and the dead ones are removed at the end, in the
-/// order in which they are asked for.
+/// The lease of a dead sweep is never replaced, because two sweeps may find it dead at the same
+/// moment. Instead the next number is taken, which only one of them can get. The dead leases are
+/// removed at the end, in ascending order.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// Ours and the dead ones, with what is in them, by number.
+    /// Our lease and the dead ones with their content, by number.
     held: Vec<(Key, Bytes)>,
 }
 
@@ -33,13 +33,14 @@ struct Holder {
     by: String,
     /// In seconds since 1970.
     since: u64,
-    /// Its grace, in seconds: for so long it may not count as dead.
+    /// Its grace in seconds. It does not count as dead for this long.
     #[serde(default)]
     grace: u64,
 }
 
 impl Holder {
-    /// Since when, and for how long by now; for ever where nobody can say.
+    /// Returns the start, and the time since then: zero while the start is in the future or out of
+    /// range.
     fn times(&self, now: SystemTime) -> (SystemTime, Duration) {
         let since = UNIX_EPOCH
             .checked_add(Duration::from_secs(self.since))
@@ -49,12 +50,13 @@ impl Holder {
 }
 
 impl Lease {
-    /// A key that no lease has, and nothing else.
+    /// Returns a key that neither a lease nor anything else has.
     pub(super) fn of_nobody() -> Result<Key, SweepError> {
         key(0)
     }
 
-    /// Takes it, `now`, if nobody who has it does for less than `grace`, or for less than his own.
+    /// Takes the lease at `now`, unless a holder began less than `grace`, or less than its own
+    /// grace, ago.
     pub(super) async fn take(
         store: &dyn Backend,
         now: SystemTime,
@@ -87,21 +89,21 @@ impl Lease {
             let there = match there {
                 Ok(there) => there,
                 Err(error) => {
-                    // It may have been stored all the same, and nobody holds it.
+                    // The write may have succeeded all the same, and we will not hold this lease.
                     remove_if(store, &key, &ours).await;
                     lease.give_back_ours(store, &ours).await;
                     return Err(error.into());
                 }
             };
             match there {
-                // Ours is the last, and nobody has one behind it.
+                // Ours is the last: no sweep has taken a later number.
                 There::Nothing => return Ok(lease),
                 There::Ours => {
                     is_taken = true;
                     lease.held.push((key, ours.clone()));
                 }
                 There::Another(bytes) => {
-                    // What nobody can read holds it for ever: it is nothing that a sweep has left.
+                    // An unreadable lease never expires: no sweep has written it.
                     let unknown = || Holder {
                         by: "somebody unknown".to_owned(),
                         since: u64::MAX,
@@ -131,7 +133,7 @@ impl Lease {
         .into())
     }
 
-    /// Gives it back, and the dead ones.
+    /// Gives back our lease and removes the dead ones.
     pub(super) async fn give_back(self, store: &dyn Backend) {
         for (key, content) in &self.held {
             if !remove_if(store, key, content).await {
@@ -140,7 +142,7 @@ impl Lease {
         }
     }
 
-    /// Gives back ours alone: another one lives.
+    /// Gives back our lease only, because another sweep is alive.
     async fn give_back_ours(&self, store: &dyn Backend, ours: &Bytes) {
         for (key, _) in self.held.iter().filter(|(_, content)| content == ours) {
             remove_if(store, key, ours).await;
@@ -148,7 +150,7 @@ impl Lease {
     }
 }
 
-/// What is under a lease's key.
+/// Content of a lease's key.
 enum There {
     Nothing,
     Ours,
@@ -176,22 +178,22 @@ async fn read(store: &dyn Backend, key: &Key) -> Result<There, BackendError> {
     }
 }
 
-/// Removes what is under `key` if it is `content`, and says whether that is not there any more.
+/// Removes `key` if it holds `content`. Returns true if it does not hold `content` any more.
 async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
     let removed = match read(store, key).await {
         Ok(There::Another(there)) if there == *content => store.remove(key).await.map(drop),
-        // Somebody else's, or nobody's: it was not ours any more.
+        // Another sweep's lease, or none: ours was gone already.
         Ok(_) => return true,
         Err(error) => Err(error),
     };
     if let Err(error) = &removed {
-        // The next sweep has to wait until it counts as dead.
+        // The next sweep has to wait until this lease counts as dead.
         tracing::warn!(lease = %store.locate(key), %error, "a sweep is over and could not say so");
     }
     removed.is_ok()
 }
 
-/// What a report says where the lease of `store` can't be written.
+/// Builds the report's entry for a `store` whose lease can't be written.
 pub(super) fn not_written(
     store: &dyn Backend,
     error: &BackendError,
@@ -206,7 +208,7 @@ pub(super) fn not_written(
     })
 }
 
-/// No key of stored content: the segment before the last is no phase.
+/// Not a key of stored content: its second last segment is not a phase.
 fn key(number: usize) -> Result<Key, SweepError> {
     Key::new(format!("swept/lease-{number}"))
         .map_err(|error| broken("no key").with_source(error).into())
@@ -258,7 +260,7 @@ mod tests {
             take(&store, 125).await.is_err(),
             "the dead one is no way in"
         );
-        // It dies too, while the third gives both back.
+        // The second dies too, while the third gives both back.
         let third = take(&store, 148).await.unwrap();
         assert_eq!((second.held.len(), third.held.len()), (2, 3));
         third.give_back(&store).await;
@@ -288,7 +290,7 @@ mod tests {
         );
         assert!(take(&store, 125).await.is_err(), "the second is under way");
         assert_eq!(store.len(), 1, "and nothing is left of who asked");
-        // What it took for dead was given back, and is somebody else's now.
+        // The lease that it took for dead was given back, and now belongs to another sweep.
         let content = Bytes::from(r#"{"by":"another","since":1,"grace":86400}"#);
         store.put(&key(1).unwrap(), content).await.unwrap();
         second.give_back(&store).await;

@@ -1,5 +1,5 @@
-//! Takes away what [`offcut`] has stored and no conversation names any more, and never anything
-//! that a live one names.
+//! Removes what [`offcut`] has stored and no conversation names any more, and never anything that a
+//! live one names.
 //!
 //! ```
 //! use offcut::ToolReduction;
@@ -20,23 +20,23 @@
 //! # Ok(()) }
 //! ```
 //!
-//! One program calls [`sweep`] now and then, such as once a day; `offcut sweep` does it from a shell.
-//! Agents go on meanwhile. They never remove anything.
+//! Run one program that calls [`sweep`] from time to time, such as once a day; `offcut sweep` does
+//! it from a shell. Agents may keep running. They never remove anything.
 //!
 //! # Guarantees
 //!
-//! - **Nothing that is named goes.** Not what [`Live`] names, nor what live arguments, rounds and
-//!   other cleared content name in turn; nor anything that was stored within the grace.
-//! - **In two steps.** Content is moved below `swept/`, from where reading brings it back. It is
-//!   removed by a later sweep, when the grace is over and nobody has named it since: an agent may
-//!   just have stored the same again.
-//! - **Nothing is overwritten, or read as something else.** While swept content is there, its name
-//!   is taken for other content.
-//! - **A crash harms nothing,** at whatever step, and neither does dropping the future. The next
-//!   sweep goes on; until the grace is over it says that another one may be under way.
-//! - **One at a time.** A second sweep of a store is refused. One that has run for half the grace
-//!   ends itself. One that can't write its lease, such as on a full disk, only removes what has
-//!   waited for the grace.
+//! - **Nothing that is named goes.** That includes what [`Live`] names, what live arguments, rounds
+//!   and other cleared content name in turn, and anything that was stored within the grace.
+//! - **Removal takes two steps.** Content is first moved below `swept/`, from where reading brings
+//!   it back. A later sweep removes it if the grace is over and nothing has named it since: an
+//!   agent may just have stored the same content again.
+//! - **Nothing is overwritten, or read as something else.** While swept content is there, no other
+//!   content can take its name.
+//! - **A crash is harmless,** at any step, and so is dropping the future. The next sweep goes on;
+//!   until the grace is over, it reports that another sweep may be running.
+//! - **One at a time.** A second sweep of a store is refused. A sweep that has run for half the
+//!   grace ends itself. A sweep that can't write its lease, such as on a full disk, only removes
+//!   what has waited for the grace.
 //!
 //! `docs/sweeping.md` in the repository says what is not promised.
 
@@ -64,12 +64,12 @@ pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
 pub use run::sweep;
 
-/// The example of docs/sweeping.md compiles.
+/// Compiles the example of docs/sweeping.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/sweeping.md")]
 struct Page;
 
-/// The README's examples compile.
+/// Compiles the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

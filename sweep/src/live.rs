@@ -1,4 +1,4 @@
-//! What must stay: whatever a conversation that goes on may still name.
+//! Live names: everything that a conversation which goes on may still name.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,12 +12,12 @@ use super::index::Index;
 use super::live_error::LiveError;
 use super::names::Names;
 
-/// What a [sweep](crate::sweep) must keep: all that these messages, texts, folders, locations and
-/// sessions name.
+/// Everything that a [sweep](crate::sweep) must keep: all that these messages, texts, folders,
+/// locations and sessions name.
 ///
-/// It is gathered from texts, whatever they are: all that could be the name of stored content in
-/// any of them is kept. So it keeps too much rather than too little. It takes memory for each name
-/// once, however often and however long it is spelled, and time in proportion to the texts.
+/// It is gathered from texts of any kind: whatever could be the name of stored content is kept, so
+/// it keeps too much rather than too little. It takes memory once for each name, however often and
+/// however long it is spelled, and time in proportion to the texts.
 ///
 /// ```
 /// use offcut_sweep::Live;
@@ -33,20 +33,21 @@ use super::names::Names;
 #[derive(Clone, Default)]
 pub struct Live {
     names: Names,
-    /// The segments of whole sessions, in lower case as names are.
+    /// Segments of whole sessions, in lower case, as names are.
     sessions: BTreeSet<String>,
 }
 
 impl Live {
-    /// Nothing yet. A sweep with this takes everything for garbage that its policy says, and is old
-    /// enough.
+    /// Names nothing yet. A sweep with this treats as garbage everything that its policy selects
+    /// and that is older than the grace.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All that a conversation names, in whatever format: a [`Messages`](offcut::format::Messages)
-    /// has any. In its texts, its JSON and the arguments of its calls, not in what of it is media.
+    /// Adds everything that a conversation names, in any format; see
+    /// [`Messages`](offcut::format::Messages). It is sought in texts, JSON and the arguments of
+    /// calls, not in media.
     #[must_use]
     pub fn messages(mut self, conversation: &dyn Conversation) -> Self {
         for message in 0..conversation.len() {
@@ -66,35 +67,36 @@ impl Live {
         self
     }
 
-    /// All that a text names: a transcript as a file or a database holds it, JSON or not.
+    /// Adds everything that a text names, such as a transcript from a file or a database, JSON or
+    /// not.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         self.names.read(text);
         self
     }
 
-    /// All that the files in the folder `path` and in the folders below name, each read as text; or
-    /// one file. What changes meanwhile is read again. Does blocking I/O.
+    /// Adds everything that the files below the folder `path`, or the file `path`, name. Each file
+    /// is read as text, and read again if it changes meanwhile. Does blocking I/O.
     ///
     /// # Errors
     ///
-    /// One of them can't be read to its end, or is no text in UTF-8, such as a packed file or a
-    /// database; or there is no file at all. What is named in there would be swept, so nothing
-    /// should be.
+    /// Fails if a file can't be read to its end or is not UTF-8 text, such as a compressed file or
+    /// a database, or if there is no file at all. A sweep would then remove what that file names,
+    /// so don't sweep.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
         folder::read(path.as_ref(), &mut self.names)?;
         Ok(self)
     }
 
-    /// What is stored at `location`.
+    /// Adds what is stored at `location`.
     #[must_use]
     pub fn location(self, location: &Location) -> Self {
         self.text(location.as_str())
     }
 
-    /// All that the session `id` has stored,
-    /// [`ToolReduction::session`](offcut::ToolReduction::session), under whatever root: for loops
-    /// that hand in their originals every turn, whose transcripts hold no hints.
+    /// Adds everything that the session `id` has stored, below any root; see
+    /// [`ToolReduction::session`](offcut::ToolReduction::session). For loops that hand in their
+    /// originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
         let segments = Key::session_segments(id).map(|segment| segment.to_ascii_lowercase());
@@ -102,7 +104,7 @@ impl Live {
         self
     }
 
-    /// Takes for live what this names of the keys of `index`, all of which are `keys`.
+    /// Marks what this names as live in `index`, whose keys are `keys`.
     pub(super) fn name<'k>(&self, index: &mut Index<'k>, keys: impl Iterator<Item = &'k Key>) {
         self.names.iter().for_each(|piece| index.name(piece));
         if self.sessions.is_empty() {
@@ -116,7 +118,7 @@ impl Live {
     }
 }
 
-/// Says how much it names, never what.
+/// Shows how many names there are, never the names.
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live")
@@ -201,7 +203,7 @@ mod tests {
                 .to_string()
                 .contains("holds no file")
         );
-        // A name across the end of a buffer, and a character that is half there at the end.
+        // A name across the end of a buffer, and an incomplete character at the end.
         let mut long = vec![b' '; BUFFER - 9];
         long.extend_from_slice("é/s1/trunc/call_1 \u{547c}".as_bytes());
         long.pop();
@@ -244,7 +246,7 @@ mod tests {
         let folder = |number: usize| home.path().join(format!("{}", number % 7));
         (0..7).for_each(|number| std::fs::create_dir(folder(number)).unwrap());
         let write = |number: usize| {
-            // As a transcript is written anew: whole, and then in the place of the old one.
+            // Transcripts are rewritten like this: whole, then moved over the old one.
             let (new, path) = (
                 folder(number).join(format!("{number}.new")),
                 folder(number).join(format!("{number}")),

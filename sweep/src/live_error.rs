@@ -1,10 +1,10 @@
-//! Why nobody knows what is live.
+//! The error for transcripts that can't be read.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nobody knows what is live: a file that may name it could not be read.
+/// A file that may name live content could not be read, so what is live is unknown.
 #[derive(Debug)]
 pub struct LiveError {
     pub(super) path: PathBuf,
@@ -13,7 +13,7 @@ pub struct LiveError {
 
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // File names may hold line feeds and escapes, which must not pass for lines of ours.
+        // File names may hold line feeds and escapes, which must not look like lines of ours.
         let path = self.path.to_string_lossy();
         write!(
             f,
@@ -25,14 +25,14 @@ impl fmt::Display for LiveError {
 }
 
 impl std::error::Error for LiveError {
-    /// What the system said.
+    /// The operating system's error.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.problem.source()
     }
 }
 
 impl LiveError {
-    /// The file or the folder.
+    /// The file or folder that could not be read.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,23 +1,22 @@
-//! The names of stored content in a text, whatever the text is.
+//! Finds names of stored content in any text.
 //!
-//! A text is searched in linear time. What of it may name something is handed on in pieces: a path
-//! in lower case, for on some file systems that is the same content, without the punctuation behind
-//! its last name.
+//! A text is searched in linear time. Parts that may name something are handed on as pieces: paths
+//! in lower case, because some file systems ignore case, and without punctuation after the last
+//! name.
 
 use std::collections::HashSet;
 
 use super::paths::pieces;
 use super::spelling::{is_of_path, is_part, read_layer};
 
-/// How many layers of other spellings are read.
+/// Number of layers of other spellings that are read.
 const LAYERS: usize = 4;
-/// A stretch of a text without an end is looked at in parts of this many bytes.
+/// A stretch without an end is searched in parts of this many bytes.
 const LONGEST_STRETCH: usize = 128 << 10;
-/// This much of a part is looked at with the next one again: more than a name takes in any spelling
-/// that is promised.
+/// Number of bytes of a part that are searched again with the next one: more than a name takes in
+/// any spelling that is promised.
 const OVERLAP: usize = 32 << 10;
-/// Every name that some texts may mean, and perhaps more than they do. Takes memory for each of
-/// them once.
+/// Every name that some texts may hold, and perhaps more. Takes memory once for each name.
 #[derive(Clone, Default)]
 pub(super) struct Names(HashSet<Box<[u8]>>);
 
@@ -26,21 +25,20 @@ impl Names {
         self.0.len()
     }
 
-    /// Takes what `text` names.
+    /// Adds what `text` names.
     pub(super) fn read(&mut self, text: &str) {
         let mut scanner = Scanner::default();
         scanner.push(text.as_bytes(), &mut |piece| self.take(piece));
         scanner.finish(&mut |piece| self.take(piece));
     }
 
-    /// Takes a piece that a [`Scanner`] has found.
+    /// Adds a piece that a [`Scanner`] has found.
     pub(super) fn take(&mut self, piece: &[u8]) {
         if !self.0.contains(piece) {
             self.0.insert(piece.into());
         }
     }
 
-    /// The pieces.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|piece| &**piece)
     }
@@ -49,18 +47,18 @@ impl Names {
 /// Finds names in a text that comes in parts of any length.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// What came since the last character that ends any name in any spelling.
+    /// Bytes since the last character that ends a name in any spelling.
     stretch: Vec<u8>,
-    /// The stretch after each layer, in turn.
+    /// The stretch after each layer, alternately.
     layers: [Vec<u8>; 2],
     piece: Vec<u8>,
-    /// How many bytes were looked at, in all layers.
+    /// Number of bytes that were searched, in all layers.
     #[cfg(test)]
     looked_at: usize,
 }
 
 impl Scanner {
-    /// Hands to `found` all that `bytes` ends a name of.
+    /// Hands to `found` all names that are complete with `bytes`.
     pub(super) fn push(&mut self, mut bytes: &[u8], found: &mut impl FnMut(&[u8])) {
         while !bytes.is_empty() {
             let room = &bytes[..bytes.len().min(LONGEST_STRETCH - self.stretch.len())];
@@ -85,7 +83,8 @@ impl Scanner {
         self.look(found);
     }
 
-    /// Looks at the stretch as it stands, then in each layer, for it may be meant in any of them.
+    /// Searches the stretch as it stands, then each layer of it: a name may be meant in any of
+    /// them.
     fn look(&mut self, found: &mut impl FnMut(&[u8])) {
         let Self {
             stretch,
@@ -97,7 +96,7 @@ impl Scanner {
             .iter()
             .any(|byte| matches!(byte, b'/' | b'\\' | b'%' | b'&'))
         {
-            // A word, nearly always: no path, and nothing that a slash could be spelled by.
+            // Nearly always a word: not a path, and nothing that could spell a slash.
             return;
         }
         #[cfg(test)]
@@ -119,8 +118,8 @@ impl Scanner {
             }
             std::mem::swap(from, to);
         }
-        // All kinds are read at once. Where an outer one spells half of an inner one's escape, the
-        // other half was read too early, and a backslash is left over.
+        // All spellings are read at once. If an outer one spells half of an inner escape, the other
+        // half was read too early, and a backslash is left over.
         if from.contains(&b'\\') {
             #[cfg(test)]
             {
@@ -132,7 +131,7 @@ impl Scanner {
     }
 }
 
-/// Looks for names in a text as it stands.
+/// Searches a text for names as it stands.
 fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     let mut at = 0;
     while let Some(begin) = text[at..].iter().position(|byte| is_of_path(*byte)) {
@@ -147,7 +146,7 @@ fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
             continue;
         }
         pieces(run, piece, found);
-        // What stands before a run may have taken its first characters: `\n`, `\u003e`, `%20`.
+        // An escape before a run may have taken its first characters: `\n`, `\u003e`, `%20`.
         let taken: &[usize] = match begin.checked_sub(1).map(|before| text[before]) {
             Some(b'\\') if matches!(run[0], b'u' | b'U') => &[1, 5],
             Some(b'\\') => &[1],
@@ -204,7 +203,8 @@ mod tests {
             r"\\s1/trunc/call_1%",
             "%&s1/trunc/call_1&#x2",
             "a%%2fs1/trunc/call_1",
-            // JSON in JSON in a URL in HTML, which spells a digit of one `%5C` and not of the next.
+            // JSON in JSON in a URL in HTML, which spells one digit's backslash `%5C` and the next
+            // one's not.
             "s1/trunc/%5&#67;%5Cu0063all_%5&#67;%5Cu0031",
         ] {
             assert!(names_it(text, &key("s1/trunc/call_1")), "{text}");
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Counted in bytes, and not in time: each is looked at a bounded number of times.
+    /// Counted in bytes, not in time: each byte is searched a bounded number of times.
     #[test]
     fn w1_whatever_is_scanned_takes_linear_time() {
         for part in [

@@ -1,15 +1,14 @@
-//! Where in a path names of stored content may end.
+//! Finds the places in a path where names of stored content may end.
 
 use offcut::backend::Key;
 
-/// A path of very many names is handed on in pieces of this many, so that one which repeats itself
-/// is kept once.
+/// A path with very many names is handed on in pieces of this many, so that a path which repeats
+/// itself is kept once.
 const NAMES_IN_PIECE: usize = 64;
-/// How many segments there may be before a name, with one more where the place is named that it was
-/// swept to.
+/// Maximum number of segments before a name, including one for the folder that content is swept to.
 const MAX_BEFORE: usize = Key::MAX_SEGMENTS;
 
-/// Hands to `found` those parts of a path that hold names, each with as many segments before as a
+/// Hands to `found` the parts of a path that hold names, each with as many segments before it as a
 /// key can have.
 pub(super) fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     let mut hand_on = |from: usize, to: usize| {
@@ -18,7 +17,7 @@ pub(super) fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u
         piece.make_ascii_lowercase();
         found(piece);
     };
-    // Where the last segments begin that a name may follow, newest last.
+    // Starts of the last segments that a name may follow, newest last.
     let mut before = [0; MAX_BEFORE];
     let (mut count, mut is_after_phase, mut begin) = (0, false, 0);
     let mut pending: Option<(usize, usize)> = None;
@@ -29,7 +28,7 @@ pub(super) fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u
             let (from, to) = (before[0], begin + name.len());
             names += 1;
             pending = Some(match pending {
-                // They have segments in common.
+                // The two names share segments.
                 Some((first, end)) if from <= end && names <= NAMES_IN_PIECE => (first, to),
                 Some((first, end)) => {
                     hand_on(first, end);
@@ -57,7 +56,7 @@ pub(super) fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u
     }
 }
 
-/// Hands to `name` each name that a piece may mean, by its segments from the last to the first.
+/// Hands to `name` each name that a piece may mean, as its segments from last to first.
 pub(super) fn each_name<'p>(
     piece: &'p [u8],
     mut name: impl FnMut(&mut dyn Iterator<Item = &'p [u8]>),
@@ -73,16 +72,16 @@ pub(super) fn each_name<'p>(
         let usable = |segment: &&&'p [u8]| !segment.is_empty() && segment.len() <= Key::MAX_SEGMENT;
         let before = segments[begin..at].iter().rev().take_while(usable).copied();
         name(&mut [last, phase].into_iter().chain(before.clone()));
-        // Who looked into the store may have named the place where it was swept to.
+        // A person who looked into the store may have named the place that it was swept to.
         if at > begin && segments[at - 1].eq_ignore_ascii_case(Key::SWEPT.as_bytes()) {
             name(&mut [last, phase].into_iter().chain(before.skip(1)));
         }
     }
 }
 
-/// A name without what may be the end of a sentence, a rule or emphasis behind it. All that differ
-/// in that alone are kept where one of them is named. Of one that is nothing else, the first
-/// character stays.
+/// Strips trailing punctuation, which may belong to a sentence, a rule or emphasis. Keys that
+/// differ only in that are all kept if one of them is named. Of a name that is all punctuation, the
+/// first character stays.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
     let end = name
         .iter()

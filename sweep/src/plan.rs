@@ -1,4 +1,4 @@
-//! What is to be done with what a store holds: decided without I/O.
+//! Decides what to do with the content of a store, without I/O.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,20 +8,20 @@ use super::holdings::{Holdings, Seen};
 use super::policy::SweepPolicy;
 use super::report::SweepReport;
 
-/// What is to be done with one key.
+/// Something to do with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Action {
-    /// It is live, and only where it was swept to: it is copied back.
+    /// Copies live content back that is only where it was swept to.
     BringBack,
-    /// It is live, and in both places for long: one of them goes.
+    /// Removes one of two copies of live content that have both been there for long.
     Settle,
-    /// Nobody has named it since it was swept: that is removed.
+    /// Removes swept content that nothing has named since.
     Remove,
-    /// It is copied to where swept content is, then removed.
+    /// Copies content to where swept content is, then removes the original.
     Move,
 }
 
-/// One thing to do, and how many bytes it is about.
+/// One thing to do, and the number of bytes that it affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) action: Action,
@@ -30,29 +30,29 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Counts what it is about as what it stays.
+    /// Counts the content of a step that is not carried out.
     pub(super) fn leave(&self, report: &mut SweepReport) {
         match self.action {
             Action::Move => report.kept.add(self.bytes),
             Action::Remove | Action::Settle => report.waiting.add(self.bytes),
-            // Counted as live, wherever it is.
+            // Counted as live already, wherever it is.
             Action::BringBack => {}
         }
     }
 }
 
-/// What is judged by: the policy, and the moment at which what is live began to be gathered.
+/// Decides by the policy and the moment at which gathering the live names began.
 #[derive(Clone, Copy)]
 pub(super) struct Judge<'j> {
     pub(super) policy: &'j SweepPolicy,
     pub(super) now: SystemTime,
-    /// Nothing is done, and nothing counted, but below this.
+    /// Only keys below this prefix are touched or counted.
     pub(super) prefix: &'j str,
 }
 
 impl Judge<'_> {
-    /// What is to be done with `holdings`, and in which order: first what helps the living. What is
-    /// to be done nothing with is counted in `report`.
+    /// Decides what to do with `holdings`, in order: first what helps live content. What needs no
+    /// step is counted in `report`.
     pub(super) fn plan(
         &self,
         holdings: &Holdings,
@@ -85,8 +85,8 @@ impl Judge<'_> {
                 (Some(seen), None) => old.push((seen, key)),
                 (None, Some(swept)) if is_live => step(Action::BringBack, swept.bytes),
                 (Some(seen), Some(swept)) if is_live => {
-                    // A write of an earlier sweep may still be on its way, and whoever stored here
-                    // is not done before long.
+                    // A write of an earlier sweep may still be on its way, and a process that
+                    // stored here may need a while.
                     if self.is_old(seen) && self.is_old(swept) {
                         step(Action::Settle, swept.bytes);
                     } else {
@@ -94,8 +94,8 @@ impl Judge<'_> {
                     }
                 }
                 (there, Some(swept)) => {
-                    // Stored or brought back meanwhile. If nobody names it then either, a later
-                    // sweep moves it anew.
+                    // Stored or brought back meanwhile. If nothing names it by then, a later sweep
+                    // moves it again.
                     there
                         .into_iter()
                         .for_each(|seen| report.waiting.add(seen.bytes));
@@ -127,9 +127,9 @@ impl Judge<'_> {
         steps
     }
 
-    /// Those of `steps` that harm nobody where another sweep may be under way: removing what is not
-    /// under its key too. It can be there once more only after that key was stored anew, and was
-    /// not live for a whole grace. The others are counted as left.
+    /// Filters `steps` for those that are safe while another sweep may be running: removing swept
+    /// content that is not also under its key. It could only be swept again after its key was
+    /// stored anew and was not live for a whole grace. The others are counted as left.
     pub(super) fn removals(
         steps: Vec<Step>,
         holdings: &Holdings,
@@ -147,7 +147,8 @@ impl Judge<'_> {
         removals
     }
 
-    /// Whether something old that nobody names is taken away, where so many bytes are like it.
+    /// Returns true if old content that nothing names should go, given the number of bytes that are
+    /// not live.
     fn goes(&self, seen: Seen, not_live: u128) -> bool {
         let SweepPolicy {
             max_age,
@@ -161,7 +162,7 @@ impl Judge<'_> {
             || quota_bytes.is_some_and(|quota| not_live > u128::from(quota))
     }
 
-    /// Whether its grace is over.
+    /// Returns true if its grace is over.
     fn is_old(&self, seen: Seen) -> bool {
         self.is_stored_before(seen, self.policy.grace)
     }
@@ -185,7 +186,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 * 24 * HOUR)
     }
 
-    /// What was stored so many hours ago.
+    /// An entry that was stored `hours` hours ago.
     fn entry(path: &str, bytes: u64, hours: u64) -> Entry {
         Entry {
             key: Key::new(path).unwrap(),

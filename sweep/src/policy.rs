@@ -1,14 +1,14 @@
-//! What a sweep takes away.
+//! The policy of a sweep.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// A shorter grace would be over before a slow store, or an agent, has done one step.
+/// A shorter grace would be over before a slow store, or an agent, has finished one step.
 pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// What a [sweep](crate::sweep) takes away: data, which can stand in a file.
+/// Rules for what a [sweep](crate::sweep) removes: plain data, which can come from a file.
 ///
 /// ```
 /// use offcut_sweep::SweepPolicy;
@@ -23,8 +23,7 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 ///
 /// # Default
 ///
-/// - `max_age`, `quota_bytes`: none
-/// - `unreferenced`: false. With these three, nothing new is taken away; what was swept before is
+/// - `unreferenced`: false. With these three, nothing new is swept; what was swept before is
 ///   removed when its grace is over.
 /// - `grace`: 24 hours
 /// - `dry_run`: true
@@ -32,19 +31,19 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SweepPolicy {
-    /// What was stored longer ago than this goes; `max_age_seconds` in files.
+    /// Content that was stored longer ago than this goes; `max_age_seconds` in files.
     #[serde(rename = "max_age_seconds", with = "seconds")]
     pub max_age: Option<Duration>,
-    /// The oldest goes until what is not live takes at most so many bytes.
+    /// The oldest content goes until what is not live takes at most this many bytes.
     pub quota_bytes: Option<u64>,
-    /// Whatever is not live goes.
+    /// All content that is not live goes.
     pub unreferenced: bool,
-    /// How long what is new stays in any case, and how long what was taken away can be brought
-    /// back; `grace_seconds` in files. It has to be longer than an agent ever takes between storing
-    /// a result and its transcript being where `live` is gathered from.
+    /// Time for which new content always stays, and for which swept content can be brought back;
+    /// `grace_seconds` in files. It must be longer than an agent ever takes between storing a
+    /// result and writing its transcript to where `live` is gathered from.
     #[serde(rename = "grace_seconds", with = "whole_seconds")]
     pub grace: Duration,
-    /// Nothing is changed: the report says what would be.
+    /// True if nothing is to be changed; the report then says what would be.
     pub dry_run: bool,
 }
 
@@ -61,41 +60,41 @@ impl Default for SweepPolicy {
 }
 
 impl SweepPolicy {
-    /// The defaults: a dry run that takes nothing away.
+    /// The defaults: a dry run that sweeps nothing new.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// See [`max_age`](Self::max_age).
+    /// Sets [`max_age`](Self::max_age).
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// See [`quota_bytes`](Self::quota_bytes).
+    /// Sets [`quota_bytes`](Self::quota_bytes).
     #[must_use]
     pub fn quota_bytes(mut self, bytes: u64) -> Self {
         self.quota_bytes = Some(bytes);
         self
     }
 
-    /// See [`unreferenced`](Self::unreferenced).
+    /// Sets [`unreferenced`](Self::unreferenced).
     #[must_use]
     pub fn unreferenced(mut self) -> Self {
         self.unreferenced = true;
         self
     }
 
-    /// See [`grace`](Self::grace). At least an hour.
+    /// Sets [`grace`](Self::grace), which must be at least an hour.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// In earnest: no dry run.
+    /// Turns [`dry_run`](Self::dry_run) off.
     #[must_use]
     pub fn apply(mut self) -> Self {
         self.dry_run = false;

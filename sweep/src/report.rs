@@ -1,53 +1,52 @@
-//! What a sweep did, and why it could not.
+//! The report of a sweep, and its errors.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use offcut::backend::{BackendError, Location};
 use serde::{Serialize, Serializer};
 
-/// What a sweep did, or in a dry run would do.
+/// Everything that a sweep did, or in a dry run would do.
 ///
-/// `live`, `young`, `kept` and `moved` are what was there when it began, each in one of them: what
-/// could not be moved is in `kept` and in `failed`. `waiting` and `removed` are what had been moved
-/// before. What is stored after a sweep is the sum of all but `removed` and `brought_back`, and of
-/// it `young` and `kept` are at most the quota, or all young.
+/// `live`, `young`, `kept` and `moved` partition the content that was in place when the sweep
+/// began; content that could not be moved is in `kept` and in `failed`. `waiting` and `removed` are
+/// content that had been swept before. What is stored after a sweep is the sum of all but `removed`
+/// and `brought_back`. Of that, `young` and `kept` are at most the quota, unless all of it is
+/// young.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SweepReport {
-    /// Nothing was changed.
+    /// True if nothing was changed.
     pub dry_run: bool,
-    /// What a live conversation names, the places that it was brought back from aside.
+    /// Content that a live conversation names, without the swept copies of what was brought back.
     pub live: Tally,
-    /// What nobody names, and was stored within the grace.
+    /// Content that nothing names and that was stored within the grace.
     pub young: Tally,
-    /// What nobody names and the policy lets stay.
+    /// Content that nothing names and that the policy keeps.
     pub kept: Tally,
-    /// What was moved away. Reading brings it back.
+    /// Content that was moved away. Reading brings it back.
     pub moved: Tally,
-    /// What was moved away before and is live: it is where it was again. It is part of `live` too.
+    /// Content that had been moved away, is live, and was copied back. It is part of `live` too.
     pub brought_back: Tally,
-    /// What was moved away before and stays there for now; and what was stored or brought back
-    /// beside it that nobody names.
+    /// Content that had been moved away and stays there for now, and unnamed content that was
+    /// stored or brought back under the same keys.
     pub waiting: Tally,
-    /// What was moved away before and is removed now.
+    /// Content that had been moved away and was removed now.
     pub removed: Tally,
-    /// How many leftovers of processes that ended in the middle were removed.
+    /// Number of leftovers of interrupted processes that were removed.
     pub tidied: u64,
-    /// When a later sweep can remove what this one has moved, at the earliest; until then, moving
-    /// has freed no space. `None` if nothing was moved. In seconds since 1970 where it is
-    /// serialized.
+    /// Earliest time at which a later sweep can remove what this one has moved; until then, moving
+    /// has freed no space. `None` if nothing was moved. Serialized in seconds since 1970.
     #[serde(serialize_with = "seconds")]
     pub moved_free_at: Option<SystemTime>,
     /// The same for the first of what was moved before and waits.
     #[serde(serialize_with = "seconds")]
     pub waiting_free_at: Option<SystemTime>,
-    /// Whether the lease of a store could not be written, such as on a full disk. In that store,
-    /// only what had waited for its grace was removed: `failed` says where, and why.
+    /// True if the lease of a store could not be written, such as on a full disk. In that store,
+    /// only content that had waited for its grace was removed; `failed` says where and why.
     pub without_lease: bool,
-    /// Whether it stopped before its end, because it had run for half the grace. The next one goes
-    /// on.
+    /// True if the sweep stopped early because it had run for half the grace. The next one goes on.
     pub stopped: bool,
-    /// What could not be done. The rest was; the next sweep tries it again.
+    /// Steps that failed. The rest was done; the next sweep tries these again.
     pub failed: Vec<SweepFailure>,
 }
 
@@ -89,12 +88,12 @@ impl SweepReport {
     }
 }
 
-/// How many, and how large. What does not fit in a number is the largest one.
+/// A number of contents and their total size. Both saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of contents.
     pub count: u64,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -113,21 +112,21 @@ fn seconds<S: Serializer>(time: &Option<SystemTime>, to: S) -> Result<S::Ok, S::
     .serialize(to)
 }
 
-/// What could not be done.
+/// A step that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SweepFailure {
-    /// To what it was to be done.
+    /// Location of the content.
     pub location: Location,
-    /// What was to be done, and what the store said.
+    /// The step that failed, and the store's error.
     pub error: String,
 }
 
-/// Why nothing was swept.
+/// Reason for which nothing was swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
-    /// The configuration has no store, or none that is ever swept.
+    /// The configuration has no store that is ever swept.
     #[error(
         "there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`"
     )]
@@ -135,40 +134,40 @@ pub enum SweepError {
     /// The grace is too short.
     #[error("a grace of {} s is too short to be safe: use at least {} s", grace.as_secs(), at_least.as_secs())]
     Grace {
-        /// What was asked for.
+        /// The grace in the policy.
         grace: Duration,
-        /// The least there is.
+        /// The shortest grace that is allowed.
         at_least: Duration,
     },
-    /// The store's locations do not end in the keys that they name, so nobody can tell what is
-    /// live.
+    /// The store's locations do not end in the keys that they name, so transcripts don't tell what
+    /// is live.
     #[error(
         "{store} can't be swept: its locations do not end in the keys that they name, so transcripts don't say what is live; \
          let `Backend::can_be_swept` be false"
     )]
     Locations {
-        /// A location of it.
+        /// A location in the store.
         store: Location,
     },
-    /// Another sweep of the store is under way.
+    /// Another sweep of the store is running.
     #[error(
         "another sweep is under way in this store: {}, for {} s; wait for its end. If it has died, this one can begin {} s after \
          it did, or once you have removed {lease}", by.escape_debug(), running_for.as_secs(), grace.as_secs()
     )]
     Held {
-        /// Where it says so.
+        /// Location of its lease.
         lease: Location,
-        /// Who sweeps.
+        /// Name of the other sweep.
         by: String,
-        /// Since when, by that one's clock.
+        /// Its start, by its own clock.
         since: SystemTime,
-        /// For how long, by this one's clock.
+        /// Time since its start, by this sweep's clock.
         running_for: Duration,
-        /// After how long it counts as dead.
+        /// Time after which it counts as dead.
         grace: Duration,
     },
-    /// The store could not be asked what it holds, or what something live names in turn, or whether
-    /// another sweep is under way.
+    /// The store could not list its content, read live content that may name more, or tell whether
+    /// another sweep is running.
     #[error("nothing was swept: the store failed, and without it nobody knows what is live")]
     Store(#[source] BackendError),
 }

@@ -15,24 +15,24 @@ use super::plan::Judge;
 use super::policy::{LEAST_GRACE, SweepPolicy};
 use super::report::{SweepError, SweepFailure, SweepReport};
 
-/// One store of the configuration, and what it holds.
+/// One store of the configuration, and its content.
 struct Swept {
     store: Arc<dyn Backend>,
     right: Right,
     holdings: Holdings,
 }
 
-/// Takes away what is stored and neither live nor new, as `policy` says: from all stores of the
-/// configuration of `reduction`, below its prefix, all sessions made from it included. A dry run
-/// unless the policy [applies](SweepPolicy::apply).
+/// Removes stored content that is neither live nor new, as `policy` says: from all stores of
+/// `reduction`'s configuration, below its prefix, including all sessions made from it. It is a dry
+/// run unless the policy [applies](SweepPolicy::apply).
 ///
-/// `now` is the moment at which you began to gather `live`: all ages are reckoned from it. What was
-/// stored after it stays. The crate's doc has an example, and what is promised.
+/// `now` is the moment at which you began to gather `live`: all ages are measured from it, and what
+/// was stored later stays. The crate's docs have an example and the guarantees.
 ///
 /// # Errors
 ///
-/// Nothing was swept: a grace that is too short, no store that can be swept, another sweep under
-/// way, or a store that can't say what it holds. What fails later is in the report, and leaves
+/// Fails, with nothing swept, if the grace is too short, no store can be swept, another sweep is
+/// running, or a store can't list what it holds. Later failures are in the report and leave
 /// everything readable.
 pub async fn sweep(
     reduction: &ToolReduction,
@@ -79,7 +79,7 @@ pub async fn sweep(
                     leases.push((store.clone(), lease));
                     Right::All { until }
                 }
-                // A grace is never shorter, so by then nothing is old that is stored from now on.
+                // No grace is shorter, so nothing that is stored from now on is old by then.
                 Ok(Err(error)) => Right::Remove {
                     error,
                     until: Deadline::within(LEAST_GRACE),
@@ -102,16 +102,15 @@ pub async fn sweep(
     swept
 }
 
-/// What a sweep may do in a store.
+/// The rights of a sweep in a store.
 enum Right {
     /// The store is never swept.
     Read,
     /// A dry run.
     Pretend,
-    /// Its lease is ours.
+    /// We hold its lease.
     All { until: Deadline },
-    /// Its lease could not be written: remove what harms nobody where others sweep at the same
-    /// time.
+    /// Its lease could not be written: only remove what is safe while others sweep.
     Remove {
         error: BackendError,
         until: Deadline,
@@ -119,9 +118,9 @@ enum Right {
 }
 
 struct Sweep<'s> {
-    /// Of all that may go.
+    /// Prefix of everything that may go.
     prefix: &'s str,
-    /// A key below it.
+    /// A key below `prefix`.
     probe: Key,
     live: &'s Live,
     policy: &'s SweepPolicy,
@@ -129,11 +128,12 @@ struct Sweep<'s> {
 }
 
 impl Sweep<'_> {
-    /// The lease of `store`, or why it can't be written. Fails where another sweep has it.
+    /// Takes the lease of `store`; the inner error says that it can't be written. Fails if another
+    /// sweep holds it.
     async fn lease(&self, store: &dyn Backend) -> Result<Result<Lease, BackendError>, SweepError> {
-        // That it can't remove, it should say before it has stored anything.
+        // A store that can't remove should say so before anything is stored.
         store.remove(&Lease::of_nobody()?).await?;
-        // `now` may be long past: what is live takes its time to gather.
+        // `now` may be long past, because gathering what is live takes time.
         match Lease::take(store, self.now.max(SystemTime::now()), self.policy.grace).await {
             Err(SweepError::Store(error)) => Ok(Err(error)),
             taken => taken.map(Ok),
@@ -150,7 +150,7 @@ impl Sweep<'_> {
                 holdings,
             });
         }
-        // Before anything is done to any store: what is live in one may be named in another.
+        // Before any store is touched: what is live in one may be named in another.
         let index = self.live_in(&all).await?;
 
         let mut report = SweepReport {
@@ -218,8 +218,8 @@ impl Sweep<'_> {
         Ok(holdings)
     }
 
-    /// What is live, and what is named in that in turn, below whatever prefix: arguments, rounds
-    /// and what `ReduceNode` condensed hold hints as their messages did.
+    /// Finds what is live, and what that names in turn, below any prefix: arguments, rounds and
+    /// what `ReduceNode` condensed hold hints just as their messages did.
     async fn live_in<'a>(&self, all: &'a [Swept]) -> Result<Index<'a>, BackendError> {
         let keys = || {
             all.iter()
@@ -247,14 +247,14 @@ impl Sweep<'_> {
     }
 }
 
-/// A key of stored content below `prefix`, to see what a store's locations look like.
+/// Returns a key of stored content below `prefix`, to learn the form of a store's locations.
 fn probe(prefix: &str) -> Result<Key, BackendError> {
     Key::new(format!("{prefix}{}/{}", Key::FOLDERS[0], "x".repeat(64))).map_err(|error| {
         BackendError::new(ErrorKind::Other, "there is no room for a key").with_source(error)
     })
 }
 
-/// What the store's locations begin with; `key` is any.
+/// Returns the common beginning of the store's locations; `key` may be any key.
 fn root_of(store: &dyn Backend, key: &Key) -> Location {
     let location = store.locate(key);
     location
@@ -264,13 +264,13 @@ fn root_of(store: &dyn Backend, key: &Key) -> Location {
         .unwrap_or(location)
 }
 
-/// Whether what is stored under `key` may hold hints: what was cleared, whatever its name says that
-/// it is. What a tool has returned was truncated before it could have any of ours.
+/// Returns true if the content of `key` may hold hints: it was cleared, whatever its name says. A
+/// tool's result was truncated before it could hold hints of ours.
 fn may_name(key: &Key) -> bool {
     key.as_str().rsplit('/').nth(1) == Some("clear")
 }
 
-/// Takes what is named in the content of `key` for live.
+/// Marks what the content of `key` names as live.
 async fn name_in_turn(
     store: &dyn Backend,
     key: &Key,
@@ -279,7 +279,7 @@ async fn name_in_turn(
     let (mut at, mut scanner) = (0, Scanner::default());
     loop {
         let page = match store.read(key, at..at + BLOCK).await {
-            // Somebody else has removed it: it names nothing any more.
+            // Another process has removed it, so it names nothing any more.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             page => page?,
         };

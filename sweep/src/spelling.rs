@@ -1,10 +1,10 @@
-//! Other ways to write the characters of names, as JSON, URLs, HTML and Markdown have them.
+//! Other spellings of the characters of names, as used in JSON, URLs, HTML and Markdown.
 
-/// Reads one layer of `from` into `to`, and says whether there was anything to read in another way.
+/// Decodes one layer of `from` into `to`. Returns whether there was anything to decode.
 ///
 /// Takes linear time, and `to` is never longer than `from`. JSON in JSON, percent signs that were
-/// encoded again and ampersands that were escaped again are one layer, however often that was done:
-/// each of these takes a number of passes that the text sets otherwise.
+/// encoded again and ampersands that were escaped again count as one layer, however deep: otherwise
+/// the text could choose the number of passes.
 pub(super) fn read_layer(from: &[u8], to: &mut Vec<u8>) -> bool {
     to.clear();
     let (mut at, mut is_spelled) = (0, false);
@@ -25,17 +25,18 @@ pub(super) fn read_layer(from: &[u8], to: &mut Vec<u8>) -> bool {
     is_spelled
 }
 
-/// Whether `byte` may be part of a name, of the path before it, or of another way to write these.
+/// Returns true if `byte` may be part of a name, of the path before it, or of another spelling of
+/// these.
 pub(super) fn is_part(byte: u8) -> bool {
     PARTS[usize::from(byte)]
 }
 
-/// Whether `byte` is a character of keys, or a slash.
+/// Returns true if `byte` is a character of keys, or a slash.
 pub(super) fn is_of_path(byte: u8) -> bool {
     is_part(byte) && !matches!(byte, b'\\' | b'%' | b'&' | b'#' | b';')
 }
 
-/// A table, for every byte of every transcript is looked up.
+/// A table, because every byte of every transcript is looked up.
 const PARTS: [bool; 256] = {
     let (mut parts, mut byte) = ([false; 256], 0);
     while byte < 128 {
@@ -49,16 +50,16 @@ const PARTS: [bool; 256] = {
     parts
 };
 
-/// Writes the character with this code, if it has a part in names.
+/// Writes the character with this code, if names may hold it.
 fn character(code: u32, to: &mut Vec<u8>) -> Option<()> {
     let byte = u8::try_from(code).ok().filter(|byte| is_part(*byte))?;
     to.push(byte);
     Some(())
 }
 
-/// JSON, in JSON as often as it may be: each time doubles the backslashes, and one more stands
-/// before what it escapes. Markdown writes `call\_1`. Like the others, answers with the length of
-/// what it has read.
+/// Decodes JSON, nested to any depth: each level doubles the backslashes and puts one more before
+/// what it escapes. Also decodes Markdown's `call\_1`. Like the other decoders, returns the number
+/// of bytes read.
 fn after_backslashes(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let backslashes = from.iter().take_while(|byte| **byte == b'\\').count();
     match &from[backslashes..] {
@@ -79,7 +80,7 @@ fn after_backslashes(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// URLs. `%25` is a percent sign, so `%252F` is what became of `%2F`.
+/// Decodes URLs. `%25` is a percent sign, so `%252F` stands for `%2F`.
 fn percent(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let mut sign = 1;
     while from[sign..].starts_with(b"25") {
@@ -94,7 +95,7 @@ fn percent(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     })
 }
 
-/// HTML. `&amp;` is an ampersand, so `&amp;sol;` is what became of `&sol;`.
+/// Decodes HTML. `&amp;` is an ampersand, so `&amp;sol;` stands for `&sol;`.
 fn reference(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     const AMPERSAND: &[u8] = b"amp;";
     let mut sign = 1;
@@ -113,7 +114,7 @@ fn reference(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     })
 }
 
-/// What comes after the ampersand of `&#047;` or `&#x2f;`.
+/// Decodes what follows the ampersand in `&#047;` or `&#x2f;`.
 fn numbered(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let (radix, begin) = match from {
         [b'#', b'x' | b'X', ..] => (16, 2),
@@ -130,7 +131,8 @@ fn numbered(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     Some(begin + zeros + end + 1)
 }
 
-/// The names of HTML for what has a part in names. Two of them are for the hyphen that is no ASCII.
+/// HTML's names for characters that names or their spellings hold. Two of them stand for the hyphen
+/// that is not ASCII.
 const NAMES: [(&str, &str); 11] = [
     ("sol", "/"),
     ("lowbar", "_"),
@@ -145,7 +147,7 @@ const NAMES: [(&str, &str); 11] = [
     ("semi", ";"),
 ];
 
-/// What comes after the ampersand of `&sol;`.
+/// Decodes what follows the ampersand in `&sol;`.
 fn named(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     let end = from.iter().take(9).position(|byte| *byte == b';')?;
     let (_, means) = NAMES
@@ -155,7 +157,7 @@ fn named(from: &[u8], to: &mut Vec<u8>) -> Option<usize> {
     Some(end + 1)
 }
 
-/// The number that the first `length` bytes write in hexadecimal digits.
+/// Reads a number from the first `length` bytes, as hexadecimal digits.
 fn code(from: &[u8], length: usize) -> Option<u32> {
     number(from.get(..length)?, 16)
 }
@@ -175,7 +177,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// What is left after this many layers.
+    /// Decodes this many layers.
     fn read(text: &str, layers: usize) -> String {
         let mut text = text.as_bytes().to_vec();
         for _ in 0..layers {
@@ -198,7 +200,7 @@ mod tests {
                 "///////",
             ),
             ("&lowbar;&UnderBar;&hyphen;&dash;&period;&fjlig;", "__--.fj"),
-            // Not for names, or not at all.
+            // Not characters of names, or not escapes.
             (r"\n\u003e\u12\x2f\", r"\n\u003e\u12\x2f\"),
             ("%20%zz%2", "%20%zz%2"),
             (

@@ -1,6 +1,6 @@
-//! W1: whatever a sweep scans, it takes memory for the names that it finds, each once. Counted by
-//! the allocator, in a process of its own.
-// What helps tests is part of them.
+//! W1: a sweep takes memory only for the names that it finds, once each, whatever it scans.
+//! Measured by the allocator, in a process of its own.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
@@ -14,12 +14,12 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What scanning may take beside the text and the names, in bytes.
+/// Limit in bytes for what scanning may take beside the text and the names.
 const AT_MOST: usize = 3 << 18;
-/// Of a text that is scanned, in bytes.
+/// Length in bytes of a text that is scanned.
 const TEXT: usize = 1 << 20;
 
-/// Texts of one name or of none that could be taken for many, of at least `bytes` bytes.
+/// Texts of at least `bytes` bytes that hold one name or none and could be taken for many.
 fn hostile(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     let repeat = |begin: &str, part: &str| {
         format!("{begin}{}", part.repeat(bytes / part.len() + 1)).into_bytes()
@@ -46,7 +46,7 @@ fn hostile(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// How much more is allocated at most while `run` runs than before.
+/// Runs `run` and measures its peak of additional memory, in bytes.
 fn peak<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -68,7 +68,7 @@ fn scan_texts() {
         let (bytes, _live) = peak(|| Live::new().folder(&path).unwrap());
         assert!(bytes < AT_MOST, "a file of {what} takes {bytes} bytes");
     }
-    // Names take memory: each once, however often and in whatever context it stands.
+    // Names take memory: once each, however often they occur and in any context.
     let names = |times: usize| {
         (0..10_000)
             .map(|n| format!("/store/s1/trunc/call_{n}. "))
@@ -114,7 +114,7 @@ fn scan_stored_content() {
     }
 }
 
-/// One test: another one at the same time would be counted too.
+/// A single test: another one running at the same time would be counted too.
 #[test]
 fn w1_memory_follows_the_names_and_not_the_text() {
     scan_texts();

@@ -1,4 +1,4 @@
-//! Sweeping: what goes, what stays, and that nothing which is named is ever unreadable.
+//! Tests of sweeping: what goes, what stays, and that nothing named ever becomes unreadable.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -41,7 +41,7 @@ fn key(path: &str) -> Key {
     Key::new(path).unwrap()
 }
 
-/// A reduction that truncates what is over 1 500 bytes.
+/// A reduction that truncates results over 1 500 bytes.
 fn quick(store: impl Backend) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store)
@@ -54,7 +54,7 @@ fn quick(store: impl Backend) -> ToolReduction {
         .unwrap()
 }
 
-/// What a session reads at a key, as its reader would.
+/// Reads a key the way a session's reader would.
 async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, BackendError> {
     let mut reduction = quick(store.clone());
     let segments: Vec<_> = path.split('/').collect();
@@ -68,7 +68,7 @@ async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, Backe
     Ok(String::from_utf8(content.to_vec()).unwrap())
 }
 
-/// All that is stored, the leases of dead sweeps included.
+/// Lists everything that is stored, including the leases of dead sweeps.
 async fn contents(store: &impl Backend) -> BTreeMap<String, Location> {
     let entries: Vec<_> = store.list().collect().await;
     entries

@@ -1,5 +1,4 @@
-//! A store whose clock the test turns, and whose calls can be interleaved with others' and cut
-//! short.
+//! A store with a clock that the test sets. Its calls can be interleaved with others and cut short.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -16,13 +15,13 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-/// A clock that goes when it is told to. It begins now, so that it is never behind the real one.
+/// A clock that only moves when told to. It starts at a time that is not before the real one.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock(Arc<Mutex<SystemTime>>);
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        // A day ahead: a test takes its time.
+        // A day ahead, because a test takes time.
         Self(Arc::new(Mutex::new(
             SystemTime::now() + Duration::from_secs(86_400),
         )))
@@ -37,18 +36,18 @@ impl Clock {
     }
 }
 
-/// What happens to the calls of a store.
+/// Rules for the calls of a store, and their count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    /// Whether each call gives way to others, before and after.
+    /// True if each call yields before and after.
     pub(crate) give_way: bool,
-    /// How many calls there may still be; the rest fails.
+    /// Number of calls that may still succeed; all later ones fail.
     pub(crate) left: Option<usize>,
-    /// How many there were.
+    /// Number of calls so far.
     pub(crate) made: usize,
-    /// Whether there is no space left: whatever stores fails.
+    /// True if there is no space left: every call that stores something fails.
     pub(crate) full: bool,
-    /// Whether no lease can be written, and all else.
+    /// True if only leases can't be written.
     pub(crate) without_lease: bool,
 }
 
@@ -70,7 +69,7 @@ impl<B: Backend> Clocked<B> {
         }
     }
 
-    /// The same store and clock, with calls of its own.
+    /// Returns the same store and clock with other rules for calls.
     pub(crate) fn with_calls(&self, calls: Calls) -> Self
     where
         B: Clone,
@@ -114,7 +113,7 @@ impl<B: Backend> Clocked<B> {
         done
     }
 
-    /// A call that stores something.
+    /// Runs a call that stores something.
     async fn store<T>(
         &self,
         key: Option<&Key>,
@@ -145,7 +144,7 @@ impl<B: Backend> Clocked<B> {
     }
 }
 
-/// Pending, once.
+/// Is pending once.
 pub(crate) async fn give_way() {
     let mut is_over = false;
     poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! A sweep that ends anywhere, by an error or because nobody waits for it any more, harms nothing.
+//! Sweeps that end anywhere, by an error or because their future is dropped, are harmless.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use offcut_sweep::{Live, SweepPolicy};
 use super::clocked::{Calls, Clock, Clocked};
 use super::{DAY, contents, key, quick, read};
 
-/// One key in each state that a sweep can meet it in, all of them old: live and not.
+/// Stores one key in each state that a sweep can meet, live or not, all of them old.
 async fn every_state<B: Backend + Clone>(store: &Clocked<B>) -> Vec<(String, &'static str)> {
     let put = async |path: String, content: &'static str| {
         assert_eq!(
@@ -48,8 +48,8 @@ fn policy() -> SweepPolicy {
     SweepPolicy::new().unreferenced().apply()
 }
 
-/// That all that is live reads as it must, and so does what nobody names but is at most moved by
-/// one sweep; and that the rest is whole, if it is there at all.
+/// Checks that everything live reads as it must, as does unnamed content that one sweep can only
+/// have moved, and that the rest is whole if it is there at all.
 async fn check<B: Backend + Clone>(
     store: &Clocked<B>,
     means: &[(String, &'static str)],
@@ -58,7 +58,7 @@ async fn check<B: Backend + Clone>(
     check_of("", store, means, after).await;
 }
 
-/// The same for those whose path begins with `prefix`. Reading brings back, so what is to go must
+/// Checks only paths that begin with `prefix`. Reading brings content back, so what is to go must
 /// not be read.
 async fn check_of<B: Backend + Clone>(
     prefix: &str,
@@ -69,7 +69,7 @@ async fn check_of<B: Backend + Clone>(
     for (path, content) in means.iter().filter(|(path, _)| path.starts_with(prefix)) {
         match read(store, path).await {
             Ok(is) => {
-                // What nobody names may mean what was stored beside it.
+                // An unnamed key may read as what was stored beside the swept content.
                 let junk = path == "dead/trunc/junk" && is == "four";
                 assert!(junk || is == *content, "{path} after {after}: {is:?}");
             }
@@ -81,7 +81,7 @@ async fn check_of<B: Backend + Clone>(
     }
 }
 
-/// Once all is done: what is live is there, and nothing else.
+/// Sweeps to the end, and checks that only what is live is there.
 async fn finish<B: Backend + Clone>(
     store: &Clocked<B>,
     means: &[(String, &'static str)],
@@ -110,7 +110,7 @@ async fn finish<B: Backend + Clone>(
     assert_eq!(all, should, "after {after}");
 }
 
-/// Every call of a sweep fails, in turn, and all that follow it.
+/// Makes every call of a sweep fail in turn, with all calls after it.
 async fn fail_everywhere<B: Backend + Clone>(make: impl Fn() -> B) {
     for calls in 0.. {
         let store = Clocked::new(make(), &Clock::new());
@@ -149,7 +149,7 @@ async fn a_sweep_that_fails_anywhere_harms_nothing_on_files() {
     .await;
 }
 
-/// The future of a sweep is dropped at every place where it waits, before and behind every call.
+/// The future of a sweep is dropped at every point where it waits, before and after each call.
 #[tokio::test]
 async fn a_sweep_that_is_dropped_anywhere_harms_nothing() {
     for polls in 0.. {
@@ -186,7 +186,7 @@ fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> bool {
 
 #[tokio::test]
 async fn what_a_sweep_can_not_list_it_does_not_touch() {
-    // A store of which one entry can't be listed may hold what is live there.
+    // If an entry can't be listed, it may hold content that is live.
     let store = Clocked::new(Memory::new(), &Clock::new());
     store
         .put(
@@ -200,7 +200,7 @@ async fn what_a_sweep_can_not_list_it_does_not_touch() {
         .await
         .unwrap();
     store.clock.turn(2 * DAY);
-    // Probe, lease, and then the reading of what is live and may name more.
+    // Probe and lease, then the read of live content that may name more fails.
     let failing = store.with_calls(Calls {
         left: Some(2),
         ..Calls::default()

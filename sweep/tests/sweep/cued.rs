@@ -24,7 +24,7 @@ async fn what_is_not_brought_back_is_counted_once() {
         .await
         .unwrap();
     let live = Live::new().text("memory:/trunc/a");
-    // Before it, a key that nobody has is removed, and the lease is taken.
+    // The first two writes remove a key that nobody has, and take the lease.
     store.fault_on_write(3, Fault::Fail(ErrorKind::Full));
     let report = sweep(&store, &live).await;
     assert_eq!(report.failed.len(), 1);

@@ -1,4 +1,4 @@
-//! A store without space: what a sweep does there, and what it says about space.
+//! Sweeps of a store without space, and what they report about space.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -76,13 +76,13 @@ async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
             "trunc/old"
         ]
     );
-    // W5: all that is there is in one sum or another.
+    // W5: each content is counted in exactly one sum.
     assert_eq!(
         report.live.count + report.kept.count + report.young.count + report.waiting.count,
         5,
         "{report:?}"
     );
-    // Space was found: the next sweep goes on.
+    // There is space again: the next sweep goes on.
     let report = offcut_sweep::sweep(&quick(store.clone()), &live, &policy(), store.clock.now())
         .await
         .unwrap();
@@ -179,7 +179,7 @@ async fn w5_the_report_says_when_space_will_be_free() {
     );
 }
 
-/// A store that says of all its content that it is as long as can be.
+/// A store that reports the largest possible length for all its content.
 #[derive(Clone, Debug)]
 struct Endless(Memory);
 

@@ -1,5 +1,5 @@
-//! Agents, sweeps, crashes and time in any order, against a naive model: nothing that any
-//! transcript names is ever unreadable, or other bytes.
+//! Agents, sweeps, crashes and time in any order, compared with a naive model: nothing that a
+//! transcript names ever becomes unreadable or reads as other bytes.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -15,12 +15,12 @@ use super::clocked::{Calls, Clock, Clocked};
 use super::common::call;
 use super::{DAY, HOUR, key, quick};
 
-/// Enough of a clash: few sessions, few ids, few contents.
+/// Few sessions, ids and contents, so that they clash often.
 const SESSIONS: [&str; 2] = ["s1", "s2"];
 const IDS: [&str; 2] = ["call_0", "call_1"];
 const CONTENTS: usize = 3;
-/// In-flight work is never older than this: an agent that stalls for longer than the grace is not
-/// promised anything.
+/// In-flight work is never older than this: nothing is promised to an agent that stalls for longer
+/// than the grace.
 const A_WHILE: Duration = Duration::from_secs(20 * 60);
 
 struct Dice(u64);
@@ -39,27 +39,27 @@ impl Dice {
 }
 
 fn content(number: usize) -> String {
-    // Of the same length, so that lengths tell nothing.
+    // All of the same length, so that lengths tell nothing.
     format!("content {number} of some length\n").repeat(100)
 }
 
-/// What a piece of work came to.
+/// Outcome of a piece of work.
 enum Came {
-    /// An agent stored a result, and is about to write its hint.
+    /// An agent stored a result and is about to write its hint.
     Stored {
         session: &'static str,
         location: Location,
         content: usize,
     },
-    /// An agent read what a transcript names.
+    /// An agent read content that a transcript names.
     Read {
         location: Location,
         should: usize,
         is: Result<bytes::Bytes, String>,
     },
-    /// A sweep came to its end, or was refused.
+    /// A sweep ended, or was refused.
     Swept(Result<(), SweepError>),
-    /// A sweep that could not write its lease came to its end.
+    /// A sweep that could not write its lease ended.
     Removed(SweepReport),
 }
 
@@ -68,12 +68,12 @@ type Work = Pin<Box<dyn Future<Output = Came>>>;
 struct World {
     store: Clocked<Memory>,
     dice: Dice,
-    /// What is written in transcripts: live ones, and how often each is named.
+    /// Live transcripts, and the number of times each of them names a location.
     named: BTreeMap<(Location, &'static str), usize>,
-    /// Hints that are stored and not written yet.
+    /// Hints whose content is stored but that are not written yet.
     unwritten: Vec<(Location, &'static str, usize)>,
     work: Vec<Work>,
-    /// Which of the work is a sweep.
+    /// Index of the sweep in `work`.
     sweep: Option<usize>,
     done: [usize; 5],
 }
@@ -179,8 +179,8 @@ impl World {
         }));
     }
 
-    /// A sweep that can't write its lease, and could store all else, if it wanted to: others may be
-    /// under way, with a lease or without.
+    /// Begins a sweep that can't write its lease, though it could store anything else. Others may
+    /// be running, with or without a lease.
     fn begin_removing(&mut self) {
         let now = self.store.clock.now();
         let live = self
@@ -205,7 +205,7 @@ impl World {
         }));
     }
 
-    /// Goes on with some of the work for one step.
+    /// Takes one step of some of the work.
     fn step(&mut self, at: usize) {
         let came = match self.work[at]
             .as_mut()
@@ -230,7 +230,7 @@ impl World {
                 is,
             } => {
                 self.done[1] += 1;
-                // The transcript may have gone while it was read.
+                // The transcript may have gone while its content was read.
                 if self.named.keys().any(|(named, _)| *named == location) {
                     let is = is.unwrap_or_else(|error| panic!("{location} is dangling: {error}"));
                     assert!(
@@ -273,7 +273,7 @@ impl World {
         self.dice.below(2);
     }
 
-    /// All work goes on until it is done; then a long time passes.
+    /// Finishes all work; then a long time passes.
     fn rest(&mut self) {
         while !self.work.is_empty() {
             let at = self.dice.below(self.work.len());
@@ -289,7 +289,7 @@ impl World {
             self.done[3] += 1;
             self.forget_work(at);
             if self.dice.below(2) == 0 {
-                // Somebody who knows that it is dead says so.
+                // A person who knows that the sweep is dead removes its lease.
                 for number in 1..9 {
                     let lease = key(&format!("swept/lease-{number}"));
                     self.store
@@ -322,7 +322,7 @@ impl World {
         }
     }
 
-    /// Everything that is named reads as what was stored.
+    /// Checks that everything named reads as what was stored.
     fn check(&mut self) {
         self.rest();
         let named: Vec<_> = self

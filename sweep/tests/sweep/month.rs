@@ -1,4 +1,4 @@
-//! A month of sessions under a quota: they come, work, rest and are forgotten, and the store is
+//! A month of sessions under a quota: they start, work, rest and are forgotten, and the store is
 //! swept every day.
 
 use std::collections::BTreeMap;
@@ -16,27 +16,27 @@ use super::{DAY, HOUR, quick};
 
 const DAYS: usize = 30;
 const QUOTA: u64 = 100_000;
-/// On every so manieth day, everything goes that nobody names.
+/// Every this many days, everything that nothing names goes.
 const THOROUGH: usize = 5;
 
-/// A conversation, its transcript as its loop would write it, and what each of its hints stands
-/// for.
+/// A conversation with its transcript, as its loop would write it, and the original behind each of
+/// its hints.
 struct Session {
     reduction: ToolReduction,
     messages: Vec<Message>,
     originals: BTreeMap<Location, Bytes>,
     begins: usize,
-    /// How many days it works, and how many days later its transcript is thrown away.
+    /// Number of days that it works, and number of days after which its transcript is deleted.
     works: usize,
     kept: usize,
 }
 
 impl Session {
-    /// A day's work: results that are truncated, some of them as they come, and passes before each
-    /// call of the model.
+    /// Works for a day: results are truncated, some of them while they stream, and a pass runs
+    /// before each call of the model.
     async fn work(&mut self, number: usize, day: usize) {
         for turn in 0..3 {
-            // Ids repeat from day to day, as they do where providers count from 0.
+            // Ids repeat from day to day, as they do with providers that count from 0.
             let call = call(&format!("call_{turn}"), "grep");
             let line = format!("session {} day {day} turn {turn} of it all\n", number % 7);
             let content = line.repeat(40 + 90 * ((number + day + turn) % 3));
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Learns what new hints stand for. What a known one stands for must not change.
+    /// Records the content of new hints. The content of known ones must not change.
     async fn took(&mut self, decisions: &[Decision], content: Option<&[u8]>) {
         for location in decisions.iter().flat_map(|decision| &decision.locations) {
             let is = self
@@ -85,7 +85,8 @@ impl Session {
         (self.begins..self.begins + self.works + self.kept).contains(&day)
     }
 
-    /// Its transcript lies somewhere else on this day, and the sweep takes it for gone.
+    /// Returns true if its transcript is elsewhere on this day, so that the sweep takes it for
+    /// gone.
     fn is_mislaid(&self, day: usize) -> bool {
         day.is_multiple_of(THOROUGH) && day > self.begins + self.works && self.is_kept(day + 1)
     }
@@ -95,7 +96,7 @@ impl Session {
     }
 }
 
-/// What the month came to.
+/// Totals of the month.
 #[derive(Debug, Default)]
 pub(crate) struct Month {
     pub(crate) hints: usize,
@@ -106,7 +107,7 @@ pub(crate) struct Month {
     pub(crate) most_bytes: u64,
 }
 
-/// A month with so many sessions, under a quota that is a small part of what they store.
+/// Runs a month with `sessions` sessions, under a quota that is a small part of what they store.
 pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) -> Month {
     let store = Clocked::new(inner, &Clock::new());
     let policy = SweepPolicy::new()
@@ -132,7 +133,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
             session.work(number, day).await;
         }
         store.clock.turn(8 * HOUR);
-        // What is live was gathered before the sweep, and the agents went on.
+        // The live names were gathered before the sweep, and the agents went on.
         let now = store.clock.now();
         let live = all
             .iter_mut()
@@ -162,7 +163,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         month.removed += report.removed.count;
         month.brought_back += report.brought_back.count;
         month.most_bytes = month.most_bytes.max(store.bytes().await);
-        // Reading would bring back what was mislaid. The next sweep has to.
+        // Reading would bring mislaid content back; that is the next sweep's job.
         for session in all
             .iter()
             .filter(|session| session.is_kept(day) && !session.is_mislaid(day))
@@ -175,8 +176,8 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
     month
 }
 
-/// What is stored after a sweep: what is live, what waits out its grace, and of the rest no more
-/// than the quota, or what is young.
+/// Checks what is stored after a sweep: live content, content that waits out its grace, and of the
+/// rest at most the quota, unless it is young.
 async fn holds<B: Backend + Clone>(store: &Clocked<B>, report: &SweepReport, quota: u64) {
     let SweepReport {
         live,

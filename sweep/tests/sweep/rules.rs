@@ -1,4 +1,4 @@
-//! What a sweep takes and leaves, one thing at a time.
+//! The rules for what a sweep takes and leaves, one by one.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,7 +22,7 @@ fn store() -> Clocked<Memory> {
     Clocked::new(Memory::named("t").unwrap(), &Clock::new())
 }
 
-/// Truncates a result of `lines` lines, and says where it is.
+/// Truncates a result of `count` lines and returns its location.
 async fn offload(reduction: &ToolReduction, id: &str, count: usize) -> Location {
     let shown = reduction
         .truncate(&call(id, "grep"), lines(count))
@@ -158,7 +158,7 @@ async fn a_swept_name_is_taken_for_other_content() {
         let first = offload(&session, "call_1", 500).await;
         store.clock.turn(2 * DAY);
         sweep(&store, &Live::new()).await;
-        // Twice: the second time, something that nobody names is there.
+        // Twice: the second time, unnamed content is there.
         for count in [600, 700] {
             let output = match streams {
                 false => ToolOutput::from(lines(count)),
@@ -258,7 +258,7 @@ async fn what_live_content_names_is_live() {
 #[tokio::test]
 async fn what_live_content_elsewhere_names_is_live_too() {
     let store = store();
-    // A sub-agent's results, named in arguments of another session that were cleared since.
+    // A sub-agent's result, named in arguments of another session that were cleared since.
     store
         .put(
             &key("main/clear/call_9-args"),
@@ -347,7 +347,7 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
     let inner = quick(Fs::open(home.path().join("7/store")).unwrap());
     let location = offload(&inner, "call_1", 500).await;
     let outer = quick(Fs::open(home.path()).unwrap());
-    // As the agent names it, whose directory is mounted elsewhere.
+    // Named by an agent that has the directory mounted elsewhere.
     let live = Live::new().text("/store/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
     let error = offcut_sweep::sweep(&outer, &live, &policy, SystemTime::now() + 2 * DAY)
@@ -400,7 +400,7 @@ async fn a_session_or_a_root_is_swept_by_itself() {
             .map(String::from)
             .into()
     );
-    // From above it is the same place.
+    // Seen from the parent, it is the same place.
     store.clock.turn(2 * DAY);
     let report = sweep(&store, &Live::new().session("s2")).await;
     assert_eq!((report.removed.count, report.live.count), (1, 1));
@@ -491,7 +491,7 @@ async fn all_stores_of_a_configuration_are_swept() {
         .truncate(&call("call_2", "cat"), lines(500))
         .await
         .unwrap();
-    // What is live in one store is named in the other.
+    // Content that is live in one store is named in the other.
     all.put(
         &key("clear/call_3-args"),
         "memory://grep/trunc/call_1".into(),
@@ -553,8 +553,8 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
     }
 }
 
-/// What is tried before a sweep begins has a name that nobody has seen, and that says nothing about
-/// what is wrong.
+/// The removal that is tried before a sweep begins uses a name that nobody has seen and that says
+/// nothing about the problem.
 #[tokio::test]
 async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
     let apply = SweepPolicy::new().unreferenced().apply();
@@ -571,14 +571,14 @@ async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
     );
 }
 
-/// Stores of somebody's own that can't be swept.
+/// Custom stores that can't be swept.
 #[derive(Debug, PartialEq)]
 enum Plain {
-    /// It says so.
+    /// Says that it can't be swept.
     Never,
-    /// It has no way to remove.
+    /// Can't remove.
     Unable,
-    /// Nobody can see in a transcript what it names.
+    /// Its locations don't show in a transcript which key they name.
     Nameless,
 }
 

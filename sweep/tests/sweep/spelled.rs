@@ -1,4 +1,4 @@
-//! What a text names stays, however the text spells it.
+//! A name in a text keeps its content, however the text spells it.
 
 use offcut::backend::{Backend, Memory};
 use offcut_sweep::Live;
@@ -9,7 +9,7 @@ use super::{DAY, key};
 
 const KEY: &str = "s-1/trunc/call_1";
 
-/// How many contents `text` keeps, of the one that is stored.
+/// Number of stored contents, one or none, that `text` keeps.
 async fn kept(text: &str) -> u64 {
     let store = Clocked::new(Memory::named("t").unwrap(), &Clock::new());
     store.put(&key(KEY), "content".into()).await.unwrap();
@@ -19,7 +19,7 @@ async fn kept(text: &str) -> u64 {
     report.live.count
 }
 
-/// The key with its slashes, dash and underscore spelled so.
+/// The key with its slashes, dash and underscore in these spellings.
 fn with(slash: &str, dash: &str, underscore: &str) -> String {
     format!("/store/{KEY}")
         .replace('/', "\0")
@@ -28,7 +28,7 @@ fn with(slash: &str, dash: &str, underscore: &str) -> String {
         .replace('\0', slash)
 }
 
-/// All of it, each character by `spell`.
+/// The whole path, with each character written by `spell`.
 fn all(spell: impl Fn(char) -> String) -> String {
     format!("/store/{KEY}").chars().map(spell).collect()
 }
@@ -86,7 +86,7 @@ async fn w1_what_is_spelled_as_documented_stays() {
         // Markdown.
         with("/", r"\-", r"\_"),
     ];
-    // Layers of several kinds, in whatever order.
+    // Layers of several kinds, in any order.
     let path = format!("/store/{KEY}");
     for layers in [
         [percent, json, html],
@@ -157,7 +157,7 @@ async fn w1_what_may_be_meant_as_it_stands_stays_too() {
     }
 }
 
-/// What docs/sweeping.md says is not read.
+/// Spellings that docs/sweeping.md says are not read.
 #[tokio::test]
 async fn w1_what_is_not_promised_is_as_documented() {
     for text in [

@@ -1,8 +1,8 @@
-//! JSON as it is spelled: its text and where its values stand in it, so that one value can be
-//! exchanged and every other byte stays.
+//! JSON that keeps its spelling: a text and the places of its values, so that one value can be
+//! replaced and every other byte stays.
 //!
-//! Pure, without recursion, and without a copy of what nobody asks for: any depth, numbers of any
-//! size, keys that stand twice and strings that are not valid Unicode are kept as they came.
+//! Parsing does no I/O and no recursion, and copies only what is asked for. Any depth, numbers of
+//! any size, duplicate keys and strings that are not valid Unicode are kept as they came.
 
 mod edit;
 mod scan;
@@ -25,17 +25,17 @@ pub(super) use view::{Kind, View};
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum JsonRef<'m> {
-    /// A value. Its text is the compact one.
+    /// A value. Its text is compact.
     Value(&'m Value),
-    /// An object, where a message holds nothing else. Its text is the compact one.
+    /// An object that a message holds as a map. Its text is compact.
     Object(&'m Map<String, Value>),
-    /// The document as it is spelled: valid JSON.
+    /// The document's text as it came: valid JSON.
     Spelled(&'m str),
 }
 
 impl JsonRef<'_> {
-    /// The document as a value, with numbers and doubled keys as `serde_json` reads them; `None`
-    /// for a spelled document that it does not read: numbers over the range of `f64`, more than 128
+    /// The document as a value, with numbers and duplicate keys as `serde_json` reads them. `None`
+    /// for a text that `serde_json` refuses: numbers beyond the range of `f64`, more than 128
     /// levels, strings that are not valid Unicode.
     #[must_use]
     pub fn to_value(self) -> Option<Value> {
@@ -59,7 +59,7 @@ impl<'m> From<&'m Map<String, Value>> for JsonRef<'m> {
     }
 }
 
-/// The document's text: compact for values, as it is spelled for a text.
+/// Writes the document's text: compact for values, unchanged for a text.
 impl fmt::Display for JsonRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

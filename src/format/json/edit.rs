@@ -7,29 +7,29 @@ use super::scan::scan;
 use super::text::JsonText;
 use super::view::View;
 
-/// A step from a value to one that it holds.
+/// A step from a value to one inside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Field(&'static str),
     Item(usize),
 }
 
-/// A field of an object that is set, or removed without a value.
+/// A change of one field of an object: `None` as `value` removes it.
 #[derive(Debug)]
 pub(crate) struct Edit<'m> {
-    /// From the message to the object.
+    /// Path from the message to the object.
     pub(crate) path: Vec<Step>,
     pub(crate) field: &'static str,
     pub(crate) value: Option<New<'m>>,
 }
 
-/// What a field becomes.
+/// A new value of a field.
 #[derive(Debug)]
 pub(crate) enum New<'m> {
     Value(Value),
-    /// JSON that somebody else wrote, and which may be anything.
+    /// JSON text from a caller, which may be invalid.
     Text(String),
-    /// A list, and fields of the message that the last item carries on.
+    /// A list, and fields of the message that move to its last item.
     Parts(Vec<Value>, Vec<(&'m str, JsonRef<'m>)>),
 }
 
@@ -96,7 +96,7 @@ fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> Str
     )
 }
 
-/// Edits that hold nothing of the message any more; `None` if one of them can't be made.
+/// Edits that no longer borrow from the message; `None` if one of them can't be made.
 type Made<T> = Option<Vec<(Vec<Step>, &'static str, Option<T>)>>;
 
 fn make<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
@@ -110,7 +110,7 @@ fn make<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Mad
     edits.into_iter().map(make).collect()
 }
 
-/// Makes all of the edits in a value, or none.
+/// Applies all edits to a value, or none.
 pub(crate) fn put_into_value(
     message: &mut Value,
     edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
@@ -130,13 +130,13 @@ pub(crate) fn put_into_value(
         };
         match value {
             Some(value) => drop(fields.insert(field.to_owned(), value)),
-            // Not `remove`, which would change the order of the other fields where order is kept.
+            // `remove` would change the order of the other fields where order is kept.
             None => fields.retain(|name, _| name != field),
         }
     }
 }
 
-/// Makes all of the edits in a text, or none. No other byte changes.
+/// Applies all edits to a text, or none. No other byte changes.
 pub(crate) fn put_into_text(
     message: &mut JsonText,
     edits: impl for<'m> FnOnce(super::Node<'m>) -> Option<Vec<Edit<'m>>>,

@@ -1,19 +1,20 @@
-//! One pass over a text that finds every value of its JSON, in linear time and without recursion.
+//! A scanner that finds every value of a JSON text in one pass, in linear time and without
+//! recursion.
 
 use std::fmt;
 
 use crate::text::lines::Position;
 
-/// A value or a key, and where it stands.
+/// A value or a key, and its place in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) kind: SpanKind,
-    /// Its first byte, with the quote of a string.
+    /// Offset of the first byte; a string's is its opening quote.
     pub(super) start: u32,
-    /// After its last byte.
+    /// Offset after the last byte.
     pub(super) end: u32,
-    /// Of a list or an object, the index after all that it holds; of a string with escapes, its
-    /// number among those.
+    /// For a list or an object, the index after everything inside it. For a string with escapes,
+    /// its number among such strings.
     pub(super) link: u32,
 }
 
@@ -23,7 +24,7 @@ pub(super) enum SpanKind {
     True,
     False,
     Number,
-    /// A string that is spelled as what it means.
+    /// A string whose spelling is its meaning.
     Plain,
     /// A string with escapes.
     Escaped,
@@ -37,14 +38,14 @@ impl Span {
     }
 }
 
-/// The values of a text in the order in which they begin; an object's keys stand before their
+/// The values of a text, in the order in which they begin. Keys of an object come before their
 /// values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     pub(super) all: Vec<Span>,
-    /// How many strings have escapes.
+    /// Number of strings with escapes.
     pub(super) escaped: u32,
-    /// Whether an escape names half of a surrogate pair, so that a string may not be valid Unicode.
+    /// True if an escape names half of a surrogate pair, so that a string may not be valid Unicode.
     pub(super) has_surrogates: bool,
 }
 
@@ -59,7 +60,7 @@ pub struct InvalidJson {
 impl InvalidJson {
     fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
         let before = text.get(..at).unwrap_or(text);
-        // Both are at most the text's length.
+        // Both numbers are at most the text's length.
         let place = Position::START.after(before);
         Self {
             line: place.line as usize,
@@ -68,13 +69,13 @@ impl InvalidJson {
         }
     }
 
-    /// The line of the first byte that does not fit, from 1.
+    /// The line of the first byte that does not fit, counted from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Its place in the line, in bytes from 1.
+    /// Its place in the line, in bytes, counted from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.column
@@ -97,7 +98,7 @@ impl fmt::Display for InvalidJson {
 
 impl std::error::Error for InvalidJson {}
 
-/// Finds the values of `text`, by the strict grammar of RFC 8259.
+/// Finds the values of `text` by the strict grammar of RFC 8259.
 pub(super) fn scan(text: &str) -> Result<Spans, InvalidJson> {
     let bytes = text.as_bytes();
     if u32::try_from(bytes.len()).is_err() {
@@ -115,14 +116,14 @@ pub(super) fn scan(text: &str) -> Result<Spans, InvalidJson> {
     }
 }
 
-/// No list or object is open.
+/// The value of `open` while no list or object is open.
 const NONE: u32 = u32::MAX;
 
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
     spans: Spans,
-    /// The innermost open list or object. While one is open, its link is the one around it.
+    /// The innermost open list or object. While one is open, its link is the container around it.
     open: u32,
 }
 
@@ -160,7 +161,7 @@ impl Scanner<'_> {
                 Some(b'f') => self.word(b"false", SpanKind::False)?,
                 _ => return Err("a value"),
             }
-            // A value ended here, and with it perhaps what it stands in.
+            // A value ended here, and perhaps its container with it.
             loop {
                 self.skip_space();
                 let Some(open) = self.spans.all.get(self.open as usize) else {
@@ -209,7 +210,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// Opens a list or an object, up to what it holds first.
+    /// Opens a list or an object and moves to the first thing inside it.
     fn begin(&mut self, kind: SpanKind) {
         let index = self.spans.all.len() as u32;
         self.push(kind, self.at, self.open);
@@ -228,7 +229,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A key and its colon.
+    /// Reads a key and its colon.
     fn key(&mut self) -> Result<(), Expected> {
         if self.peek() != Some(b'"') {
             return Err("a key in quotes");
@@ -325,14 +326,14 @@ impl Scanner<'_> {
     }
 }
 
-/// Bytes that are looked at together: what compilers make vectors of.
+/// Number of bytes that are checked together, so that compilers use vector instructions.
 const CHUNK: usize = 32;
 
-/// The first byte from `at` on that a string can't hold as it is: a quote, a backslash, a control
-/// character.
+/// The first place from `at` on that a string can't hold unescaped: a quote, a backslash or a
+/// control character.
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
-        // Without a branch, so that it becomes a few vector instructions.
+        // Free of branches, so that it becomes a few vector instructions.
         if chunk
             .iter()
             .fold(false, |any, byte| any | is_special(*byte))
@@ -358,7 +359,8 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// The highest bit of each byte that is special. Bytes after the first such may be marked wrongly.
+/// Sets the highest bit of each special byte. Bytes after the first special one may be marked
+/// wrongly.
 fn specials(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;

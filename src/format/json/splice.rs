@@ -1,4 +1,5 @@
-//! One value of a text exchanged, one field added or removed, and every other byte as it was.
+//! Splicing: replaces one value of a text, or adds or removes one field, and keeps every other
+//! byte.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -7,8 +8,8 @@ use super::scan::{Span, SpanKind, scan};
 use super::text::{JsonText, Node};
 
 impl JsonText {
-    /// Sets a field of the object at `object` to the JSON `value`: in its place where it stands,
-    /// else as the last. `None` if that is not possible; the text may have changed in part.
+    /// Sets a field of the object at `object` to the JSON `value`: in place if the field exists,
+    /// otherwise as the last field. On `None` it failed, and the text may have changed in part.
     pub(super) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
         if let Some(at) = self.key(object, field).map(|key| key + 1) {
             let Span { start, end, .. } = self.spans[at];
@@ -23,7 +24,7 @@ impl JsonText {
                 ""
             },
         );
-        // Scanned as an object, without its braces and the object itself.
+        // Scanned inside braces; the surrounding object is then dropped.
         let mut spans = scan(&format!("{{{added}}}")).ok()?.all.split_off(1);
         for span in &mut spans {
             let shift = |place: u32| if comma.is_empty() { place - 1 } else { place };
@@ -40,7 +41,7 @@ impl JsonText {
         self.splice(from..from, at..at, &format!("{comma}{added}"), spans)
     }
 
-    /// Removes a field of the object at `object`, and the comma that was its own.
+    /// Removes a field of the object at `object`, together with its comma.
     pub(super) fn remove(&mut self, object: usize, field: &str) -> Option<()> {
         let Some(key) = self.key(object, field) else {
             return Some(());
@@ -80,8 +81,8 @@ impl JsonText {
         .last()
     }
 
-    /// Exchanges bytes, and the values in them. `spans` are those of `new`; what somebody has asked
-    /// of others stays known.
+    /// Replaces bytes and the values in them. `spans` are the values of `new`. Known meanings of
+    /// other strings are kept.
     fn splice(
         &mut self,
         bytes: Range<u32>,
@@ -103,12 +104,12 @@ impl JsonText {
         };
         let first = escaped(&self.spans[..values.start]);
         let (gone, come) = (escaped(&self.spans[values.clone()]), escaped(&spans));
-        // Differences of unsigned numbers, which wrap where something got shorter.
+        // Unsigned differences, which wrap if something got shorter.
         let by_bytes = added.wrapping_sub(bytes.end - bytes.start);
         let by_values = number(spans.len())?.wrapping_sub(number(values.len())?);
         let by_escaped = number(come)?.wrapping_sub(number(gone)?);
         for span in &mut self.spans[..values.start] {
-            // What it stands in.
+            // Containers around the replaced bytes.
             if span.is_container() && span.end > bytes.end {
                 span.end = span.end.wrapping_add(by_bytes);
                 span.link = span.link.wrapping_add(by_values);

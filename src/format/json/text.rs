@@ -1,4 +1,4 @@
-//! A JSON value as it is spelled.
+//! JSON text that keeps its spelling.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -11,12 +11,11 @@ use super::scan::{InvalidJson, Span, SpanKind, Spans, scan};
 use super::unescape::unescape;
 use super::view::{Kind, View};
 
-/// A JSON value as it is spelled: the text that was parsed, byte for byte, and where its values
-/// stand.
+/// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
 ///
 /// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in
-/// it. White space, the order of keys, keys that stand twice, escapes, and numbers of any size stay
-/// as they came. Parsing is linear and takes any depth.
+/// it. White space, the order of keys, duplicate keys, escapes, and numbers of any size stay as
+/// they came. Parsing is linear and accepts any depth.
 ///
 /// ```
 /// use offcut::format::JsonText;
@@ -29,18 +28,18 @@ use super::view::{Kind, View};
 pub struct JsonText {
     pub(super) text: String,
     pub(super) spans: Vec<Span>,
-    /// What the strings with escapes mean, once somebody has asked.
+    /// Meanings of the strings with escapes, filled in when they are first asked for.
     pub(super) meanings: Vec<OnceLock<Option<Box<str>>>>,
     has_surrogates: bool,
     is_plain: OnceLock<bool>,
 }
 
 impl JsonText {
-    /// Finds the values of `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     ///
-    /// It is not JSON, or longer than 4 GiB.
+    /// Fails if `text` is not JSON, or longer than 4 GiB.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidJson> {
         let text = text.into();
         let spans = scan(&text)?;
@@ -63,7 +62,7 @@ impl JsonText {
         }
     }
 
-    /// The text.
+    /// The text, as it is now.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -83,7 +82,7 @@ impl JsonText {
         }
     }
 
-    /// The same, and `watch` is told what is odd about what a format looks at.
+    /// As [`root`](Self::root), and reports anything odd that a format reads to `watch`.
     pub(crate) fn watched_by<'m>(&'m self, watch: &'m Watch) -> Node<'m> {
         Node {
             watch: Some(watch),
@@ -91,7 +90,7 @@ impl JsonText {
         }
     }
 
-    /// The index after a value and all that it holds.
+    /// The index after a value and everything inside it.
     pub(super) fn next(&self, at: usize) -> usize {
         let span = self.spans[at];
         if span.is_container() {
@@ -106,7 +105,7 @@ impl JsonText {
         &self.text[start as usize..end as usize]
     }
 
-    /// What a string means; `None` of what is not a string, or not valid Unicode.
+    /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
     pub(super) fn meaning(&self, at: usize) -> Option<&str> {
         let inside = || {
             let spelling = self.spelling(at);
@@ -123,7 +122,7 @@ impl JsonText {
         }
     }
 
-    /// The value at `at` alone.
+    /// A copy of the value at `at` alone.
     pub(crate) fn part(&self, at: usize) -> Self {
         let (from, spans) = (self.spans[at].start, &self.spans[at..self.next(at)]);
         let base = u32::try_from(at).unwrap_or_default();
@@ -151,7 +150,8 @@ impl JsonText {
         )
     }
 
-    /// Whether no key of any object stands twice, and all strings are valid Unicode. Looks once.
+    /// Returns true if no object has a duplicate key and all strings are valid Unicode. Checks only
+    /// once.
     pub(crate) fn is_plain(&self) -> bool {
         *self.is_plain.get_or_init(|| {
             let is_object = |at: &usize| self.spans[*at].kind == SpanKind::Object;
@@ -160,7 +160,7 @@ impl JsonText {
         })
     }
 
-    /// Whether the strings of a value, keys included, are valid Unicode.
+    /// Returns true if the strings of a value, keys included, are valid Unicode.
     fn is_unicode(&self, at: usize) -> bool {
         !self.has_surrogates
             || (at..self.next(at))
@@ -168,7 +168,7 @@ impl JsonText {
     }
 
     fn has_twice(&self, object: Node<'_>) -> bool {
-        /// So many keys are compared with each other faster than they are put into a set.
+        /// Up to this many keys, comparing all pairs is faster than a set.
         const FEW: usize = 12;
         let mut few = [""; FEW];
         let mut many = HashSet::new();
@@ -195,14 +195,14 @@ impl FromStr for JsonText {
     }
 }
 
-/// The text, byte for byte.
+/// Writes the text, byte for byte.
 impl fmt::Display for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// By their texts.
+/// Compares the texts.
 impl PartialEq for JsonText {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -211,12 +211,12 @@ impl PartialEq for JsonText {
 
 impl Eq for JsonText {}
 
-/// Is told what a format looks at.
+/// Collects oddities in the parts of a message that a format reads.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// A key that was looked for stands twice.
+    /// True if a key that was looked for occurs twice.
     pub(crate) has_twice: Cell<bool>,
-    /// A string that was read or shown is not valid Unicode.
+    /// True if a string that was read or shown is not valid Unicode.
     pub(crate) is_garbled: Cell<bool>,
 }
 
@@ -225,7 +225,7 @@ pub(crate) struct Watch {
 pub(crate) struct Node<'m> {
     pub(super) json: &'m JsonText,
     pub(super) at: usize,
-    /// Who is told of keys that stand twice, and of strings that are not valid Unicode.
+    /// Receives duplicate keys and strings that are not valid Unicode.
     pub(super) watch: Option<&'m Watch>,
 }
 
@@ -235,12 +235,12 @@ impl<'m> Node<'m> {
         start as usize..end as usize
     }
 
-    /// The value alone.
+    /// A copy of the value alone.
     pub(crate) fn to_text(self) -> JsonText {
         self.json.part(self.at)
     }
 
-    /// The keys of an object, by their indices; their values follow them.
+    /// The indices of an object's keys. Each value is at the index after its key.
     pub(super) fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
         let end = if json.spans[at].kind == SpanKind::Object {
@@ -259,12 +259,12 @@ impl<'m> Node<'m> {
     }
 
     fn key(self, at: usize) -> &'m str {
-        // A key without a meaning is none of those that a format looks for.
+        // A key that is not valid Unicode is not one that a format looks for.
         self.json.meaning(at).unwrap_or("\u{fffd}")
     }
 }
 
-/// Indices from `at` on that are before `end`.
+/// The indices from `at` up to, but not including, `end`, one `next` at a time.
 fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let this = (at < end).then_some(at)?;

@@ -1,6 +1,6 @@
-//! What a string with escapes means.
+//! Meanings of strings with escapes.
 
-/// The meaning of what stands between the quotes of a valid JSON string; `None` if that is not
+/// The meaning of the characters between the quotes of a valid JSON string; `None` if it is not
 /// valid Unicode: half of a surrogate pair without the other.
 pub(super) fn unescape(raw: &str) -> Option<String> {
     let mut meaning = String::with_capacity(raw.len());

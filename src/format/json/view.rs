@@ -1,10 +1,10 @@
-//! How formats read JSON, whether it is values or text.
+//! Reading of JSON, for formats, from values and from text.
 
 use serde_json::Value;
 
 use super::JsonRef;
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -15,22 +15,22 @@ pub(crate) enum Kind {
     Object,
 }
 
-/// A JSON value that is read where it is. Of a key that stands twice, the last counts.
+/// A JSON value that is read in place. Of duplicate keys, the last counts.
 pub(crate) trait View<'m>: Copy {
     fn kind(self) -> Kind;
-    /// What a string says, if it is one that is valid Unicode.
+    /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
     fn as_str(self) -> Option<&'m str>;
     fn as_bool(self) -> Option<bool>;
-    /// The items of a list; nothing of anything else.
+    /// The items of a list; empty for anything else.
     fn items(self) -> impl Iterator<Item = Self>;
-    /// The fields of an object; nothing of anything else.
+    /// The fields of an object; empty for anything else.
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)>;
-    /// Several fields of an object, found in one go: a pass looks at every message, and looking
-    /// each field up by itself would take most of its time.
+    /// Several fields of an object, found in one go. A pass reads every message, and looking up
+    /// each field on its own would take most of its time.
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N];
-    /// Says that every field counts, as where they are carried on elsewhere.
+    /// Declares that every field counts, for example because all are copied elsewhere.
     fn look_at_all(self) {}
-    /// The whole of it, to be shown.
+    /// The whole value, to be shown.
     fn json(self) -> JsonRef<'m>;
 
     fn get(self, name: &str) -> Option<Self> {
@@ -50,7 +50,7 @@ pub(crate) trait View<'m>: Copy {
         self.get(name).is_some()
     }
 
-    /// A field that is text; empty if it is missing or something else.
+    /// A text field; empty if it is missing or not text.
     fn text(self, name: &str) -> &'m str {
         self.get(name).and_then(Self::as_str).unwrap_or_default()
     }

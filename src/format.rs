@@ -1,11 +1,11 @@
-//! How the messages of a loop are seen: read by a visitor, changed in two places, never converted.
+//! Formats of messages: a visitor reads them, two methods change them, and nothing converts them.
 //!
-//! A [`Format`] says how one message type holds tool calls and their results. [`Messages`] puts a
-//! list of such messages behind [`Conversation`], the face that plans and middlewares see. Ready:
-//! [`Plain`] for this crate's own [`Message`], and the wire JSON of [`OpenAiChat`], [`Responses`],
-//! [`Anthropic`] and [`Gemini`]; [`WireFormat`] is whichever of them, for files of unknown kind.
-//! [`Spelled`] is any of these over the text of messages, and [`RequestBody`] a request's body as
-//! text, of which only what is replaced changes.
+//! A [`Format`] reads and edits one message type. [`Messages`] presents a list of such messages as
+//! a [`Conversation`], the trait that plans and middlewares work with. Ready to use are [`Plain`]
+//! for this crate's own [`Message`], and [`OpenAiChat`], [`Responses`], [`Anthropic`] and
+//! [`Gemini`] for wire JSON. [`WireFormat`] is any one of these four, for files of unknown kind.
+//! [`Spelled`] runs any of them over the text of messages. [`RequestBody`] is a request's body as
+//! text, and changes only what is replaced.
 
 mod anthropic;
 mod blocks;
@@ -43,37 +43,37 @@ pub use rewriter::Rewriting;
 pub use spelled::Spelled;
 pub use wire::{UnknownWireFormat, WireFormat};
 
-/// How one message type holds tool calls and results. Three methods make any message type work with
-/// this crate.
+/// Reads and edits the tool calls and results of one message type. Three methods make any message
+/// type work with this crate.
 ///
 /// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates
 /// nothing: it runs over every message before every call of a model. The README's section "Writing
-/// a format" is a complete example.
+/// a format" has a complete example.
 ///
 /// # Contract
 ///
 /// - `visit` gives the same pieces each time for the same message, starting with a [`Piece::Role`].
 /// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call
-///   `n`, from 0.
-/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content (a format
-///   that has no such part gives its text), and everything else as before: ids, order, roles, error
-///   marks, unknown fields.
-/// - A slot or call that is not there, or shown with `is_fixed`, is left alone.
+///   `n`, counted from 0.
+/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content, as text
+///   where the format has no such part. Everything else stays: ids, order, roles, error marks,
+///   unknown fields.
+/// - A slot or call that does not exist, or that is shown with `is_fixed`, is left alone.
 pub trait Format: Send + Sync {
     /// The message type.
     type Message: Clone + Send + Sync;
 
-    /// Shows `see` what `message` holds.
+    /// Calls `see` with each piece of `message`, in order.
     fn visit<'m>(&self, message: &'m Self::Message, see: &mut dyn FnMut(Piece<'m>));
 
     /// Replaces the content of a result slot.
     fn replace_result(&self, message: &mut Self::Message, slot: usize, parts: Vec<Part>);
 
-    /// Replaces the arguments of a call by `arguments`, which is JSON.
+    /// Replaces the arguments of a call by `arguments`, which must be JSON.
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
 
-    /// Whether a rewriter may replace the whole message, so that what it holds is only stored as
-    /// its pieces. The default is `true`.
+    /// Returns true if a rewriter may replace the whole message, which is then stored only as its
+    /// pieces. The default is `true`.
     fn is_rewritable(&self, message: &Self::Message) -> bool {
         let _ = message;
         true

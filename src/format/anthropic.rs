@@ -1,4 +1,4 @@
-//! Anthropic's messages as their wire JSON.
+//! Anthropic's messages as wire JSON.
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ use crate::content::{Part, ToolCall};
 /// The format of the messages of Anthropic's Messages API, as [`serde_json::Value`].
 ///
 /// One user message may hold several results: each `tool_result` block is a slot. Error flags,
-/// cache marks, signatures and unknown fields stay as they are. What the provider's own tools
-/// return (`server_tool_use` and the results that follow it in the assistant message) is counted
-/// and never changed. Order of keys: see the crate's documentation on `preserve_order`.
+/// cache marks, signatures and unknown fields stay as they are. Results of the provider's own tools
+/// (`server_tool_use` and the results after it in the assistant message) are counted and never
+/// changed. For the order of keys, see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anthropic;
 
@@ -38,7 +38,7 @@ impl Anthropic {
         block
     }
 
-    /// The user message with the results of all calls of an assistant message, which the API wants
+    /// The user message with the results of all calls of an assistant message. The API wants them
     /// together.
     #[must_use]
     pub fn tool_message(results: impl IntoIterator<Item = Value>) -> Value {
@@ -77,7 +77,7 @@ impl WireJson for Anthropic {
                     }));
                     Self::show_slot(block.get("content"), see);
                 }
-                // What is signed is the thinking.
+                // Signatures cover the thinking, not the call.
                 "tool_use" => see(Piece::Call(Call::new(
                     block.text("id"),
                     block.text("name"),
@@ -141,7 +141,7 @@ impl Blocks for Anthropic {
 
     fn media(mime: &str, base64: String) -> Value {
         if mime != PDF && !mime.starts_with("image/") {
-            // There is no block for any other bytes.
+            // Other bytes have no block type.
             return Self::text(data_url(mime, &base64));
         }
         json!({"type": block_for(Some(mime)), "source": {"type": "base64", "media_type": mime, "data": base64}})
@@ -154,7 +154,7 @@ impl Blocks for Anthropic {
 
 const PDF: &str = "application/pdf";
 
-/// The type of the block for what has a source.
+/// The type of a block that has a source.
 fn block_for(mime: Option<&str>) -> &'static str {
     if mime == Some(PDF) {
         "document"

@@ -1,8 +1,8 @@
-//! Content that is a string or an array of typed parts, as chat completions, Responses and
-//! Anthropic's messages hold it.
+//! Content that is a string or an array of typed parts, as in chat completions, Responses and
+//! Anthropic's messages.
 //!
-//! What a part may be differs; that unknown fields and cache marks stay where results are replaced
-//! does not.
+//! Formats differ in the parts that they allow. In all of them, unknown fields and cache marks stay
+//! when a result is replaced.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,22 +12,22 @@ use super::json::{Edit, JsonRef, Kind, New, Step, View};
 use super::{PartRef, Piece};
 use crate::content::Part;
 
-/// How one wire format writes the parts of its content.
+/// Parts of content as one wire format writes them.
 pub(super) trait Blocks {
-    /// The type of a new part that is text.
+    /// The type of a new text part.
     const TEXT: &'static str;
 
-    /// The field in which a part of type `kind` holds text, if it does: `text` of all that results
-    /// may hold.
+    /// The field that holds the text of a part of type `kind`; `None` if it is not a text part. In
+    /// results it is always `text`.
     fn text_field(kind: &str) -> Option<&'static str>;
-    /// The media or the link that a part is, if it is one.
+    /// Reads a part that is media or a link; `None` for any other.
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>>;
-    /// A part with these bytes.
+    /// A part that holds bytes.
     fn media(mime: &str, base64: String) -> Value;
     /// A part that points at `url`.
     fn link(mime: Option<&str>, url: String) -> Value;
 
-    /// A part as the format has it; what it has no part for is written as text.
+    /// Writes a part. One that the format cannot express becomes text.
     fn write(part: Part) -> Value {
         match part {
             Part::Text(text) => Self::text(text),
@@ -38,7 +38,7 @@ pub(super) trait Blocks {
         }
     }
 
-    /// A part that is text.
+    /// A text part.
     fn text(text: String) -> Value {
         json!({"type": Self::TEXT, "text": text})
     }
@@ -60,14 +60,15 @@ pub(super) trait Blocks {
         }
     }
 
-    /// Shows the content of a result slot, which may be replaced.
+    /// Shows the content of a result slot that may be replaced.
     fn show_slot<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
         let Some(list) = content.filter(|content| content.is_array()) else {
             return Self::show(content, see);
         };
         let are_kept = Self::are_fields_kept(list);
         for part in list.items() {
-            // These move to the last new part.
+            // Reads the fields that move to the last new part, so that duplicates among them are
+            // noticed.
             if Self::is_text(part.text("type")) {
                 part.look_at_all();
             } else {
@@ -82,9 +83,9 @@ pub(super) trait Blocks {
         }
     }
 
-    /// Puts `parts` in the place of a slot's content, which is in `field` of `holder`. One text
-    /// becomes a string, which every provider accepts; anything else, and what stands where an
-    /// array stood, becomes an array.
+    /// Replaces a slot's content, which is in `field` of `holder`, by `parts`. One text becomes a
+    /// string, which every provider accepts. Anything else becomes an array, and so does whatever
+    /// replaces an array.
     fn replace<'m, V: View<'m>>(
         holder: V,
         path: Vec<Step>,
@@ -119,8 +120,8 @@ pub(super) trait Blocks {
         known.unwrap_or_else(|| PartRef::Opaque(part.json()))
     }
 
-    /// One text's unknown fields stay in the message when the text is replaced; of several texts
-    /// they could not.
+    /// Returns true if unknown fields of text parts stay when the texts are replaced: those of one
+    /// part can, those of several cannot.
     fn are_fields_kept<'m, V: View<'m>>(parts: V) -> bool {
         parts
             .items()
@@ -129,14 +130,14 @@ pub(super) trait Blocks {
             <= 1
     }
 
-    /// Whether a text part has fields that are neither its text nor a cache mark.
+    /// Returns true if a text part has fields other than its type, its text and cache marks.
     fn has_unknown_fields<'m, V: View<'m>>(part: V) -> bool {
         let is_known = |name: &str| matches!(name, "type" | "text") || is_cache_mark(name);
         Self::is_text(part.text("type")) && !part.fields().all(|(name, _)| is_known(name))
     }
 
-    /// The new parts as an array, since the old content was one. Cache marks, and what an old text
-    /// part carried beside its text, move to the last new part.
+    /// The new parts as an array, since the old content was one. Cache marks and the unknown fields
+    /// of an old text part move to the last new part.
     fn keep_marks<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
         let mut marks: Vec<(&str, JsonRef<'_>)> = Vec::new();
         let are_kept = Self::are_fields_kept(old);
@@ -153,8 +154,8 @@ pub(super) trait Blocks {
             }
         }
         let new: Vec<Value> = parts.into_iter().map(Self::write).collect();
-        // A part that came through whole has its mark still, and providers take few of them. What
-        // the last part says itself is not overwritten.
+        // A part that came through whole still has its mark, and providers accept only a few marks.
+        // Fields that the last part already has are not overwritten.
         let has = |part: &Value, name: &str| part.get(name).is_some();
         marks.retain(|(name, _)| {
             let is_there = is_cache_mark(name) && new.iter().any(|part| has(part, name));
@@ -164,26 +165,27 @@ pub(super) trait Blocks {
     }
 }
 
-/// Where a provider's prompt cache ends: Anthropic's mark, which others take too, and OpenAI's.
+/// Marks of where a provider's prompt cache ends: Anthropic's, which other providers accept too,
+/// and OpenAI's.
 const CACHE_MARKS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
 }
 
-/// `data:image/png;base64,AAAA` of a media type and base64.
+/// Builds `data:image/png;base64,AAAA` from a media type and base64.
 pub(super) fn data_url(mime: &str, base64: &str) -> String {
     format!("data:{mime};base64,{base64}")
 }
 
-/// `data:image/png;base64,AAAA` as its media type and its base64.
+/// Splits `data:image/png;base64,AAAA` into its media type and its base64.
 pub(super) fn split_data_url(url: &str) -> Option<(&str, &str)> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let mime = head.strip_suffix(";base64")?;
     Some((mime.split(';').next().unwrap_or(mime), data))
 }
 
-/// What a URL points at: bytes inside the message, something elsewhere, or neither.
+/// Reads a URL: media inside the message, a link to something elsewhere, or `None` for neither.
 pub(super) fn read_url(url: &str) -> Option<PartRef<'_>> {
     match split_data_url(url) {
         Some((mime, base64)) => Some(PartRef::Media {

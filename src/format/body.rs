@@ -9,11 +9,11 @@ use super::WireFormat;
 use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
 
-/// A request's body as it came, of which only the messages can be changed: a JSON object with them
-/// in `messages`, `input` or `contents`, or a list of them.
+/// A request's body as it came, in which only the messages can be changed. It is a JSON list of
+/// messages, or an object with one in `messages`, `input` or `contents`.
 ///
-/// [`to_string`](ToString::to_string) gives the body with the messages as they are now, and every
-/// other byte as it came; without a change all of it.
+/// [`to_string`](ToString::to_string) gives the body with the current messages and every other byte
+/// as it came. Without a change it gives the original text.
 ///
 /// ```
 /// use offcut::format::{RequestBody, Messages, Spelled, WireFormat};
@@ -33,32 +33,32 @@ use super::wire::FIELDS;
 /// # Ok(()) }
 /// ```
 ///
-/// The body and each message are held once more than in the text that came.
+/// The messages are held twice: in the text that came, and each on its own.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
     text: String,
     format: Option<WireFormat>,
     messages: Vec<JsonText>,
-    /// Where each message stands in `text`.
+    /// Byte ranges of the messages in `text`.
     places: Vec<Range<usize>>,
-    /// Where `tools` stand in `text`.
+    /// Byte ranges of the items of `tools` in `text`.
     tools: Vec<Range<usize>>,
 }
 
-/// A text in which there are no messages that could be changed.
+/// Reason for not finding messages in a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     InvalidJson(#[from] InvalidJson),
-    /// It holds no messages.
+    /// The text holds no list of messages.
     #[error(
         "no messages: a body is a JSON list of messages, or an object with one in `messages`, `input` or `contents`"
     )]
     NoMessages,
-    /// The key of its messages stands twice, and its readers may disagree on which of them counts.
-    /// It is best passed on as it is.
+    /// The key of the messages occurs twice, and readers may disagree on which one counts. It is
+    /// best to pass such a body on as it is.
     #[error("`{field}` stands twice in the body: leave one of them")]
     KeyTwice {
         /// The key.
@@ -67,13 +67,13 @@ pub enum BodyError {
 }
 
 impl RequestBody {
-    /// Finds the messages of a body. An `input` that is a string, as the Responses API takes it, is
-    /// a body without messages.
+    /// Finds the messages of a body. A body whose `input` is a string, as the Responses API
+    /// accepts, has no messages.
     ///
     /// # Errors
     ///
-    /// The text is not JSON, is not a body, or has two lists of messages. No error holds a piece of
-    /// it.
+    /// The text is not JSON, is not a body, or has `messages`, `input` or `contents` twice. No
+    /// error holds any of the text.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
         let document = JsonText::parse(text)?;
         let root = document.root();
@@ -114,8 +114,8 @@ impl RequestBody {
         })
     }
 
-    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if nothing says which
-    /// it is, as of no messages.
+    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if they fit none, or
+    /// if there are none.
     #[must_use]
     pub fn format(&self) -> Option<WireFormat> {
         self.format
@@ -127,15 +127,15 @@ impl RequestBody {
         &self.messages
     }
 
-    /// The messages, to be changed through [`Spelled`](super::Spelled). Their number stays, so that
-    /// there is a place for each.
+    /// The messages, to be changed through [`Spelled`](super::Spelled). Their number is fixed,
+    /// since each has its place in the body.
     #[must_use]
     pub fn messages_mut(&mut self) -> &mut [JsonText] {
         &mut self.messages
     }
 
-    /// The items of `tools`, to be counted with the messages. What `serde_json` does not read is
-    /// given as its text.
+    /// The items of `tools`, to be counted with the messages. An item that `serde_json` cannot read
+    /// is given as a string of its text.
     #[must_use]
     pub fn tools(&self) -> Vec<Value> {
         let tool = |place: &Range<usize>| {
@@ -146,7 +146,7 @@ impl RequestBody {
     }
 }
 
-/// The whole body, with the messages as they are now.
+/// Writes the whole body, with the current messages.
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;

@@ -4,26 +4,28 @@ use super::{Format, Piece};
 use crate::content::Part;
 use crate::guard::HandlerError;
 
-/// A list of messages, whatever their type: what plans are made of and applied to.
+/// A list of messages of any type. Plans are made from it and applied to it.
 pub trait Conversation: Send + Sync {
-    /// How many messages there are.
+    /// Number of messages.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns true if there are no messages.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows `see` what a message holds. `message` is below [`len`](Self::len).
+    /// Calls `see` with each piece of a message, in order. `message` must be below
+    /// [`len`](Self::len).
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>));
 
-    /// Replaces the content of a result slot. What is not there is left alone.
+    /// Replaces the content of a result slot. A slot that does not exist is left alone.
     fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>);
 
-    /// Replaces the arguments of a call. What is not there is left alone.
+    /// Replaces the arguments of a call. A call that does not exist is left alone.
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
 
-    /// A copy whose rounds are rewritten: only [`Rewriting`](super::Rewriting) has one.
+    /// Starts a copy in which rounds can be rewritten. Only [`Rewriting`](super::Rewriting)
+    /// supports it.
     #[doc(hidden)]
     fn rewrite(&mut self) -> Option<Box<dyn Rewrite + '_>> {
         None
@@ -32,24 +34,25 @@ pub trait Conversation: Send + Sync {
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
 
-/// A copy of a conversation in which rounds are rewritten. Public because a method of
-/// [`Conversation`] gives one, and nameless outside of this crate.
+/// A copy of a conversation in which rounds are rewritten. It is public because a method of
+/// [`Conversation`] returns it, and it can't be named outside this crate.
 pub trait Rewrite: Send + Sync {
-    /// Hands the messages of one round to the rewriter. What it wants in their place, `None` for
-    /// nothing.
+    /// Hands the messages of one round to the rewriter and returns their replacement; `None` to
+    /// leave the round as it is.
     ///
     /// # Errors
     ///
-    /// The rewriter failed or panicked: the round is as it was.
+    /// Fails if the rewriter failed or panicked. The round stays as it was.
     fn round(&mut self, messages: &[usize]) -> Result<Option<&dyn Conversation>, HandlerError>;
 
-    /// Leaves the round as it was after all whose first message this is.
+    /// Drops the replacement of the round whose first message is `first`, so that the round stays.
     fn leave(&mut self, first: usize);
 
-    /// The conversation with the rounds so far rewritten. Nothing is rewritten any more afterwards.
+    /// The conversation with all rounds rewritten so far. Later calls of `round` and `leave` have
+    /// no effect.
     fn copy(&mut self) -> &mut dyn Conversation;
 
-    /// Puts the copy in the place of the conversation.
+    /// Replaces the conversation by the copy.
     fn finish(self: Box<Self>);
 }
 
@@ -73,8 +76,7 @@ impl<'a, F: Format> Messages<'a, F> {
     }
 }
 
-/// What a conversation does that has a `format` and a list of `messages`. What is not there is left
-/// alone.
+/// The methods of a conversation that has a `format` and a list of `messages`.
 macro_rules! through_format {
     () => {
         fn len(&self) -> usize {

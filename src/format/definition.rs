@@ -1,4 +1,4 @@
-//! Tools as providers want them described.
+//! Definitions of tools as providers want them.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ impl OpenAiChat {
 
 impl Responses {
     /// The definition of a tool, such as the reader: an element of a request's `tools`. It is not
-    /// strict, for a strict one has no optional arguments.
+    /// strict, since strict definitions can't have optional arguments.
     #[must_use]
     pub fn tool(tool: &(impl Tool + ?Sized)) -> Value {
         WireFormat::Responses.tool(tool)
@@ -41,8 +41,8 @@ impl Anthropic {
 
 impl Gemini {
     /// The definition of a tool, such as the reader: an element of a request's `tools`. Its
-    /// arguments are JSON schema, in `parametersJsonSchema`. For an endpoint that takes one element
-    /// only, add its `functionDeclarations` to those of yours.
+    /// arguments are a JSON schema, in `parametersJsonSchema`. For an endpoint that accepts only
+    /// one element, add its `functionDeclarations` to yours.
     #[must_use]
     pub fn tool(tool: &(impl Tool + ?Sized)) -> Value {
         WireFormat::Gemini.tool(tool)

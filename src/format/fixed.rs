@@ -1,5 +1,5 @@
-//! What of a message must stay as it is, since it has more than one meaning, or none: a key that
-//! counts and stands twice, a string that is not valid Unicode.
+//! Parts of a message that must stay as they are, since they are ambiguous or have no meaning: a
+//! duplicate of a key that counts, or a string that is not valid Unicode.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::json::{JsonText, Watch};
 use super::piece::Piece;
 use super::wire_json::WireJson;
 
-/// Which results and calls of a message must stay as they are.
+/// The results and calls of a message that must stay as they are.
 #[derive(Debug, Default)]
 pub(crate) struct Fixed {
     is_all: bool,
@@ -16,8 +16,8 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// What `format` has to leave alone in `message`. Costs nothing where no key stands twice and
-    /// all is valid Unicode.
+    /// Finds the parts of `message` that `format` must leave alone. Costs nothing if no key occurs
+    /// twice and everything is valid Unicode.
     pub(crate) fn of(format: &impl WireJson, message: &JsonText) -> Self {
         let mut fixed = Self::default();
         if message.is_plain() {
@@ -26,7 +26,8 @@ impl Fixed {
         let watch = Watch::default();
         let (mut results, mut calls, mut open) = (0, 0, None);
         format.see(message.watched_by(&watch), &mut |piece| {
-            // What was read for this piece, and for the result that it ends.
+            // Covers the strings read since the last piece: those of this piece, and the rest of
+            // the result that it ends.
             let is_garbled = watch.is_garbled.take();
             match piece {
                 Piece::Role(_) | Piece::Result(_) | Piece::Content(_) if is_garbled => {

@@ -1,4 +1,4 @@
-//! Gemini's contents as their wire JSON.
+//! Gemini's contents as wire JSON.
 
 mod response;
 
@@ -13,12 +13,13 @@ use crate::content::{Part, ToolCall};
 /// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake
 /// case.
 ///
-/// Each `functionResponse` is a slot. Its `response` must be an object: what is shown of it is the
-/// value of its one field `output`, `result`, `content` or `error`, and otherwise the whole of it
-/// as JSON. A response with an `error` and no `output` is an error, and stays one. A value that is
-/// a list of nothing but `{"type": "text", "text": …}`, as MCP servers give it, is that many texts;
-/// media stand in the response's own `parts`, behind the texts. Calls next to a `thoughtSignature`
-/// are signed. Order of keys: see the crate's documentation on `preserve_order`.
+/// Each `functionResponse` is a slot. Its `response` must be an object. If its only field is
+/// `output`, `result`, `content` or `error`, that field's value is shown, otherwise the whole
+/// object as JSON. A response with an `error` and no `output` is an error, and stays one. A value
+/// that is a list of only `{"type": "text", "text": …}`, as MCP servers return it, is shown as that
+/// many texts. Media are in the response's own `parts`, after the texts. Calls next to a
+/// `thoughtSignature` are signed. For the order of keys, see the crate's documentation on
+/// `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gemini;
 
@@ -49,7 +50,7 @@ impl Gemini {
         json!({"functionResponse": fields})
     }
 
-    /// The content with the responses to all calls of a turn, which the API wants together.
+    /// The content with the responses to all calls of a turn. The API wants them together.
     #[must_use]
     pub fn tool_message(responses: impl IntoIterator<Item = Value>) -> Value {
         json!({"role": "user", "parts": responses.into_iter().collect::<Value>()})
@@ -71,7 +72,7 @@ impl WireJson for Gemini {
             _ => Role::User,
         };
         let parts = || parts.into_iter().flat_map(V::items);
-        // Of parallel calls only the first bears a signature, which is over the turn.
+        // Only the first of parallel calls has a signature, which covers the whole turn.
         let is_signed = parts().any(|part| field(part, SIGNATURE).is_some());
         let mut roles = Roles::new(role);
         for part in parts() {
@@ -127,8 +128,8 @@ fn field<'m, V: View<'m>>(value: V, names: Name) -> Option<V> {
     camel.or(snake)
 }
 
-/// The n-th response, or the n-th call, and where it is. A part that is both is a response, as it
-/// is seen.
+/// The n-th response or call, and the path to it. A part that is both counts as a response, as it
+/// does in `see`.
 fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, Vec<Step>)> {
     let is_one = |part: V| {
         [RESPONSE, CALL]

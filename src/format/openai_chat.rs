@@ -1,4 +1,4 @@
-//! Chat-completions messages as their wire JSON.
+//! Chat-completions messages as wire JSON.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of OpenAI chat-completions messages, and of every provider that speaks it, as
+/// The format of OpenAI's chat-completions messages, and of every provider that uses them, as
 /// [`serde_json::Value`].
 ///
-/// Unknown fields stay as they are. The API has no error mark for results, so none is seen and none
-/// is written. The deprecated `function_call` and its `function` messages are understood too. Order
-/// of keys: see the crate's documentation on `preserve_order`.
+/// Unknown fields stay as they are. The API has no error mark for results, so none is read and none
+/// is written. The deprecated `function_call` and its `function` messages work too. For the order
+/// of keys, see the crate's documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiChat;
 
@@ -36,7 +36,7 @@ impl OpenAiChat {
 
 impl WireJson for OpenAiChat {
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
-        // In one go: this is done for every message.
+        // All fields in one go, since this runs for every message.
         let [
             role,
             content,
@@ -109,8 +109,8 @@ impl WireJson for OpenAiChat {
             ),
             None => return None,
         };
-        // As they were read: a function's arguments are JSON as text, a custom tool's input is free
-        // text.
+        // Same order as in `read_call`. A function's arguments are JSON as text, a custom tool's
+        // input is free text.
         let [function, custom] = raw.pick(["function", "custom"]);
         let (holder, step) = match (function, custom) {
             (Some(function), _) => (function, Some("function")),
@@ -129,7 +129,7 @@ impl WireJson for OpenAiChat {
     }
 }
 
-/// The calls of a message; the deprecated one where there are no others.
+/// The calls of a message, or its deprecated `function_call` if it has no others.
 fn calls<'m, V: View<'m>>(
     tool_calls: Option<V>,
     function_call: Option<V>,

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::json::{JsonRef, View};
 use crate::content::Part;
 
-/// Who says something.
+/// The author of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions: system and developer messages.
     System,
-    /// A person, or whoever stands in for one.
+    /// A person, or anything that stands in for one.
     User,
     /// The model.
     Assistant,
@@ -20,36 +20,37 @@ pub enum Role {
     Tool,
 }
 
-/// What a message holds, piece by piece, in order. Everything is borrowed from the message.
+/// A piece of a message. A message is shown as its pieces, in order, all borrowed from it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Piece<'m> {
-    /// Whose the pieces up to the next `Role` are. Each message begins with one; a message that
-    /// holds the items of several (a user message with results and text) gives one before each.
+    /// The author of the pieces up to the next `Role`. Each message begins with one. A message with
+    /// pieces of several authors, such as a user message with results and text, has one before each
+    /// group.
     Role(Role),
-    /// The model calls a tool.
+    /// A tool call.
     Call(Call<'m>),
-    /// A tool answers: opens a result slot. The [`Content`](Piece::Content) that follows, up to the
-    /// next `Result` or `Role`, is the slot's.
+    /// The head of a tool result, which opens a result slot. The [`Content`](Piece::Content) after
+    /// it, up to the next `Result` or `Role`, belongs to the slot.
     Result(ResultHead<'m>),
-    /// Content: of the open result slot if there is one, else of the message itself.
+    /// Content of the open result slot, or of the message itself if no slot is open.
     Content(PartRef<'m>),
 }
 
-/// A call as a message holds it.
+/// A tool call as a message holds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'m> {
-    /// Empty where the format or the provider has none.
+    /// The call's id; empty if the format or the provider has none.
     pub id: &'m str,
     /// The tool's name.
     pub name: &'m str,
-    /// What the tool is asked.
+    /// The arguments of the call.
     pub arguments: Arguments<'m>,
-    /// Whether the provider signed the call, so that changing its arguments would make it invalid.
+    /// True if the provider signed the call, so that changing its arguments would invalidate it.
     pub is_signed: bool,
-    /// Whether its arguments must stay as they are, since the message can't be changed without
-    /// changing what else it says: a key in it stands twice, or it is not valid Unicode. Replacing
-    /// them does nothing.
+    /// True if the arguments must stay as they are: a key of the message occurs twice, or a string
+    /// is not valid Unicode, so a change could alter what else the message says. Replacing them
+    /// does nothing.
     pub is_fixed: bool,
 }
 
@@ -69,14 +70,14 @@ impl<'m> Call<'m> {
 /// A call's arguments as a message holds them.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments<'m> {
-    /// JSON as text; what a model wrote may be no JSON at all.
+    /// JSON as text, which may be invalid if a model wrote it.
     Text(&'m str),
     /// JSON.
     Json(JsonRef<'m>),
 }
 
 impl<'m> Arguments<'m> {
-    /// A field that holds them as text, or as JSON; empty text if there is none.
+    /// Reads a field that holds them as text or as JSON; empty text if there is none.
     pub(super) fn of(field: Option<impl View<'m>>) -> Self {
         let Some(field) = field else {
             return Self::Text("");
@@ -86,14 +87,13 @@ impl<'m> Arguments<'m> {
             .map_or_else(|| Self::Json(field.json()), Self::Text)
     }
 
-    /// A field that holds them as JSON; empty text if there is none.
+    /// Reads a field that holds them as JSON; empty text if there is none.
     pub(super) fn json(field: Option<impl View<'m>>) -> Self {
         field.map_or(Self::Text(""), |field| Self::Json(field.json()))
     }
 }
 
-/// The arguments' text. JSON is compact where it is a value, and as it is spelled where it is a
-/// text.
+/// Writes the arguments' text: compact for a JSON value, unchanged for a text.
 impl fmt::Display for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,22 +103,22 @@ impl fmt::Display for Arguments<'_> {
     }
 }
 
-/// What a message says of a result, but for its content.
+/// A result as a message holds it, without its content.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultHead<'m> {
-    /// The id of the call that it answers; empty where the format or the provider has none.
+    /// The id of the call that the result answers; empty if the format or the provider has none.
     pub id: &'m str,
-    /// The tool's name where the message has it.
+    /// The tool's name, if the message has it.
     pub name: Option<&'m str>,
-    /// Whether the message marks the result as an error.
+    /// True if the message marks the result as an error.
     pub is_error: bool,
-    /// Whether its content must stay as it is, for the same reasons as a [`Call`]'s arguments.
+    /// True if the content must stay as it is, for the same reasons as a [`Call`]'s arguments.
     /// Replacing it does nothing.
     pub is_fixed: bool,
 }
 
 impl<'m> ResultHead<'m> {
-    /// That of a result of which the message says only which call it answers.
+    /// The head of a result that names only the call that it answers.
     pub(super) fn new(id: &'m str) -> Self {
         Self {
             id,
@@ -143,14 +143,14 @@ pub enum PartRef<'m> {
         /// Its bytes.
         data: Data<'m>,
     },
-    /// An image, a sound or a file that the message points at.
+    /// A link to an image, a sound or a file.
     Link {
-        /// Its media type, if the message says.
+        /// Its media type, if the message has it.
         mime: Option<&'m str>,
-        /// Where it is.
+        /// Its address.
         url: &'m str,
     },
-    /// Something that the format does not know.
+    /// A part that the format does not know.
     Opaque(JsonRef<'m>),
 }
 
@@ -164,7 +164,8 @@ pub enum Data<'m> {
 }
 
 impl Data<'_> {
-    /// How many bytes it is, padding and line breaks of its base64 aside.
+    /// Number of decoded bytes. Padding does not count; line breaks in base64 count as if they were
+    /// data.
     pub(crate) fn decoded_len(self) -> u64 {
         match self {
             Self::Base64(text) => text.trim_end_matches('=').len() as u64 * 3 / 4,

@@ -1,4 +1,4 @@
-//! This crate's own message type: for loops that have none yet, and for tests.
+//! This crate's own message type, for loops that have none yet and for tests.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,55 +20,55 @@ use crate::content::{Part, ToolCall};
 pub enum Message {
     /// Instructions.
     System {
-        /// What they say.
+        /// The instructions' parts.
         content: Vec<Part>,
     },
-    /// What a person says.
+    /// Input of a person.
     User {
-        /// What they say.
+        /// The input's parts.
         content: Vec<Part>,
     },
-    /// What the model says and asks.
+    /// A turn of the model.
     Assistant {
-        /// What it says.
+        /// The text that the model writes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         content: Vec<Part>,
-        /// Which tools it calls.
+        /// The tools that the model calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
     },
     /// The result of one call.
     Tool {
-        /// The id of the call that it answers.
+        /// The id of the call that this answers.
         #[serde(default)]
         call_id: String,
         /// The tool's name.
         #[serde(default)]
         name: String,
-        /// What the tool returned.
+        /// The content that the tool returned.
         content: Vec<Part>,
-        /// Whether the tool failed.
+        /// True if the tool failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
 }
 
 impl Message {
-    /// Instructions.
+    /// A message with instructions.
     pub fn system(text: impl Into<Part>) -> Self {
         Self::System {
             content: vec![text.into()],
         }
     }
 
-    /// What a person says.
+    /// A message from a person.
     pub fn user(text: impl Into<Part>) -> Self {
         Self::User {
             content: vec![text.into()],
         }
     }
 
-    /// What the model says, without a call.
+    /// A message from the model without a call.
     pub fn assistant(text: impl Into<Part>) -> Self {
         Self::Assistant {
             content: vec![text.into()],
@@ -76,7 +76,7 @@ impl Message {
         }
     }
 
-    /// The model calls tools.
+    /// A message from the model that calls tools.
     #[must_use]
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self::Assistant {
@@ -85,7 +85,7 @@ impl Message {
         }
     }
 
-    /// The result of `call`.
+    /// A message with the result of `call`.
     #[must_use]
     pub fn tool(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Self {
         Self::Tool {

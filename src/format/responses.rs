@@ -1,4 +1,4 @@
-//! Items of OpenAI's Responses API as their wire JSON.
+//! Items of OpenAI's Responses API as wire JSON.
 
 use serde_json::{Value, json};
 
@@ -8,18 +8,18 @@ use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of the items that OpenAI's Responses API takes as `input`, as [`serde_json::Value`].
+/// The format of the items in the `input` of OpenAI's Responses API, as [`serde_json::Value`].
 ///
-/// The outputs of function calls and of custom tool calls are slots. What hosted tools were asked
-/// and returned (web and file search, code interpreter, MCP), and the outputs that must have a
-/// shape of their own (computer, shell, patches), are counted and never changed; an item of a kind
-/// that is not known is neither. The API has no error mark for outputs, so none is seen and none is
-/// written. Order of keys: see the crate's documentation on `preserve_order`.
+/// The outputs of function calls and of custom tool calls are slots. Calls and results of hosted
+/// tools (web and file search, code interpreter, MCP), outputs with a prescribed shape (computer,
+/// shell, patches) and items of an unknown kind are counted and never changed. The API has no error
+/// mark for outputs, so none is read and none is written. For the order of keys, see the crate's
+/// documentation on `preserve_order`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Responses;
 
 impl Responses {
-    /// The item that answers `call`, a call of a function, with `content`.
+    /// The item that answers `call`, a function call, with `content`.
     ///
     /// One text becomes a string; anything else becomes an array of parts.
     #[must_use]
@@ -27,7 +27,7 @@ impl Responses {
         json!({"type": "function_call_output", "call_id": call.id, "output": Self::content(content.into())})
     }
 
-    /// The call that an item is: one or none.
+    /// The call of an item, if it is one.
     #[must_use]
     pub fn tool_calls(item: &Value) -> Vec<ToolCall> {
         super::tool_calls(&Self, item)
@@ -61,7 +61,7 @@ impl WireJson for Responses {
                 Self::show(item.get("summary"), see);
                 Self::show(item.get("content"), see);
             }
-            // What the model did with tools of the provider, or did that has no other place.
+            // Calls of the provider's tools, and other items of the model.
             "computer_call"
             | "local_shell_call"
             | "shell_call"
@@ -79,7 +79,7 @@ impl WireJson for Responses {
                 see(Piece::Role(Role::Assistant));
                 see(Piece::Content(PartRef::Opaque(item.json())));
             }
-            // No slots, but what comes after them is another turn.
+            // Not slots, but as the user's they end the model's turn.
             "computer_call_output"
             | "local_shell_call_output"
             | "shell_call_output"
@@ -108,7 +108,7 @@ impl WireJson for Responses {
     }
 }
 
-/// An item's type. A message may go without.
+/// An item's type, which a message may omit.
 fn kind_of<'m, V: View<'m>>(item: V) -> &'m str {
     match item.get("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),

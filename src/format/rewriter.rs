@@ -1,4 +1,4 @@
-//! Messages with a rewriter: a callback that replaces whole rounds when they have grown old.
+//! Messages with a rewriter: a callback that replaces whole rounds once they are old.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -8,20 +8,19 @@ use super::{Format, Piece};
 use crate::content::Part;
 use crate::guard::{HandlerError, guard};
 
-/// A list of messages whose old rounds are handed to a rewriter before what is left of them is
-/// cleared.
+/// A list of messages whose old rounds go through a rewriter before the rest of them is cleared.
 ///
-/// The rewriter gets the messages of one round, an assistant turn with calls and the results of
-/// those calls, and says what takes their place, or `None` for nothing. It is called for rounds
-/// that hold a result that the pass is going to clear, never gets a user's message, and is not
-/// called for a round that shares a message with a user or with another round, or that holds a
-/// message which must stay as it is ([`Format::is_rewritable`]). What it gets is stored before
-/// anything is changed, at `<root>/clear/<id>-round`. A rewriter that fails or panics leaves its
-/// round as it is, and the report says so. It has to be pure: a pass may fail later, and be made
-/// again.
+/// The rewriter gets the messages of one round: an assistant turn with calls, and the results of
+/// those calls. It returns their replacement, or `None` to leave the round as it is. It is called
+/// for rounds with a result that the pass is going to clear. It never gets a user's message. It is
+/// not called for a round that shares a message with a user or with another round, or that has a
+/// message which must stay as it is ([`Format::is_rewritable`]). The round is stored at
+/// `<root>/clear/<id>-round` before anything is changed. A rewriter that fails or panics leaves its
+/// round as it is, and the report says so. It must be pure, since a pass may fail later and be
+/// repeated.
 ///
-/// It is for loops that keep the messages. In a loop that hands in the originals every turn, a
-/// round is only rewritten while a pass is triggered.
+/// This is for loops that keep the changed messages. In a loop that passes the originals every
+/// turn, a round is only rewritten while a pass is triggered.
 ///
 /// ```
 /// use offcut::backend::Memory;
@@ -55,7 +54,7 @@ where
     F: Format,
     R: Fn(&[F::Message]) -> Result<Option<Vec<F::Message>>, HandlerError> + Send + Sync,
 {
-    /// `messages`, seen through `format`, with a rewriter.
+    /// Presents `messages` through `format`, with a rewriter.
     pub fn new(format: &'a F, messages: &'a mut Vec<F::Message>, rewriter: R) -> Self {
         Self {
             format,
@@ -77,7 +76,8 @@ struct Copy<'c, F: Format, R> {
     format: &'c F,
     rewriter: &'c R,
     original: &'c mut Vec<F::Message>,
-    /// What takes the place of rounds, by their first message.
+    /// Replacements of rounds by the index of the round's first message, with the indices of all
+    /// its messages.
     rounds: BTreeMap<usize, (Vec<usize>, Owned<'c, F>)>,
     copy: Option<Owned<'c, F>>,
 }

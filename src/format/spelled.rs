@@ -6,18 +6,18 @@ use super::wire_json::WireJson;
 use super::{Format, Piece};
 use crate::content::Part;
 
-/// A wire format over messages as they are spelled: [`OpenAiChat`](super::OpenAiChat),
+/// A wire format over the text of messages: [`OpenAiChat`](super::OpenAiChat),
 /// [`Responses`](super::Responses), [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or
-/// a [`WireFormat`](super::WireFormat) for whichever.
+/// a [`WireFormat`](super::WireFormat) for any of them.
 ///
-/// It shows what the format shows of a [`Value`](serde_json::Value), and replaces what the format
-/// replaces. Only the values that are replaced change: white space, key order, keys that stand
-/// twice, escapes and numbers around them stay, byte for byte. JSON is shown, and so stored, as it
-/// is spelled.
+/// It shows and replaces the same pieces as the format does in a [`Value`](serde_json::Value). Only
+/// the replaced values change: white space, key order, duplicate keys, escapes and numbers around
+/// them stay, byte for byte. JSON is shown, and therefore stored, exactly as it is written in the
+/// text.
 ///
-/// Some things must stay as they are: all of a message in which a key that the format looks at
-/// stands twice, since its readers may disagree on what it says, and a result or call that is not
-/// valid Unicode, such as half of a surrogate pair. They are shown with `is_fixed`, replacing them
+/// Some things must stay as they are. A message with a duplicate of a key that the format reads
+/// stays whole, since readers may disagree on its meaning. So does a result or call that is not
+/// valid Unicode, such as half of a surrogate pair. These are shown with `is_fixed`, replacing them
 /// does nothing, and their messages are not handed to a rewriter.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Some wire format: one type for programs that learn only when they run which one a file is in.
+//! Any wire format as one type, for programs that learn a file's format at run time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::wire_json::{Edits, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;
 
-/// One of the formats of wire JSON. It is a [`Format`](super::Format) itself.
+/// A format of wire JSON, chosen at run time. It is a [`Format`](super::Format) itself.
 ///
 /// ```
 /// use offcut::format::WireFormat;
@@ -35,11 +35,11 @@ pub enum WireFormat {
     Gemini,
 }
 
-/// Where a request's body holds its conversation.
+/// The fields of a request's body that may hold its conversation.
 pub(super) const FIELDS: [&str; 3] = ["messages", "input", "contents"];
 
 impl WireFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 4] = [
         Self::OpenAiChat,
         Self::Responses,
@@ -47,7 +47,7 @@ impl WireFormat {
         Self::Gemini,
     ];
 
-    /// Its name, which it can be parsed from.
+    /// The format's name. It can be parsed back.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,25 +58,28 @@ impl WireFormat {
         }
     }
 
-    /// The format of a conversation: a list of messages, or a request's body with one in
-    /// `messages`, `input` or `contents`, the first of these that is not empty.
+    /// Detects the format of a conversation: a list of messages, or a request's body with one in
+    /// `messages`, `input` or `contents`, the first of these that is not empty. Returns `None` if
+    /// no format fits.
     ///
-    /// The first message that can be of one format only decides. Where all could be of several,
-    /// nothing but text is said in them, and chat completions are as good as any. `None` is no
-    /// conversation.
+    /// A list in `input` is for Responses, one in `contents` for Gemini. Otherwise the first
+    /// message that fits only one format decides; a body with `system` or `anthropic_version` is
+    /// Anthropic's unless that format is chat completions. If all messages fit several formats,
+    /// they hold only text. Then an array of texts from the assistant means Anthropic, and chat
+    /// completions are as good a guess as any for the rest.
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
         Self::of(document)
     }
 
-    /// As [`detect`](Self::detect), of values and of text.
+    /// Does the work of [`detect`](Self::detect), for values and for text.
     pub(super) fn of<'m, V: View<'m>>(document: V) -> Option<Self> {
         match Self::list(document)? {
             (None, messages) => detect(messages),
             (Some("input"), _) => Some(Self::Responses),
             (Some("contents"), _) => Some(Self::Gemini),
             (_, messages) if document.has("system") || document.has("anthropic_version") => {
-                // Some servers of chat completions take these too.
+                // Some servers of chat completions accept these fields too.
                 let certain = messages.items().find_map(only_format);
                 certain
                     .filter(|format| *format == Self::OpenAiChat)
@@ -86,7 +89,7 @@ impl WireFormat {
         }
     }
 
-    /// The list of messages in a document, and the field that it is in.
+    /// The list of messages in a document, and the field that holds it.
     pub(super) fn list<'m, V: View<'m>>(document: V) -> Option<(Option<&'static str>, V)> {
         if document.is_array() {
             return Some((None, document));
@@ -101,7 +104,7 @@ impl WireFormat {
         Some(lists.find(|(_, list)| !is_empty(*list)).unwrap_or(first))
     }
 
-    /// The messages of a conversation as [`detect`](Self::detect) takes it.
+    /// The messages of a conversation that [`detect`](Self::detect) recognises.
     #[must_use]
     pub fn messages(document: &mut Value) -> Option<&mut Vec<Value>> {
         match document {
@@ -132,7 +135,7 @@ impl FromStr for WireFormat {
     }
 }
 
-/// A name that is none of a [`WireFormat`].
+/// A name that is not the name of any [`WireFormat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are the formats `openai-chat`, `openai-responses`, `anthropic` and `gemini`")]
 pub struct UnknownWireFormat;
@@ -141,14 +144,14 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
     list.items().next().is_none()
 }
 
-/// The format of a list of messages.
+/// Detects the format of a list of messages.
 fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
     let is_text = |message: V| {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
-    // A list of texts is what Anthropic's clients write for an assistant. Others may too, and then
-    // say so elsewhere.
+    // Anthropic's clients write an assistant's text as a list of texts. Other clients may too, but
+    // their other messages then tell them apart.
     let is_list = |message: V| {
         let parts = message.get("content").into_iter().flat_map(V::items);
         message.text("role") == "assistant"
@@ -170,13 +173,13 @@ fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
         })
 }
 
-/// The one format that a message can be of, if there is just one.
+/// The format of a message that fits only one.
 fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
     if message.has("parts") {
         return Some(WireFormat::Gemini);
     }
     if let Some(kind) = message.get("type") {
-        // Entries of logs have types too, and messages inside of them.
+        // Entries of logs also have types, and messages inside them.
         let is_item = match kind.as_str().unwrap_or_default() {
             "message" => message.has("role"),
             "reasoning" | "item_reference" | "compaction" => true,
@@ -210,7 +213,7 @@ fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
         })
 }
 
-/// `$does` with the format itself.
+/// Evaluates `$does` with the format's own type.
 macro_rules! with {
     ($wire:expr, |$format:ident| $does:expr) => {
         match $wire {

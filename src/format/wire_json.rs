@@ -1,16 +1,16 @@
-//! What a wire format is: written once, for messages that are values and for messages that are
-//! text.
+//! The trait behind all wire formats: each is written once, for messages that are values and for
+//! messages that are text.
 
 use super::json::{Edit, View};
 use super::{Piece, Role};
 use crate::content::Part;
 
-/// The edits that replace something; `None` if it is not there.
+/// Edits that replace something; `None` if that does not exist.
 pub(crate) type Edits<'m> = Option<Vec<Edit<'m>>>;
 
 /// A format of messages that are JSON.
 pub(crate) trait WireJson: Copy + Send + Sync {
-    /// Shows `see` what `message` holds.
+    /// Calls `see` with each piece of `message`, in order.
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>));
 
     /// The edits that replace the content of a result slot by `parts`.
@@ -20,20 +20,20 @@ pub(crate) trait WireJson: Copy + Send + Sync {
     fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m>;
 }
 
-/// The roles in a message that holds the pieces of several.
+/// The roles in a message with pieces of several authors.
 pub(super) struct Roles {
-    /// The role of what is not a result.
+    /// The role of all pieces that are not results.
     own: Role,
     last: Option<Role>,
 }
 
 impl Roles {
-    /// Those of a message that is `own`.
+    /// The roles of a message from `own`.
     pub(super) fn new(own: Role) -> Self {
         Self { own, last: None }
     }
 
-    /// Shows whose the next piece is, unless it is the same as before.
+    /// Shows the role of the next piece, unless the piece before it had the same.
     pub(super) fn show<'m>(&mut self, is_result: bool, see: &mut dyn FnMut(Piece<'m>)) {
         let role = if is_result { Role::Tool } else { self.own };
         if self.last.replace(role) != Some(role) {

@@ -1,5 +1,5 @@
-//! What a function's response holds: a value in one field of an object, or the whole object, and
-//! media beside it.
+//! The content of a function's response: a value in one field of an object, or the whole object,
+//! and media beside it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +9,12 @@ use crate::content::Part;
 use crate::format::json::{Edit, Kind, New, Step, View};
 use crate::format::{PartRef, Piece};
 
-/// What a tool gave, as a response holds it.
+/// The content of a tool's result in a response.
 pub(super) struct Given<V> {
-    /// Where a replacement goes.
+    /// The field that a replacement goes to.
     key: &'static str,
     pub(super) is_error: bool,
-    /// Whether what is shown stands alone under the key.
+    /// True if `value` is the only field of the response, under `key`.
     is_only: bool,
     value: Option<V>,
 }
@@ -38,7 +38,7 @@ impl<'m, V: View<'m>> Given<V> {
         };
         let only = keys.into_iter().flatten().next().filter(|_| is_alone);
         let value = only.map(|(_, value)| value).or(response);
-        // What stands beside media that are all of it.
+        // An empty object means that the result is media alone.
         let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
         let value = value.filter(|value| !(is_empty(value) && (!is_alone || is_error)));
         let key = only.map_or(if is_error { "error" } else { "output" }, |(key, _)| key);
@@ -59,11 +59,11 @@ impl<'m, V: View<'m>> Given<V> {
         }
     }
 
-    /// The edits that put `parts` in its place in the response at `path`.
+    /// The edits that replace the content of the response at `path` by `parts`.
     pub(super) fn replace(self, path: Vec<Step>, parts: Vec<Part>) -> Vec<Edit<'m>> {
         let (value, media) = write(self.key, parts);
         let value = match value {
-            // What stands around the value stays.
+            // Everything around the value stays.
             Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
                 Some(value) => {
                     let place = [&path[..], &[Step::Field("response")]].concat();
@@ -82,7 +82,7 @@ impl<'m, V: View<'m>> Given<V> {
     }
 }
 
-/// The texts of a list of nothing but texts.
+/// The texts of a list that holds only texts.
 fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> {
     let text_of = |part: V| {
         let [kind, text] = part
@@ -95,8 +95,7 @@ fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> 
     is_texts.then(|| value.items().filter_map(text_of))
 }
 
-/// What a response holds in place of what it held: its object, with the texts under `key`, and its
-/// media.
+/// New content of a response: its object, with the texts under `key`, and its media.
 pub(super) fn write(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {
@@ -117,7 +116,7 @@ pub(super) fn write(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     }
     let response = match <[Value; 1]>::try_from(given) {
         Ok([value]) => json!({key: value}),
-        // Media alone have nothing beside them, but an error stays one.
+        // Beside media alone the object is empty, but an error stays one.
         Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
         Err(given) if given.is_empty() => json!({}),
         Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),

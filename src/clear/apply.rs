@@ -1,4 +1,4 @@
-//! Changing the messages, once all is stored.
+//! Changes the messages once everything is stored.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::fingerprint::Fingerprint;
 use crate::format::Conversation;
 use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 
-/// What a pass has stored and is going to change.
+/// A pass whose content is stored and whose messages are not changed yet.
 #[must_use = "what is stored does nothing until it is applied"]
 pub struct Committed {
     pub(super) pass: Pass,
     pub(super) edits: Vec<Edit>,
-    /// What was compared, and stays for good.
+    /// Items that were compared and stay for good.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) anchor: Option<Anchor>,
-    /// The report, but for its decisions.
+    /// The report without its decisions.
     pub(super) head: Report,
 }
 
-/// Content is not shown.
+/// Leaves content out.
 impl fmt::Debug for Committed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ready = self.edits.iter().filter(|edit| edit.is_ready());
@@ -38,8 +38,8 @@ impl fmt::Debug for Committed {
 }
 
 impl Committed {
-    /// Changes the messages. It does no I/O and cannot fail. What no longer holds what was stored
-    /// is left alone and reported as changed meanwhile.
+    /// Changes the messages. Does no I/O and cannot fail. A slot that no longer holds what was
+    /// stored is left alone and reported as changed meanwhile.
     pub fn apply(mut self, conversation: &mut dyn Conversation) -> Report {
         self.leave_changed(conversation);
         let session = self.pass.session.clone();
@@ -48,7 +48,7 @@ impl Committed {
         report
     }
 
-    /// What is decided beside what is repeated.
+    /// Decisions of this pass, without those that it repeats.
     pub(super) fn new_decisions(&self) -> impl Iterator<Item = &Decision> {
         let parts = self.edits.iter().flat_map(Edit::parts);
         parts
@@ -56,7 +56,7 @@ impl Committed {
             .map(|edit| &edit.decision)
     }
 
-    /// Leaves what no longer holds what was stored.
+    /// Leaves edits alone whose slots no longer hold what was stored.
     fn leave_changed(&mut self, conversation: &dyn Conversation) {
         let ready = self.edits.iter().filter(|edit| edit.is_ready());
         let places = ready.flat_map(Edit::parts).map(|edit| edit.place);
@@ -69,8 +69,8 @@ impl Committed {
         }
     }
 
-    /// Changes the messages, which have not changed since they were planned, and keeps the books.
-    /// Nobody is shown the report yet.
+    /// Changes the messages, which must be as they were planned, and updates the ledger. The report
+    /// is not passed to observers yet.
     pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
         let Self {
             pass,

@@ -1,10 +1,10 @@
-//! How many of the oldest results go, and whether that is worth a pass.
+//! Chooses how many of the oldest results go, and whether a pass is worth it.
 
 use crate::config::Settings;
 use crate::report::Sum;
 
-/// Takes the oldest until the target is reached, and says whether that is worth a pass. What it
-/// compares is what is freed, to the token.
+/// Takes the oldest edits until the target is reached, and tells whether they free enough for a
+/// pass. Compares exact sums of tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     target: Option<u64>,
@@ -14,8 +14,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The choice that the settings ask for. `counted` is what there is; `freed` is what the pass
-    /// has freed already.
+    /// The choice that the settings ask for. `counted` is the conversation's tokens; `freed` is the
+    /// number of tokens that the pass has already freed.
     pub(super) fn new(settings: &Settings, counted: u64, freed: u64) -> Self {
         Self {
             target: settings.clear_target_tokens,
@@ -25,7 +25,7 @@ impl Choice {
         }
     }
 
-    /// Takes all of them.
+    /// A choice that takes everything.
     pub(super) fn all() -> Self {
         Self {
             target: None,
@@ -35,7 +35,7 @@ impl Choice {
         }
     }
 
-    /// Whether there is a target that could be missed.
+    /// Returns true if there is a target, which the pass may miss.
     pub(super) fn has_target(&self) -> bool {
         self.target.is_some()
     }
@@ -45,7 +45,8 @@ impl Choice {
             .is_some_and(|target| self.taken.left_of(self.counted) <= u128::from(target))
     }
 
-    /// Whether the next one is taken, which changes so much.
+    /// Takes the next edit, which makes `change`, unless the target is reached. Returns true if it
+    /// is taken.
     pub(super) fn takes(&mut self, change: Sum) -> bool {
         let is_taken = !self.is_enough();
         if is_taken {
@@ -54,18 +55,18 @@ impl Choice {
         is_taken
     }
 
-    /// What was taken as `planned` turned out to be `done`.
+    /// Corrects the total: an edit that was `planned` turned out to be `done`.
     pub(super) fn correct(&mut self, planned: Sum, done: Sum) {
         self.taken = self.taken.minus(planned).plus(done);
     }
 
-    /// Whether what was taken frees too little for a pass.
+    /// Returns true if the edits taken free too little for a pass.
     pub(super) fn is_too_little(&self) -> bool {
         frees_too_little(self.taken.saved(), self.at_least)
     }
 }
 
-/// Whether a pass that frees so many tokens clears nothing, where it must free `at_least` so many.
+/// Returns true if `freed` tokens are too few for a pass that must free `at_least`.
 pub(super) fn frees_too_little(freed: u128, at_least: u64) -> bool {
     freed < u128::from(at_least)
 }

@@ -1,4 +1,4 @@
-//! Storing what a plan decided.
+//! Stores what a plan decided.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::error::OffloadError;
 use crate::fingerprint::Fingerprint;
 use crate::report::{Outcome, Reason, Sum};
 
-/// How many results are stored at once.
+/// Number of results stored concurrently.
 const AT_ONCE: usize = 8;
 
 impl Plan {
-    /// Stores what is to leave the conversation. No message is touched. What was stored before an
-    /// error stays stored; committing a plan made anew is safe.
+    /// Stores what is to leave the conversation. No message is touched. Content that was stored
+    /// before an error stays stored; committing a new plan is safe.
     ///
     /// # Errors
     ///
@@ -54,13 +54,12 @@ impl Plan {
         while !taken.is_empty() {
             selection.store(&taken, &mut choice).await?;
             done.append(&mut taken);
-            // A save that failed, or a name that was taken, freed less: then the next results go
-            // too.
+            // A failed save or a taken name frees less than planned, so the next results go too.
             if choice.has_target() {
                 taken = selection.take(&mut choice).await;
             }
         }
-        // What is stored stays stored, and is found again when this is worth a pass.
+        // Stored content stays stored, and is found again once a pass is worth it.
         if choice.is_too_little() {
             selection.give_up(done.into_iter());
         }
@@ -74,7 +73,7 @@ impl Plan {
         })
     }
 
-    /// Repeats what was decided before, and leaves the rest for this reason.
+    /// Repeats earlier decisions, and leaves the rest for `reason`.
     pub(super) fn repeat_only(self, reason: Reason) -> Committed {
         let Self {
             pass,
@@ -96,21 +95,20 @@ impl Plan {
     }
 }
 
-/// The edits of a plan, oldest first, and how far they have been looked at.
+/// The edits of a plan, oldest first, and how far they have been examined.
 struct Selection<'s> {
     pass: &'s Pass,
     edits: Vec<Edit>,
-    /// The first one that was not looked at.
+    /// Index of the first edit not yet examined.
     next: usize,
-    /// What was compared, and is not needed yet.
+    /// Edits that were compared but are not needed yet.
     waiting: VecDeque<usize>,
-    /// What was compared, and stays for good.
+    /// Items that were compared and stay for good.
     settled: Vec<(Fingerprint, Reason)>,
 }
 
 impl Selection<'_> {
-    /// Takes the next edits that it takes to reach the target. Nothing is compared, or stored, that
-    /// is not needed for that.
+    /// Takes as many edits as the target needs. Nothing else is compared or stored.
     async fn take(&mut self, choice: &mut Choice) -> Vec<usize> {
         let mut taken = Vec::new();
         loop {
@@ -127,7 +125,7 @@ impl Selection<'_> {
         }
     }
 
-    /// Compares the next few edits. `false` if there are none.
+    /// Compares the next few edits. Returns `false` if none are left.
     async fn compare_next(&mut self) -> bool {
         let pass = self.pass;
         let mut looks = Vec::with_capacity(AT_ONCE);
@@ -160,8 +158,8 @@ impl Selection<'_> {
         is_any
     }
 
-    /// Stores the contents of `taken`, which is in order, and corrects the choice by what that
-    /// turned out to change.
+    /// Stores the contents of the edits at `taken`, in ascending order, and corrects the choice by
+    /// what they really changed.
     async fn store(&mut self, taken: &[usize], choice: &mut Choice) -> Result<(), OffloadError> {
         let (pass, first) = (self.pass, taken.first().copied().unwrap_or_default());
         let mut wanted = taken.iter().peekable();
@@ -186,7 +184,7 @@ impl Selection<'_> {
         Ok(())
     }
 
-    /// The whole pass frees too little: what could be done is not done.
+    /// Gives up edits because the whole pass frees too little.
     fn give_up(&mut self, taken: impl Iterator<Item = usize>) {
         for at in taken {
             let edit = &mut self.edits[at];
@@ -196,7 +194,7 @@ impl Selection<'_> {
         }
     }
 
-    /// The target was reached without the rest.
+    /// Leaves the remaining edits: the target was reached without them.
     fn finish(mut self) -> (Vec<Edit>, Vec<(Fingerprint, Reason)>) {
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             edit.keep(Reason::TargetReached);
@@ -205,7 +203,7 @@ impl Selection<'_> {
     }
 }
 
-/// Stores the content of an edit, which is ready then, or stays as it is.
+/// Stores the content of an edit, which is then ready, or stays as it is.
 async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), OffloadError> {
     let put = match std::mem::replace(&mut edit.content, Content::Kept) {
         Content::Lines(lines) => store_lines(pass, edit, lines).await,
@@ -264,7 +262,7 @@ async fn store_lines(
         edit.decision.locations.extend(locations);
     }
     let text = edit.put_text(join(texts.iter().map(String::as_str)));
-    // A text that says "not saved" was not reckoned with before.
+    // The hint of a failed save ("not saved") was not part of the estimate.
     let gain = edit.gain(pass.session.meter(), &text);
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;
     edit.decision.resize(bytes, tokens);

@@ -1,10 +1,10 @@
 //! The cost rule: from which message on a rewrite is expected to pay. A pure function of prices and
 //! tokens.
 //!
-//! A rewrite begins somewhere and goes to the end: whatever is sent after the first message that
-//! changed is read anew, so every candidate from there on becomes a preview with it. What a second
-//! pass over the same conversation still finds is in front of that, and was found not to be worth
-//! it; so it changes nothing (L4).
+//! A rewrite begins at some message and goes to the end: everything sent after the first changed
+//! message is read anew, so every candidate from there on becomes a preview with it. The candidates
+//! that a second pass still finds are before that message and did not pay, so it changes nothing
+//! (L4).
 
 use crate::config::CostAware;
 use crate::report::CostEstimate;
@@ -13,13 +13,13 @@ use crate::report::CostEstimate;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) tokens: u64,
-    /// The tokens of it that previews would save.
+    /// Number of its tokens that previews would save.
     pub(super) gain: u64,
 }
 
-/// Finds the rewrite with the highest net gain, as an index into `sent`, the last messages of the last
-/// request; `None` if nowhere enough is saved. `expected_calls` is the number of
-/// model calls expected after the coming one.
+/// Finds the rewrite with the highest net gain, as an index into `sent`, the last messages of the
+/// last request; `None` if no rewrite saves enough. `expected_calls` is the number of model calls
+/// expected after the coming one.
 pub(super) fn best_rewrite(
     sent: &[Sent],
     rule: CostAware,

@@ -1,4 +1,4 @@
-//! The decisions of a user's handler about old results: made in a plan, stored when it is committed.
+//! Decisions of a user's handler about old results: made in a plan, stored when it is committed.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::store::Phase;
 use crate::tokens::Meter;
 
-/// Does with the result at `at` what the handler wants. `Err` asks for the default treatment, with
-/// what the handler did wrong.
+/// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the
+/// handler's error if it made one.
 pub(super) fn decide_given(
     planner: &mut Planner<'_>,
     handler: &dyn ClearHandler,
@@ -76,7 +76,7 @@ pub(super) fn decide_given(
     Ok(edit)
 }
 
-/// What the arguments of the call become that the result at `at` answers; `None` if they stay.
+/// Edits the arguments of the call that the result at `at` answers; `None` if they stay.
 fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit>, HandlerError> {
     let items = &planner.items;
     let Some(at) = items.outline.slots[at].call else {
@@ -86,7 +86,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
         return Err("the clear handler's arguments are no JSON: providers refuse them".into());
     }
     let (call, item) = (&items.outline.calls[at], &items.calls[at]);
-    // Of several results for one call, the first says what its arguments become.
+    // If a call has several results, the first one decides about its arguments.
     if call.is.is_signed || call.is.is_fixed || planner.taken.contains(&item.place) {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
 }
 
 impl Given {
-    /// Stores what is to be stored, and gives what is put in the place of the result.
+    /// Stores the content, if there is any, and returns the replacement of the result.
     pub(super) async fn store(
         self,
         pass: &Pass,

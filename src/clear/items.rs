@@ -1,4 +1,4 @@
-//! The results and calls of a conversation, and what each of them costs.
+//! The results and calls of a conversation, and the cost of each.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::report::{Change, Decision, Subject};
 use crate::rounds::{CallSite, Outline, Slot};
 use crate::tokens::{Meter, Of, Row, Seen, Text, media_cost};
 
-/// The results and calls of a conversation, and what each of them costs.
+/// The results and calls of a conversation, and the cost of each.
 pub(super) struct Items<'c> {
     pub(super) outline: Outline<'c>,
     /// One for each slot of the outline.
     pub(super) results: Vec<Item<'c>>,
-    /// The arguments of each call of the outline.
+    /// One for the arguments of each call of the outline.
     pub(super) calls: Vec<Item<'c>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Item<'c> {
 }
 
 impl Item<'_> {
-    /// A decision about it that changes nothing yet.
+    /// A decision about the item that changes nothing yet.
     pub(super) fn decision(&self) -> Decision {
         let subject = match self.place {
             Place::Result { .. } => Subject::Result,
@@ -43,19 +43,20 @@ impl Item<'_> {
         decision
     }
 
-    /// The fingerprint of a decision that holds for good: it depends on content, id and tool.
+    /// Fingerprint of a final decision, which depends on content, id and tool.
     pub(super) fn settles_as(&self, meter: &Meter) -> Fingerprint {
         self.origin.settles_as(meter, self.tool)
     }
 
-    /// What it was replaced by before.
+    /// The replacement that an earlier pass gave it.
     pub(super) fn replacement(&self) -> Option<&Arc<Substitute>> {
         self.origin.replacement.as_ref()
     }
 }
 
 impl<'c> Items<'c> {
-    /// `seen` holds the texts that a visit of the same conversation has seen.
+    /// Reads the items of `outline`. `seen` holds the texts seen by a visit of the same
+    /// conversation.
     pub(super) fn of(outline: Outline<'c>, meter: &Meter, ledger: &Ledger, seen: &Seen) -> Self {
         let mut texts = Texts {
             meter,
@@ -78,7 +79,7 @@ impl<'c> Items<'c> {
         }
     }
 
-    /// The call that a result answers, as far as the conversation has it.
+    /// The call that a result answers, as far as the conversation shows it.
     pub(super) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
         let arguments = slot
             .call
@@ -91,16 +92,16 @@ impl<'c> Items<'c> {
     }
 }
 
-/// The texts of results, or of arguments, one after the other.
+/// The texts of results or of arguments, one after the other.
 struct Texts<'m, R> {
     meter: &'m Meter,
     walk: Walk<'m>,
-    /// What was found before. Nothing, or all of it.
+    /// Rows of an earlier visit: either none or one for each text.
     rows: R,
 }
 
 impl<R: Iterator<Item = Row>> Texts<'_, R> {
-    /// The fingerprint and the tokens of the next text.
+    /// Returns the fingerprint and the tokens of the next text.
     fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
         let Row { print, tokens } = self.rows.next().unwrap_or_else(|| Row {
             print: self.meter.print(text),

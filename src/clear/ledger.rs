@@ -8,35 +8,36 @@ use crate::fingerprint::{AsItIs, Fingerprint};
 use crate::report::Reason;
 use crate::tokens::Meter;
 
-/// What takes the place of a result or of a call's arguments.
+/// The replacement of a result or of a call's arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Substitute {
     Parts(Vec<Part>),
     Arguments(String),
 }
 
-/// What one session decided: the n-th original of a fingerprint is replaced as the n-th one was
+/// The decisions of one session. The n-th original of a fingerprint is replaced as the n-th one was
 /// before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     replacements: HashMap<Fingerprint, HashMap<usize, Arc<Substitute>>, AsItIs>,
-    /// Which original a replacement stands for, so that occurrences are counted right where
-    /// originals and hints are mixed.
+    /// The original that each replacement stands for. Needed to count occurrences where originals
+    /// and hints are mixed.
     originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
-    /// What was decided for good: deciding again costs more than knowing it.
+    /// Final decisions: looking them up is cheaper than deciding again.
     settled: HashMap<Fingerprint, Reason, AsItIs>,
-    /// What previews of whole results gain, in tokens: making one again costs more than knowing it.
+    /// Tokens gained by previews of whole results: looking them up is cheaper than making them
+    /// again.
     gains: HashMap<Fingerprint, u64, AsItIs>,
-    /// What was saved since the provider counted.
+    /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
-    /// What the last pass left: so many messages, of so many tokens.
+    /// Number of messages and of tokens that the last pass left.
     sent: Option<(usize, u64)>,
-    /// Whether the last pass had to read the results one by one.
+    /// True if the last pass had to read the results one by one.
     reads_items: bool,
 }
 
-/// A count of the provider's, and where the assistant turn begins that answered the request it is
-/// of.
+/// A provider's token count, and the message at which the assistant turn begins that answered the
+/// counted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Anchor {
     pub(super) usage: u64,
@@ -48,8 +49,8 @@ impl Ledger {
         !self.replacements.is_empty()
     }
 
-    /// Whether `print` is of something that was replaced, so that an occurrence of it may have to
-    /// be replaced again.
+    /// Returns true if `print` belongs to something replaced before, so that it may have to be
+    /// replaced again.
     pub(super) fn has_replaced(&self, print: Fingerprint) -> bool {
         self.replacements.contains_key(&print)
             && self
@@ -71,7 +72,7 @@ impl Ledger {
             .insert(original.nth, replacement);
     }
 
-    /// Whether `print` is of what took the place of something.
+    /// Returns true if `print` belongs to a replacement.
     pub(super) fn has_put(&self, print: Fingerprint) -> bool {
         self.originals
             .get(&print)
@@ -82,7 +83,7 @@ impl Ledger {
         self.settled.extend(decided);
     }
 
-    /// Why something is kept for good.
+    /// Reason for which an item stays for good.
     pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
     }
@@ -91,12 +92,13 @@ impl Ledger {
         self.gains.extend(gains);
     }
 
-    /// What a preview gains, 0 if there is none.
+    /// Tokens that a preview gains, 0 if it gains none; `None` if not known yet.
     pub(super) fn gain(&self, key: Fingerprint) -> Option<u64> {
         self.gains.get(&key).copied()
     }
 
-    /// Whether the last pass read results and calls one by one, as then the next one likely does.
+    /// Returns true if the last pass read results and calls one by one: the next one likely will
+    /// too.
     pub(super) fn items_were_read(&self) -> bool {
         self.reads_items
     }
@@ -110,19 +112,19 @@ impl Ledger {
         self.saved = Some((anchor, before.saturating_add(tokens)));
     }
 
-    /// The tokens that passes have saved since the provider's count was made.
+    /// Tokens that passes have saved since the provider counted.
     pub(super) fn saved_since(&self, anchor: Anchor) -> u64 {
         self.saved
             .filter(|(known, _)| *known == anchor)
             .map_or(0, |(_, saved)| saved)
     }
 
-    /// What a pass has left to be sent. `None` for the tokens if they were not counted.
+    /// Records what a pass has left to be sent; `tokens` is `None` if they were not counted.
     pub(super) fn record_sent(&mut self, messages: usize, tokens: Option<u64>) {
         self.sent = tokens.map(|tokens| (messages, tokens));
     }
 
-    /// How many more tokens the provider counted than the pass before the request.
+    /// The provider's count minus the count that a pass made of the same request.
     pub(super) fn drift(&self, anchor: Anchor) -> Option<i64> {
         let (_, tokens) = self
             .sent
@@ -139,12 +141,12 @@ impl Ledger {
     }
 }
 
-/// What a slot holds, and which of those that hold or held the same it is, counted from 0.
+/// A slot's content, and its index (from 0) among the slots that hold or held the same content.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) print: Fingerprint,
     pub(super) nth: usize,
-    /// What it was replaced by before.
+    /// The replacement that an earlier pass gave it.
     pub(super) replacement: Option<Arc<Substitute>>,
 }
 
@@ -155,8 +157,7 @@ pub(super) struct Walk<'l> {
 }
 
 impl Origin {
-    /// What a decision about it is known by that holds for good: it depends on the content, the id
-    /// and the tool.
+    /// Fingerprint of a final decision, which depends on content, id and tool.
     pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
         let mut record = meter.record();
         record.known(b's', self.print);
@@ -166,7 +167,7 @@ impl Origin {
 }
 
 impl Walk<'_> {
-    /// The origin of the next slot.
+    /// Returns the origin of the next slot.
     pub(super) fn next(&mut self, print: Fingerprint) -> Origin {
         let original = self.ledger.originals.get(&print).copied().unwrap_or(print);
         let seen = self.seen.entry(original).or_default();

@@ -1,37 +1,36 @@
 //! The clear pass: before a model call, over the token threshold, old results are stored and
 //! replaced by hints.
 //!
-//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Where its bytes alone
-//!    prove that it is under the threshold, nothing is counted, unless costs are looked at; where
-//!    the loop knows what the provider counted last, only what came since is.
-//! 2. **Repeat** (`planner.rs`), whatever the count: where the loop handed in originals again, what
-//!    earlier passes put in their place (`ledger.rs`) is put there again. What that saves is taken
-//!    off the count.
+//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if
+//!    its bytes alone prove that it is under the threshold, unless costs are considered. If the
+//!    loop knows the provider's last count, only what came since is counted.
+//! 2. **Repeat** (`planner.rs`), whatever the count: if the loop handed in originals again, the
+//!    replacements of earlier passes (`ledger.rs`) are put back. Their savings are subtracted from
+//!    the count.
 //! 3. **Compare with the threshold** (`plan.rs`). With `cost_aware`, whole results become previews
-//!    where that pays (`previews.rs`, `cost.rs`), if what they save keeps the count at or below the
-//!    threshold. If it does not, none does, and each old result is proposed instead (`propose.rs`),
-//!    and its call's arguments where they are cleared too: not what the model has not answered, nor
-//!    the newest rounds, nor what a policy excludes, nor what gains nothing. A user's handler may
-//!    decide otherwise (`handler.rs`).
+//!    where that pays (`previews.rs`, `cost.rs`), if the savings keep the count at or below the
+//!    threshold. Otherwise there are no previews and each old result is proposed instead
+//!    (`propose.rs`), along with its call's arguments if those are cleared too. Not proposed are
+//!    results that the model has not answered, the newest rounds, what a policy excludes, and what
+//!    gains nothing. A user's handler may decide otherwise (`handler.rs`).
 //!
-//! So far a [`Plan`] is decided without I/O. It says what is expected.
+//! The result is a [`Plan`], made without I/O. It says what is expected.
 //!
-//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all that is proposed, or the oldest of it
-//!    until a target is reached. What looks like a hint of ours is compared with what is stored
-//!    (`shorten.rs`); all else is stored, eight at a time. Where a store fails, `on_offload_error`
-//!    says what that means (`pass.rs`): by default the result stays, and towards a target the next
-//!    one goes. A pass that would free less than `clear_at_least_tokens` clears nothing
-//!    (`choice.rs`). No message is touched.
-//! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. What was
-//!    changed since the plan was made is left alone.
+//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all proposals, or the oldest until a target
+//!    is reached. Apparent hints of ours are compared with the store (`shorten.rs`); everything
+//!    else is stored, eight at a time. If a store fails, `on_offload_error` decides (`pass.rs`): by
+//!    default the result stays, and if there is a target the next result goes. A pass that would
+//!    free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
+//! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. Slots
+//!    that have changed since the plan was made are left alone.
 //!
-//! From the plan to its message a result, or a call's arguments, is one `Edit`, which alone holds
-//! the decision about it; the line that takes its place is a `Line` (`stub.rs`). The report is
-//! collected from the edits at the end.
+//! From plan to message, a result or a call's arguments is one `Edit`, which alone holds the
+//! decision about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected
+//! from the edits at the end.
 //!
-//! Where a plan holds something to clear in an old round, a user's rewriter may replace that round
-//! as a whole (`rewrite.rs`). It works on a copy, for which a second plan is made; if both together
-//! free too little, only what is repeated is put.
+//! If a plan would clear something in an old round, a user's rewriter may replace that whole round
+//! (`rewrite.rs`). It works on a copy, for which a second plan is made. If both together free too
+//! little, only the repeats are applied.
 
 mod apply;
 mod choice;
@@ -67,8 +66,8 @@ pub use apply::Committed;
 pub(crate) use ledger::Ledger;
 pub use plan::Plan;
 
-/// Makes a whole pass: no one else has the conversation meanwhile, so nothing in it changes between
-/// plan and apply. Nobody is shown the report yet.
+/// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
+/// apply. The report is not passed to observers yet.
 pub(crate) async fn clear(
     session: &Session,
     ledger: &Arc<Mutex<Ledger>>,
@@ -84,7 +83,7 @@ pub(crate) async fn clear(
     Ok(committed.put(turn.conversation))
 }
 
-/// Plans a pass, and counts on this thread what is new.
+/// Plans a pass, counting new texts on this thread.
 pub(crate) fn plan(session: &Session, ledger: &Arc<Mutex<Ledger>>, turn: &Turn<'_>) -> Plan {
     let pass = Pass::new(session, ledger);
     let scan = Scan::counted(&pass, turn);

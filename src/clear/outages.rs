@@ -1,5 +1,5 @@
-//! A store that is unavailable is not waited for again and again: a pass stands before every call
-//! of the model.
+//! Stops asking a store that is down: a pass runs before every model call and should not wait for
+//! it again and again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::{Backend, BackendError, ErrorKind};
 
-/// A store that was unavailable so often in a row is not asked again in the same pass.
+/// A store that was unavailable this many times in a row is not asked again in the same pass.
 const IN_A_ROW: usize = 8;
 
-/// The stores that were unavailable in one pass, by where they are in memory.
+/// For each store, by its address in memory: how often in a row it was unavailable in one pass.
 #[derive(Debug, Default)]
 pub(super) struct Outages(Mutex<HashMap<usize, usize>>);
 
-/// A missing answer of a store.
+/// Reason why a store gave no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     Failed(BackendError),
@@ -22,7 +22,7 @@ pub(super) enum NoAnswer {
 }
 
 impl Outages {
-    /// The store's answer, if there is hope for one.
+    /// Awaits the store's answer, unless the store was unavailable too often.
     pub(super) async fn ask<T>(
         &self,
         store: &Arc<dyn Backend>,

@@ -1,4 +1,4 @@
-//! Parts of messages as values: what handlers get, and what is stored.
+//! Parts of messages as values: for handlers, and to be stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use crate::content::Part;
 use crate::format::{Data, JsonRef, PartRef};
 use crate::tokens::Text;
 
-/// The bytes of content that a part is.
+/// Number of bytes of a part's content.
 pub(super) fn part_bytes(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Media { data, .. } => data.decoded_len(),
@@ -17,7 +17,7 @@ pub(super) fn part_bytes(part: PartRef<'_>) -> u64 {
     }
 }
 
-/// A part as a handler gets it. JSON that can't be read as a value is given as its text.
+/// A part as a handler gets it. JSON that can't be read as a value becomes text.
 pub(super) fn owned(part: PartRef<'_>) -> Part {
     let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
         json.to_value().map_or_else(|| text_of(json), part)
@@ -27,7 +27,7 @@ pub(super) fn owned(part: PartRef<'_>) -> Part {
         PartRef::Json(json) => read(json, Part::Json),
         PartRef::Media { mime, data } => Part::Media {
             mime: mime.to_owned(),
-            // Invalid base64 is given as the text that it is.
+            // Invalid base64 is passed on verbatim.
             data: decode(data).unwrap_or_else(|| raw(data)),
         },
         PartRef::Link { mime, url } => Part::Link {
@@ -38,8 +38,8 @@ pub(super) fn owned(part: PartRef<'_>) -> Part {
     }
 }
 
-/// A part as a transcript holds it, which says all that the message says: JSON that a value would
-/// spell in another way is its text.
+/// A part as a transcript holds it, without loss: JSON that a value would spell differently becomes
+/// text.
 pub(super) fn transcribed(part: PartRef<'_>) -> Part {
     let spelled = match part {
         PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),
@@ -59,8 +59,7 @@ fn text_of(json: JsonRef<'_>) -> Part {
     Part::Text(json.to_string())
 }
 
-/// The bytes of media. Base64 is decoded only if that loses nothing: encoding them again gives the
-/// same text.
+/// The bytes of media. Base64 is decoded only if encoding gives the same text again.
 pub(super) fn decode(data: Data<'_>) -> Option<Bytes> {
     match data {
         Data::Bytes(bytes) => Some(bytes.clone()),

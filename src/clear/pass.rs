@@ -1,4 +1,4 @@
-//! What the steps of one pass share: the session, its ledger, and what its stores answer.
+//! State shared by the steps of one pass: the session, its ledger, and the outages of its stores.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
 use crate::store::Target;
 
-/// One pass. Clones are the same.
+/// One pass. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Pass {
     pub(super) session: Session,
@@ -21,11 +21,11 @@ pub(super) struct Pass {
     outages: Arc<Outages>,
 }
 
-/// Why an edit is not made.
+/// Reason for not making an edit.
 pub(super) enum NotDone {
     /// The slot stays as it is.
     Kept(Reason),
-    /// The store failed, and the pass is to fail with it.
+    /// The store failed, and so must the pass.
     Failed(OffloadError),
 }
 
@@ -38,12 +38,12 @@ impl Pass {
         }
     }
 
-    /// The ledger. Nothing that panics happens under the lock, so what is in it is whole.
+    /// Locks the ledger. Nothing panics under the lock, so a poisoned ledger is still whole.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store's answer, unless it was unavailable too often in this pass to be asked.
+    /// Awaits the store's answer, unless the store was unavailable too often in this pass.
     pub(super) async fn ask<T>(
         &self,
         store: &Arc<dyn Backend>,
@@ -52,9 +52,9 @@ impl Pass {
         self.outages.ask(store, answer).await
     }
 
-    /// Stores `content` and gives its location; `None` where the store failed and the content is
-    /// given up, as asked. This is the one place of a pass that follows `on_offload_error`. What was
-    /// not tried is never given up.
+    /// Stores `content` and returns its location; `None` if the store failed and the settings allow
+    /// the loss. This is the only place in a pass that follows `on_offload_error`. Content that the
+    /// store was not asked to save is never given up.
     pub(super) async fn store(
         &self,
         store: &Arc<dyn Backend>,

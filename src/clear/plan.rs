@@ -1,5 +1,5 @@
-//! Deciding what a pass does, without I/O: what is repeated, and whether there are more tokens than
-//! the threshold.
+//! Decides without I/O what a pass does: what it repeats, and whether the count is over the
+//! threshold.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ use super::scan::Scan;
 use crate::middleware::Turn;
 use crate::report::{CountKind, Report, TokenCount, saved};
 
-/// What a pass is going to do. Nothing is stored and nothing is changed yet.
+/// A pass that has been planned. Nothing is stored or changed yet.
 #[must_use = "a plan does nothing until it is committed and applied"]
 pub struct Plan {
     pub(super) pass: Pass,
     pub(super) edits: Vec<Edit>,
-    /// How many of the edits are taken.
+    /// Chooses how many of the edits are made.
     pub(super) choice: Choice,
-    /// What the count was anchored to.
+    /// The provider's count that this one builds on.
     pub(super) anchor: Option<Anchor>,
-    /// The report, but for its decisions.
+    /// The report without its decisions.
     pub(super) head: Report,
 }
 
-/// Content is not shown.
+/// Leaves content out.
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
@@ -36,7 +36,7 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    /// The report as it is going to be, with sizes as they will be where no name is taken.
+    /// The expected report, with the sizes that result if no name is taken.
     #[must_use]
     pub fn report(&self) -> Report {
         Report {
@@ -49,8 +49,8 @@ impl Plan {
         }
     }
 
-    /// Decides about a conversation whose `scan` has been counted; `None` where nothing is ever
-    /// cleared. `freed` are the tokens that the pass has freed already.
+    /// Plans a pass over a conversation. Its `scan` has been counted; `None` means that nothing is
+    /// ever cleared. `freed` is the number of tokens that the pass has already freed.
     pub(super) fn new(pass: Pass, turn: &Turn<'_>, scan: Option<Scan<'_>>, freed: u64) -> Self {
         let mut plan = Self {
             pass,
@@ -65,16 +65,16 @@ impl Plan {
         plan
     }
 
-    /// Repeats what was decided before; then chooses what goes if there are more tokens than the
-    /// threshold, and else what becomes a preview.
+    /// Repeats earlier decisions. Then chooses what to clear if the count is over the threshold,
+    /// and otherwise what becomes a preview.
     fn decide<'c>(&mut self, turn: &'c Turn<'_>, mut scan: Scan<'c>, freed: u64) {
         let pass = self.pass.clone();
         let (session, meter, settings) =
             (&pass.session, pass.session.meter(), pass.session.settings());
         let (anchor, count_kind) = (scan.anchor, scan.count_kind);
         let mut ledger = pass.ledger();
-        // The items are read only where something is replaced again, costs are looked at, or the
-        // pass is triggered.
+        // Read the items only if something is replaced again, costs are considered, or the pass is
+        // triggered.
         let reads = scan.has_replaced || settings.cost_aware.is_some();
         let mut planner = reads.then(|| {
             let items = scan.items(meter, &ledger, &*turn.conversation);

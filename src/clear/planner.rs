@@ -18,16 +18,16 @@ use crate::rounds::{Age, Slot};
 use crate::session::Session;
 use crate::store::Phase;
 
-/// A plan that is being made: what is decided so far about the items of a conversation.
+/// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
     pub(super) session: &'a Session,
     pub(super) ledger: &'a Ledger,
     pub(super) items: Rc<Items<'a>>,
-    /// What was looked at: first what is repeated, then in the order of the conversation.
+    /// Edits so far: first the repeated ones, then in the order of the conversation.
     pub(super) edits: Vec<Edit>,
-    /// What is repeated, or replaced with its result, and not decided anew.
+    /// Places that are repeated, or replaced along with their result, and not decided anew.
     pub(super) taken: HashSet<Place>,
-    /// What will never be decided otherwise.
+    /// Decisions that are final.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) stubs: Stubs<'a>,
 }
@@ -45,12 +45,12 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Repeats what was decided before, where the loop handed in the originals again. What the
-    /// model has not seen stays.
+    /// Repeats earlier decisions if the loop handed in the originals again. Items that the model
+    /// has not seen stay.
     pub(super) fn repeat(&mut self) {
         let items = Rc::clone(&self.items);
         let outline = &items.outline;
-        // Ids come again, and a call with them that was just made.
+        // A new call may equal a replaced one, id included, so only answered calls are repeated.
         let mut answered = vec![false; items.calls.len()];
         for (slot, item) in outline.slots.iter().zip(&items.results) {
             if outline.age(slot, 0) == Age::Unanswered {
@@ -92,7 +92,7 @@ impl<'a> Planner<'a> {
         self.edits.push(edit);
     }
 
-    /// Where the call's result is stored and how it is previewed, and what a callback did wrong.
+    /// The names and the previewer for a result, and the failure of a callback asked for its id.
     pub(super) fn source<'s>(&self, slot: &Slot<'_>, tool: &'s str) -> (Source<'s>, Option<Failure>)
     where
         'a: 's,
@@ -110,8 +110,7 @@ impl<'a> Planner<'a> {
         (source, failure)
     }
 
-    /// Proposes to put `lines` in the place of an item, if that is a gain wherever their contents
-    /// end up.
+    /// Proposes to replace an item by `lines`, if that is a gain wherever their contents end up.
     pub(super) fn propose(
         &mut self,
         item: &Item<'_>,
@@ -128,9 +127,8 @@ impl<'a> Planner<'a> {
         let [expected, otherwise] = Case::BOTH.map(|case| edit.put_text(Line::all(lines, case)));
         let before = item.tokens;
         let is_shorter = |text: &str| (text.len() as u64) < item.bytes;
-        // Most of what gains nothing is short in bytes already, and its hints need not be counted.
-        // Nor need the second one be where no text has more tokens than bytes and it can't be too
-        // long.
+        // Most texts that gain nothing are already short in bytes, so their hints need not be
+        // counted. Neither need the second text be if tokens never exceed bytes and its bytes fit.
         let otherwise_gains = || {
             let is_sure = meter.counts_at_most_bytes() && otherwise.len() as u64 <= before;
             is_shorter(&otherwise) && (is_sure || meter.text(&otherwise) <= before)
@@ -138,8 +136,8 @@ impl<'a> Planner<'a> {
         let after = is_shorter(&expected)
             .then(|| meter.text(&expected))
             .filter(|after| *after <= before);
-        // What has to be compared becomes the one or the other. All else becomes the one, under the
-        // one name or the other.
+        // An edit to be compared becomes one text or the other, so one gain is enough. For any
+        // other edit the store decides which name is free, so both must gain.
         let is_compared = edit.has_to_be_compared();
         let is_gain = match after {
             Some(_) => is_compared || otherwise_gains(),
@@ -147,15 +145,14 @@ impl<'a> Planner<'a> {
         };
         if !is_gain {
             if !is_shorter(&otherwise) {
-                // The second text does not depend on which names are taken, so that is how it
-                // stays.
+                // The second text does not depend on which names are taken, so this is final.
                 self.settled.push((edit.settles_as(meter), Reason::NoGain));
             }
             edit.keep(Reason::NoGain);
         } else if let Some(after) = after {
             edit.decision.resize(expected.len() as u64, after);
         } else {
-            // It stays if it is what it looks like. Only what is stored can tell.
+            // It stays if it really is a hint of ours, which only the store can tell.
             edit.expected = Some(Reason::AlreadyHint);
         }
         self.edits.push(edit);

@@ -12,30 +12,30 @@ use crate::format::PartRef;
 use crate::middleware::Turn;
 use crate::report::{CostEstimate, Outcome, Reason};
 
-/// The results that could become previews, and the rewrite that pays most.
+/// The results that could become previews, and the rewrite with the highest gain.
 #[derive(Debug, Default)]
 pub(super) struct Previews {
-    /// In order.
+    /// In the order of the conversation.
     candidates: Vec<Candidate>,
-    /// The message from which on they become previews.
+    /// Index of the message from which on they become previews.
     from: Option<usize>,
     estimate: Option<CostEstimate>,
-    /// The gains that were never reckoned before.
+    /// Gains computed for the first time.
     gains: Vec<(Fingerprint, u64)>,
 }
 
-/// A whole result.
+/// A whole result that could become a preview.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     /// Its index among the results.
     at: usize,
     message: usize,
-    /// The tokens that its preview gains; never 0.
+    /// Tokens that its preview gains; never 0.
     gain: u64,
 }
 
 impl Previews {
-    /// Reckons which whole results are to become previews.
+    /// Chooses the whole results that are to become previews.
     pub(super) fn of(planner: &Planner<'_>, rule: CostAware, turn: &Turn<'_>) -> Self {
         let mut stubs = Stubs::new(planner.session);
         let mut previews = Self::default();
@@ -61,7 +61,7 @@ impl Previews {
         previews
     }
 
-    /// Finds the rewrite that pays most.
+    /// Finds the rewrite with the highest net gain.
     fn reckon(&mut self, planner: &Planner<'_>, rule: CostAware, turn: &Turn<'_>) {
         let turns = planner.items.outline.turns;
         let (Some(first), Some(last_turn)) = (self.candidates.first(), turns.last) else {
@@ -76,8 +76,7 @@ impl Previews {
                 gain: 0,
             })
             .collect();
-        // Where a loop hands in the originals, what stood in the last request is what is put there
-        // again.
+        // If a loop hands in originals, the last request held their replacements.
         for repeated in &planner.edits {
             let at = repeated.place.message().checked_sub(first);
             if let (Some(sent), Some(change)) =
@@ -87,7 +86,7 @@ impl Previews {
             }
         }
         for candidate in &self.candidates {
-            // A result that was answered stands before the last turn.
+            // An answered result comes before the last turn.
             if let Some(sent) = sent.get_mut(candidate.message - first) {
                 sent.gain = sent.gain.saturating_add(candidate.gain);
             }
@@ -106,7 +105,7 @@ impl Previews {
         self.from.is_some_and(|from| candidate.message >= from)
     }
 
-    /// The tokens that they save.
+    /// Number of tokens that the previews save.
     pub(super) fn saved(&self) -> u64 {
         let taken = self
             .candidates
@@ -121,12 +120,12 @@ impl Previews {
         self.estimate
     }
 
-    /// The gains that were never reckoned before.
+    /// Gains computed for the first time.
     pub(super) fn into_gains(self) -> Vec<(Fingerprint, u64)> {
         self.gains
     }
 
-    /// Puts the previews where they are to be, and says of the others that they don't pay.
+    /// Proposes the previews that pay, and keeps the other candidates as not paying.
     pub(super) fn put(&self, planner: &mut Planner<'_>) {
         let items = Rc::clone(&planner.items);
         let mut candidates = self.candidates.iter().peekable();
@@ -147,9 +146,9 @@ impl Previews {
 }
 
 impl<'a> Planner<'a> {
-    /// The text of a result that may become a preview, and what its gain is known by: one that is
-    /// old enough to be cleared, could be stored, and is one whole text. What a triggered pass
-    /// would show more of is left to it.
+    /// The text of a result that may become a preview, and the key of its gain. The result must be
+    /// old enough to be cleared, must be storable, and must be a single whole text. If a triggered
+    /// pass would show more of it than a preview, it is left to that pass.
     fn whole_text(&self, rule: CostAware, at: usize) -> Option<(&'a str, Fingerprint)> {
         let (slot, item) = (&self.items.outline.slots[at], &self.items.results[at]);
         let [PartRef::Text(text)] = slot.parts[..] else {
@@ -169,8 +168,8 @@ impl<'a> Planner<'a> {
         may.then(|| (text, item.settles_as(self.session.meter())))
     }
 
-    /// The tokens that a preview gains wherever it is stored; 0 if it gains none, or the text may
-    /// be a hint of ours.
+    /// Tokens that a preview gains wherever it is stored; 0 if it gains none, or if the text may be
+    /// a hint of ours.
     fn gain_of_preview(&self, stubs: &mut Stubs<'a>, at: usize, text: &str) -> u64 {
         let (slot, item) = (&self.items.outline.slots[at], &self.items.results[at]);
         let policy = self.session.policy(item.tool);

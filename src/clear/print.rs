@@ -1,4 +1,4 @@
-//! The places of results and calls, and the fingerprints of what stands there.
+//! The places of results and calls, and the fingerprints of their content.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
 use crate::rounds::Slot;
 use crate::tokens::{Meter, Text};
 
-/// The place of a result or of a call's arguments. Numbers count from 0.
+/// The place of a result or of a call's arguments. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Place {
     Result { message: usize, slot: usize },
@@ -26,8 +26,8 @@ impl Place {
     }
 }
 
-/// The fingerprint of a result, made part by part. It covers all that matters: two slots with the
-/// same one hold the same bytes under the same id.
+/// The fingerprint of a result, built part by part. It covers everything that matters: two slots
+/// with equal fingerprints hold the same bytes under the same id.
 pub(super) struct ResultPrint<'m> {
     meter: &'m Meter,
     record: Record,
@@ -79,8 +79,8 @@ pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprin
     record.finish()
 }
 
-/// The fingerprints of what stands at `places` now. Visits each of their messages once, however
-/// many places it has.
+/// The current fingerprints of the content at `places`. Visits each message once, however many
+/// places it has.
 pub(super) fn prints_at(
     meter: &Meter,
     conversation: &dyn Conversation,

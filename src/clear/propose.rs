@@ -1,4 +1,4 @@
-//! Proposing what goes, result by result: all that is old and gains anything, oldest first.
+//! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
 use std::rc::Rc;
 
@@ -13,8 +13,8 @@ use crate::rounds::Slot;
 use crate::tokens::Text;
 
 impl<'a> Planner<'a> {
-    /// Decides about every result, oldest first. What lies beyond the target is expected to stay, and
-    /// goes all the same if what comes before it frees less than planned.
+    /// Decides about every result, oldest first. Results beyond the target are expected to stay,
+    /// but go if earlier ones free less than planned.
     pub(super) fn choose(&mut self, mut choice: Choice) {
         let items = Rc::clone(&self.items);
         for (at, slot) in items.outline.slots.iter().enumerate() {
@@ -24,8 +24,8 @@ impl<'a> Planner<'a> {
                 self.choose_arguments(&items, slot);
             }
         }
-        // What looks like a hint of ours is only known to be one once it has been compared. Until
-        // then this is what is expected.
+        // Only a comparison can tell whether an apparent hint is ours. Until then this is an
+        // expectation.
         let mut is_certain = true;
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             is_certain &= !edit.has_to_be_compared();
@@ -89,8 +89,8 @@ impl<'a> Planner<'a> {
         self.propose(item, outcome, lines, failure.or(wrong_id));
     }
 
-    /// A call's arguments go when its result is old, whether or not the result itself is long
-    /// enough to go.
+    /// Proposes a call's arguments if its result is old, even if the result itself is too short to
+    /// go.
     fn choose_arguments(&mut self, items: &Items<'a>, slot: &Slot<'a>) {
         let Some(at) = slot.call else {
             return;

@@ -1,4 +1,4 @@
-//! A pass with a rewriter: old rounds are handed to it, and what is left is cleared.
+//! A pass with a rewriter: old rounds are handed to it, and the rest is cleared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,8 +21,9 @@ use crate::session::Session;
 use crate::store::{Phase, Target};
 use crate::tokens::Text;
 
-/// Hands the rounds that `plan` clears to the rewriter, if there is one and it may have them. Then
-/// what it leaves is planned anew, and all is changed that frees enough together.
+/// Hands the rounds that `plan` clears to the rewriter, and plans again over what it leaves. Both
+/// are applied if together they free enough. Without a rewriter, or rounds for it, `plan` is
+/// carried out.
 pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
     let rounds = rounds(&plan, &*turn.conversation);
     let rewriter = turn.conversation.rewrite();
@@ -35,7 +36,7 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, O
         decisions.extend(round.rewrite(&pass, &mut *rewriter).await?);
     }
     let is_change = |decision: &Decision| decision.outcome.is_change();
-    // Where the rewriter leaves all as it is, the first plan holds, and nothing is copied.
+    // If the rewriter changes nothing, the first plan holds, and nothing is copied.
     if !decisions.iter().any(is_change) {
         drop(rewriter);
         let report = plan.commit().await?.put(turn.conversation);
@@ -45,7 +46,7 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, O
     let copied = Turn {
         conversation: rewriter.copy(),
         tools: turn.tools,
-        // The provider counted what is not there any more.
+        // The provider's count includes what the rewriter has removed.
         last_usage: turn.last_usage.map(|usage| usage.saturating_sub(rewritten)),
         cache_is_cold: turn.cache_is_cold,
     };
@@ -56,7 +57,7 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, O
     let freed = saved(new.filter_map(|decision| decision.tokens));
     let at_least = pass.session.settings().clear_at_least_tokens;
     let report = if frees_too_little(freed.into(), at_least) {
-        // Only now it is known what the rewriter leaves. Its copy goes.
+        // Only now is it known how much both free. Drop the rewriter's copy.
         drop(rewriter);
         for decision in decisions.iter_mut().filter(|decision| is_change(decision)) {
             decision.keep(Reason::TooLittle);
@@ -87,7 +88,7 @@ struct Round {
     messages: Vec<usize>,
     /// Its first call.
     call: ToolCall,
-    /// All of it, as JSON.
+    /// The whole round, as JSON.
     transcript: Bytes,
     bytes: u64,
     tokens: u64,
@@ -95,7 +96,7 @@ struct Round {
 
 /// The rounds that hold what the plan clears.
 fn rounds(plan: &Plan, conversation: &dyn Conversation) -> Vec<Round> {
-    // A preview leaves the round as it is.
+    // A preview leaves its round in place.
     let is_done = |outcome: Outcome| outcome.is_change() && outcome != Outcome::Previewed;
     let cleared = plan
         .edits
@@ -110,9 +111,9 @@ fn rounds(plan: &Plan, conversation: &dyn Conversation) -> Vec<Round> {
         .collect()
 }
 
-/// The messages of each round that holds one of the results at `places`: those of its turn, and
-/// those of the results of its calls. A round that shares a message with a person or with another
-/// round is not among them.
+/// The messages of each round that holds one of the results at `places`: those of its turn and
+/// those of the results of its calls. Leaves out rounds that share a message with a user or another
+/// round.
 fn rounds_of(conversation: &dyn Conversation, places: &BTreeSet<Place>) -> Vec<Vec<usize>> {
     let outline = Outline::of(conversation);
     let rounds: HashMap<usize, usize> = outline
@@ -120,7 +121,7 @@ fn rounds_of(conversation: &dyn Conversation, places: &BTreeSet<Place>) -> Vec<V
         .iter()
         .map(|call| (call.turn, call.round))
         .collect();
-    // The rounds that a message is part of; `None` is somebody else.
+    // The rounds that each message belongs to; `None` stands for anything outside of rounds.
     let mut owners: Vec<BTreeSet<Option<usize>>> = vec![BTreeSet::new(); conversation.len()];
     let mut wanted = BTreeMap::new();
     for slot in &outline.slots {
@@ -137,8 +138,8 @@ fn rounds_of(conversation: &dyn Conversation, places: &BTreeSet<Place>) -> Vec<V
             match piece {
                 Piece::Role(new) => {
                     (role, is_result) = (new, false);
-                    // An item of the turn that shows nothing, such as encrypted reasoning, goes
-                    // with it all the same.
+                    // Items of the turn that show nothing, such as encrypted reasoning, go with it
+                    // too.
                     if new == Role::Assistant {
                         owners.insert(rounds.get(&turns.begun).copied());
                     }
@@ -193,7 +194,7 @@ impl Round {
         }
     }
 
-    /// Hands it to the rewriter and stores it; `None` if the rewriter leaves it as it is.
+    /// Hands the round to the rewriter and stores it; `None` if the rewriter leaves it as it is.
     async fn rewrite(
         self,
         pass: &Pass,
@@ -240,11 +241,11 @@ impl Round {
     ) -> Result<Option<Location>, NotDone> {
         let session = &pass.session;
         let Some(backend) = session.policy(&self.call.name).backend() else {
-            // Clearing without a backend loses, and says so.
+            // Clearing without a backend loses the content, and the report says so.
             decision.outcome = Outcome::Lost;
             return Ok(None);
         };
-        // What a callback did wrong is in the decision about the result.
+        // A callback's failure is reported in the decision about the result.
         let (id, _) = session.id_of(Phase::Clear, &self.call.id, || self.call.clone());
         let name = id.name_of(&self.transcript).round();
         let target = Target::new(session.roots(), Phase::Clear, &name, &self.transcript);
@@ -253,7 +254,7 @@ impl Round {
     }
 }
 
-/// The messages of this crate that say what `message` says.
+/// Appends `message` in this crate's own format.
 fn transcribe(conversation: &dyn Conversation, message: usize, into: &mut Vec<Message>) {
     conversation.visit(message, &mut |piece| match piece {
         Piece::Role(Role::System) => into.push(Message::System {

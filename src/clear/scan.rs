@@ -1,8 +1,8 @@
-//! Reading a conversation: what it costs, and the results and calls in it.
+//! Reads a conversation: its token count, and the results and calls in it.
 //!
-//! One visit counts. Old texts cost a hash of their bytes, and nothing is allocated for them. The
-//! same visit reads results and calls where it is likely that they are needed; elsewhere a second
-//! visit does, once they are.
+//! One visit counts. Known texts cost a hash of their bytes, and no allocation. The same visit
+//! reads results and calls if they are likely to be needed; otherwise a second visit reads them on
+//! demand.
 
 use tokio::runtime::Handle;
 
@@ -17,35 +17,35 @@ use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, last_turn};
 use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
 
-/// New texts of so many bytes, all together, are not counted on an async thread: that is two
-/// milliseconds' work or so.
+/// From this many bytes in total on, new texts are counted off the async thread: about two
+/// milliseconds of work.
 const LARGE: u64 = 32 * 1024;
 
-/// What one visit of a conversation has found.
+/// The findings of one visit of a conversation.
 pub(super) struct Scan<'c> {
-    /// The tokens of all messages and tools; of those that came since, if there is an anchor.
+    /// Tokens of all messages and tools; with an anchor, only of those that came since.
     pub(super) tokens: u64,
     pub(super) count_kind: CountKind,
     pub(super) anchor: Option<Anchor>,
-    /// Whether something is there that was replaced before.
+    /// True if the conversation holds something that was replaced before.
     pub(super) has_replaced: bool,
     pub(super) seen: Seen,
     /// The results and calls, if this visit has read them.
     outline: Option<Outline<'c>>,
-    /// The texts that were never counted before.
+    /// Texts that were never counted before.
     new: Vec<(Fingerprint, Text<'c>, Spot)>,
 }
 
 impl<'c> Scan<'c> {
-    /// Visits a conversation and counts what is new; `None` where nothing is ever cleared.
+    /// Visits a conversation and counts new texts; `None` if nothing is ever cleared.
     pub(super) fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
         scan.count(pass.session.meter());
         Some(scan)
     }
 
-    /// Visits a conversation and counts what is new; if that takes long, on a thread where it may.
-    /// `None` where nothing is ever cleared.
+    /// Visits a conversation and counts new texts, on a blocking thread if that takes long. `None`
+    /// if nothing is ever cleared.
     pub(super) async fn counted_elsewhere(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
         scan.prepare(pass.session.meter()).await;
@@ -53,8 +53,8 @@ impl<'c> Scan<'c> {
         Some(scan)
     }
 
-    /// Visits what has to be counted. A conversation that is known to be within the threshold is
-    /// not counted, unless costs are looked at: those have to be known, however little it is.
+    /// Visits what must be counted. A conversation that is known to be within the threshold is not
+    /// counted, unless costs are considered: those are needed for conversations of any length.
     fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
         let (meter, settings) = (pass.session.meter(), pass.session.settings());
         let ledger = pass.ledger();
@@ -119,7 +119,7 @@ impl<'c> Scan<'c> {
         scan
     }
 
-    /// Counts what is new.
+    /// Counts the new texts.
     fn count(&mut self, meter: &Meter) {
         for (print, text, spot) in self.new.drain(..) {
             let tokens = meter.count(print, text);
@@ -128,7 +128,7 @@ impl<'c> Scan<'c> {
         }
     }
 
-    /// Counts what is new on a thread where it may take long, if it does. The counts are kept.
+    /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
     async fn prepare(&self, meter: &Meter) {
         let bytes: u64 = self.new.iter().map(|(print, ..)| print.len()).sum();
         let is_short = bytes < LARGE && meter.is_ready();
@@ -147,12 +147,12 @@ impl<'c> Scan<'c> {
                     own.count(*print, Text::Is(text));
                 }
             };
-            // What is not counted there is counted here.
+            // If this fails, `count` does it here.
             let _ = runtime.spawn_blocking(count).await;
         }
     }
 
-    /// The results and calls of the same conversation. Visits it again if that is not read yet.
+    /// The results and calls of the same conversation. Visits it again if they were not read yet.
     pub(super) fn items(
         &mut self,
         meter: &Meter,
@@ -166,7 +166,7 @@ impl<'c> Scan<'c> {
 }
 
 impl Anchor {
-    /// How many tokens may have come since, within the threshold.
+    /// Number of tokens that may have come since without exceeding the threshold.
     fn room(self, ledger: &Ledger, threshold: u64) -> Option<u64> {
         threshold
             .saturating_add(ledger.saved_since(self))
@@ -174,16 +174,16 @@ impl Anchor {
     }
 }
 
-/// Sees one piece after the other.
+/// Visits one piece after the other.
 struct Visitor<'l, 'c> {
     meter: &'l Meter,
-    /// If it holds anything.
+    /// `None` if the ledger holds no replacements.
     ledger: Option<&'l Ledger>,
-    /// Whether the pieces count.
+    /// True while the pieces count.
     counts: bool,
     reader: Option<Reader<'c>>,
     in_result: bool,
-    /// The open result slot, if the ledger has to know it.
+    /// The open result slot, if the ledger needs its fingerprint.
     result: Option<ResultPrint<'l>>,
     found: Scan<'c>,
 }
@@ -250,7 +250,7 @@ impl<'c> Visitor<'_, 'c> {
         }
     }
 
-    /// Counts a text if that is asked for, and gives its fingerprint if anybody has to know.
+    /// Counts a text if required, and returns its fingerprint if it was needed.
     fn text(&mut self, of: Of, text: Text<'c>) -> Option<Fingerprint> {
         let is_free = self.meter.is_free(text);
         if self.counts && is_free {

@@ -1,4 +1,4 @@
-//! Shortening what looks like hints of ours, once it has been compared with what is stored.
+//! Shortens apparent hints of ours after comparing them with the stored content.
 
 use super::edit::{Content, Edit};
 use super::outages::NoAnswer;
@@ -10,8 +10,8 @@ use crate::ours::{Verdict, judge};
 use crate::read_back::{Said, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
-/// Compares what is to be shortened with what is stored. The edit then holds the lines that it
-/// becomes, and what they cost where their names are not taken; or it stays as it is.
+/// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
+/// that replace them, and their sizes if no name is taken; or it stays as it is.
 pub(super) async fn shorten(pass: &Pass, edit: &mut Edit) {
     if !edit.has_to_be_compared() {
         return;
@@ -32,7 +32,7 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
                 match compare(pass, shown, &mut edit.decision).await? {
                     Some(line) => line,
                     None => {
-                        // It looked like hints of ours. It is a text like any other.
+                        // It only looked like hints of ours, so it is an ordinary text.
                         is_ours_alone = false;
                         edit.decision.outcome = Outcome::Cleared;
                         *otherwise
@@ -56,7 +56,7 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
     }
 }
 
-/// The short hints, if what is shown is what is stored; `None` if it is not.
+/// Returns the short hints if the hints show what is stored; `None` if they do not.
 async fn compare(
     pass: &Pass,
     hints: Vec<Shown>,
@@ -78,7 +78,7 @@ async fn compare(
             texts.push(expected);
             continue;
         };
-        // What is no longer than a hint of ours may be left alone.
+        // A hint no longer than one of ours may be left alone.
         let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
             && hint.preview.len() <= was_previewed_in;
         let unverified = if may_stay {
@@ -88,10 +88,10 @@ async fn compare(
         };
         let content = match pass.ask(&stored.backend, stored.whole()).await {
             Ok(Some(content)) => content,
-            // Too much to be compared.
+            // Too large to compare.
             Ok(None) => return unverified,
             Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            // Nobody knows. Nothing needs to be stored for it, so it is no failure to offload.
+            // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
             Err(error) => {
                 decision.fail(ErrorSource::Store.said(&error));
                 return Err(Reason::StoreFailed);
@@ -106,7 +106,7 @@ async fn compare(
         let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= budget;
         match judge(&hint, &content, said, is_short) {
             Verdict::Ours => {}
-            // In other words than ours it is not cut: what it says is stored nowhere.
+            // A reworded hint is not cut: its words are stored nowhere.
             Verdict::Reworded => return unverified,
             Verdict::Imitation => return Ok(None),
         }

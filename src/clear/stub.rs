@@ -1,5 +1,5 @@
-//! The line that each part of a cleared result becomes: a hint at where its content is going to be,
-//! or is already.
+//! The line that replaces each part of a cleared result: a hint at where its content is, or will
+//! be.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::session::Session;
 use crate::store::{Id, Name, Phase, Target};
 use crate::text::lines::count_lines;
 
-/// The line that takes the place of one part of a result.
+/// The line that replaces one part of a result.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A text that needs no store, and the locations of the originals that it names.
+    /// A text that needs no storing, and the locations of the originals that it names.
     Ready(String, Vec<Location>),
     /// A hint at where the content is going to be stored.
     Store(Box<ToStore>),
-    /// Short hints at where the originals are already, if what is shown is what is stored there;
-    /// else the other line, for it is a text like any other.
+    /// Short hints at where the originals already are, if the hints shown agree with what is stored
+    /// there. Otherwise the other line, because the part is an ordinary text.
     Shorten(Vec<Shown>, Box<Line>),
 }
 
@@ -35,20 +35,20 @@ pub(super) struct ToStore {
     pub(super) target: Target,
     pub(super) content: Bytes,
     pub(super) draft: Draft,
-    /// The hint at each of the two locations that the content may get.
+    /// One hint for each of the two locations that the content may get.
     pub(super) hints: [(Location, String); 2],
 }
 
-/// A hint that is shown, and may be ours.
+/// A hint in the conversation that may be ours.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) own: OwnHint,
-    /// The hint that takes its place.
+    /// The hint that replaces it.
     pub(super) draft: Draft,
     pub(super) previewer: Previewer,
-    /// The most bytes of the new hint's preview.
+    /// Maximum number of bytes of the new hint's preview.
     pub(super) budget: usize,
-    /// The most bytes that a preview of it took when it was truncated.
+    /// Maximum number of bytes of its preview when it was truncated.
     pub(super) was_previewed_in: usize,
     /// The new hint as it is expected to be.
     pub(super) expected: String,
@@ -62,17 +62,16 @@ pub(super) struct Source<'s> {
     pub(super) previewer: Previewer,
 }
 
-/// Writes the lines of one pass, and gives each content a name that no other content of the pass
-/// has.
+/// Writes the lines of one pass, and gives each content a name that is unique within the pass.
 pub(super) struct Stubs<'a> {
     session: &'a Session,
-    /// The ids of the results so far. A later result of the same id is named with its digest,
+    /// Ids of the results so far. A later result with the same id gets its digest in its name,
     /// whichever pass clears it.
     ids: HashSet<&'a str>,
     is_repeated_id: bool,
-    /// How many bytes of the result's hints may still lead nowhere into a store.
+    /// Number of bytes left, in this result, for hints that do not lead into a store.
     room: usize,
-    /// The names that are used in this pass, and the digest of what is stored under them.
+    /// The names used in this pass, and the digest of what is stored under each.
     names: HashMap<String, String>,
 }
 
@@ -140,7 +139,7 @@ impl<'a> Stubs<'a> {
         self.store(of, &name, draft(of.tool, mime, &content, preview), content)
     }
 
-    /// The line for a whole text that is worth a preview, and no less yet.
+    /// The line for a whole text that becomes a preview, but is not cleared yet.
     pub(super) fn preview(&mut self, of: &Source<'_>, text: &str) -> Line {
         let content = Bytes::copy_from_slice(text.as_bytes());
         let budget = of.policy.preview_length.of(text.len() as u64);
@@ -157,8 +156,7 @@ impl<'a> Stubs<'a> {
         self.store(of, &name, draft, content)
     }
 
-    /// The line for a text that may be hints of ours; `None` if it is certain that it is a text
-    /// like any other.
+    /// The line for a text that may be hints of ours; `None` if it is certainly an ordinary text.
     fn hints(
         &mut self,
         of: &Source<'_>,
@@ -177,7 +175,7 @@ impl<'a> Stubs<'a> {
         }
         let mut nowhere = 0;
         for own in own.iter().filter(|own| own.stored.is_none()) {
-            // After its preview, a hint can't be one line of several.
+            // A hint that follows its preview can't be one line of several.
             if own.hint.placement == Placement::Last {
                 return None;
             }
@@ -196,15 +194,15 @@ impl<'a> Stubs<'a> {
         Some(Line::Shorten(shown, Box::new(otherwise)))
     }
 
-    /// Takes the place for a line that leads nowhere into a store, if there is any left among those
-    /// of its result.
+    /// Uses up room for a line that does not lead into a store; `false` if its result has too
+    /// little left.
     fn has_room_for(&mut self, line: &str) -> bool {
         let left = self.room.checked_sub(line.len() + 1);
         self.room = left.unwrap_or(self.room);
         left.is_some()
     }
 
-    /// A name for `content` that no other content has in this pass.
+    /// A target whose name no other content has in this pass.
     pub(super) fn target(&mut self, id: &Id, name: &Name, content: &[u8]) -> Target {
         let digest = digest(content);
         let is_used = *self
@@ -217,11 +215,11 @@ impl<'a> Stubs<'a> {
         make(self.session.roots(), Phase::Clear, name, content)
     }
 
-    /// A hint at stored content; without a backend one that says the content is gone.
+    /// A hint at stored content; without a backend, one that says that the content is gone.
     fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
         let Some(backend) = of.policy.backend() else {
             let mut line = self.session.hint(draft, None).render();
-            // What is said of the first ones goes for all.
+            // The first ones speak for all.
             if !self.has_room_for(&line) {
                 line.clear();
             }
@@ -250,19 +248,18 @@ impl<'a> Stubs<'a> {
         hint.render()
     }
 
-    /// A hint that is shown, and what it becomes if it is one of ours.
+    /// A hint in the conversation, and its replacement if it is one of ours.
     fn shown(&self, of: &Source<'_>, own: OwnHint) -> Shown {
         let hint = &own.hint;
-        // No more than is shown now: what was not worth its place then is not worth it when it is
-        // old.
+        // At most what is shown now: text that was not worth showing then is not worth it now.
         let budget = of.policy.stub_length.of(hint.bytes).min(hint.preview.len());
-        // The preview is made of what is stored, once that has been read. Until then, of what is
-        // shown: it is as long.
+        // The final preview is made from the stored content. Until that has been read, the shown
+        // preview stands in: its result is as long.
         let preview = of.previewer.show(&hint.preview, budget).0;
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
         draft.hint.lines = hint.lines;
         draft.hint.notes = hint.notes;
-        // What was cleared keeps its words: they may say what nothing else does.
+        // A cleared hint keeps its words: they may say what nothing else does.
         draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {
             Some(stored) => self.hint_at(&draft, &stored.location),
@@ -279,7 +276,7 @@ impl<'a> Stubs<'a> {
     }
 }
 
-/// A draft of a hint of clearing at `content` of the media type `mime`; `None` is text.
+/// A draft of a cleared hint at `content` of the media type `mime`; `None` is text.
 fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
     let mut draft = Draft::new(Kind::Cleared, content.len() as u64, tool, preview);
     let mime = mime.filter(|mime| *mime != "application/json");
@@ -294,12 +291,12 @@ fn link(tool: &str, url: &str, session: &Session) -> String {
     session.hint(draft, Some(Location::new(url))).render()
 }
 
-/// One of the two texts that a line may become. Which it is, only the store can tell.
+/// One of the two texts that a line may become. Only the store can tell which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// No name is taken, and what looks like hints of ours is that.
+    /// No name is taken, and apparent hints of ours are ours.
     Expected,
-    /// Each name is taken, and what looks like hints of ours is a text like any other.
+    /// Every name is taken, and apparent hints of ours are ordinary texts.
     Otherwise,
 }
 
@@ -308,7 +305,7 @@ impl Case {
 }
 
 impl Line {
-    /// The text of `lines` in a case.
+    /// The text of `lines` in the given case.
     pub(super) fn all(lines: &[Self], case: Case) -> String {
         join(lines.iter().flat_map(|line| line.texts(case)))
     }
@@ -326,7 +323,7 @@ impl Line {
     }
 }
 
-/// Lines as one text. Those that say nothing are left out.
+/// Joins lines to one text, leaving out empty ones.
 pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("\n")

@@ -1,24 +1,24 @@
-//! Texts of a result that are cut, and the hint that takes their place.
+//! Texts of a result that are cut, and the hint that replaces them.
 
 use crate::backend::Location;
 use crate::hint::{Draft, Hint};
 use crate::session::Session;
 use crate::tokens::Meter;
 
-/// Texts that are to be stored as one and replaced by a hint.
+/// Texts that are stored as one and replaced by a hint.
 #[derive(Debug)]
 pub(super) struct Cut {
     /// Their slots, in order. The hint takes the first; the others leave the result.
     pub(super) slots: Vec<usize>,
-    /// Which of the result's stored texts it is, counted from 1.
+    /// Number of this text among the result's stored texts, counted from 1.
     pub(super) number: usize,
-    /// Of several texts, a line with their lengths, which is stored first. After each text a line
-    /// feed is stored.
+    /// For several texts, a line with their lengths, which is stored first. A line feed is stored
+    /// after each text.
     pub(super) manifest: Option<String>,
     pub(super) draft: Draft,
     /// The hint at each location that it may get, the longest of each kind.
     pub(super) forms: Vec<Form>,
-    /// The mistake of a user's preview.
+    /// The error of a user's preview.
     pub(super) problem: Option<String>,
 }
 
@@ -44,8 +44,8 @@ impl Form {
 }
 
 impl Cut {
-    /// The text of the hint, which says where the original went, and whether that is in the spool;
-    /// `None` says that it is nowhere.
+    /// The text of the hint for the location of the original; `true` if that is in the spool.
+    /// `None` means that the original is stored nowhere.
     pub(super) fn hint(self, session: &Session, stored: Option<(Location, bool)>) -> String {
         let (location, local) = stored.map_or((None, false), |(at, local)| (Some(at), local));
         let is_there =
@@ -56,15 +56,15 @@ impl Cut {
         }
     }
 
-    /// The bytes of its longest form, with the header on either side of the preview: a result shows
-    /// the same pieces whole and streamed.
+    /// Number of bytes of its longest form, with the header on either side of the preview, so that
+    /// a result shows the same pieces whole and streamed.
     pub(super) fn bytes(&self) -> u64 {
         let longest = self.forms.iter().map(|form| form.hint.longest(&form.text));
         longest.max().unwrap_or_default() as u64
     }
 
-    /// `true` if it is certain, without counting, that it costs at most as many tokens as `text`,
-    /// whichever form it takes.
+    /// Returns `true` if it certainly costs at most as many tokens as `text` in all its forms,
+    /// which can be told without counting.
     pub(super) fn costs_at_most(&self, text: &str, meter: &Meter) -> bool {
         self.forms.iter().all(|form| {
             let other = form.hint.turned().render();
@@ -72,7 +72,7 @@ impl Cut {
         })
     }
 
-    /// The tokens of its dearest form, with the header on either side of the preview.
+    /// Number of tokens of its dearest form, with the header on either side of the preview.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         let costs = |form: &Form| {
             let other = form.hint.turned().render();

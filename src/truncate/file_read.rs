@@ -1,11 +1,11 @@
-//! Which calls read a file: what is read is often edited next, and an edit has to quote it.
+//! Recognizes calls that read a file: its text is often edited next, and an edit must quote it.
 
 use serde_json::Value;
 
 use crate::content::ToolCall;
 
-/// Tools that return a file, in small letters. Some of them edit too, and then say what they
-/// replace.
+/// Tools that return a file, in lower case. Some of them also edit, and then name the text that
+/// they replace.
 const READERS: [&str; 7] = [
     "read",
     "view",
@@ -17,7 +17,7 @@ const READERS: [&str; 7] = [
 ];
 const READER_PREFIX: &str = "get_file";
 const REPLACED: &str = "old_str";
-/// Tools that run a command, in small letters.
+/// Tools that run a command, in lower case.
 const SHELLS: [&str; 8] = [
     "bash",
     "shell",
@@ -30,10 +30,10 @@ const SHELLS: [&str; 8] = [
 ];
 /// Commands that print a file.
 const COMMANDS: [&str; 7] = ["cat", "sed -n", "nl", "head", "tail", "bat", "less"];
-/// Longer arguments are no command that prints a file.
+/// Longer arguments are not taken for a command that prints a file.
 const MAX_ARGUMENTS: usize = 4096;
 
-/// `true` if `call` reads a file, by the tool's name and, for shells, by the command.
+/// Returns `true` if `call` reads a file, judging by the tool's name and, for shells, the command.
 pub(super) fn reads_a_file(call: &ToolCall) -> bool {
     let tool = call.name.to_ascii_lowercase();
     let is_of = |tools: &[&str]| tools.contains(&tool.as_str());
@@ -43,8 +43,8 @@ pub(super) fn reads_a_file(call: &ToolCall) -> bool {
     is_of(&SHELLS) && command(&call.arguments).is_some_and(|command| prints_a_file(&command))
 }
 
-/// The command in a shell's arguments: a text, or the last word of a list such as
-/// `["bash", "-c", "cat a"]`.
+/// The command in a shell's arguments: a text, or the last word of a list such as `["bash", "-c",
+/// "cat a"]`.
 fn command(arguments: &str) -> Option<String> {
     let arguments: Value =
         serde_json::from_str(arguments.get(..MAX_ARGUMENTS.min(arguments.len()))?).ok()?;
@@ -58,7 +58,8 @@ fn command(arguments: &str) -> Option<String> {
     command.as_str().map(str::to_owned)
 }
 
-/// `true` if it begins with a command that prints a file, a change of directory aside.
+/// Returns `true` if `command`, after an optional `cd … &&`, begins with a command that prints a
+/// file.
 fn prints_a_file(command: &str) -> bool {
     let command = command.trim_start();
     let behind = command

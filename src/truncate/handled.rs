@@ -1,4 +1,4 @@
-//! A result that a user's handler decides about, as a whole.
+//! Results that a user's handler decides about, as a whole.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 use crate::store::{Phase, Target};
 
-/// The user's handler that decides about the tool's results, if there is one.
+/// The user's handler for the tool's results, if there is one.
 pub(super) fn handler(job: &Arc<Job>) -> Option<(&Arc<Job>, Arc<dyn TruncHandler>)> {
     Some((job, job.policy.hooks.trunc_handler.clone()?))
 }
@@ -27,7 +27,7 @@ pub(super) async fn truncate(
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
     let whole = Whole::collect(output).await;
-    // A page must be shown as it is: a handler that cuts it makes the model read for ever.
+    // A page must be shown as it is: a handler that cuts it makes the model read forever.
     let decided = if is_own_page(job, &whole.parts) {
         Ok(Action::Default)
     } else {
@@ -39,7 +39,7 @@ pub(super) async fn truncate(
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
     let failure = match decided {
-        // The parts shown would not be the bytes that came, and those would be nowhere.
+        // The parts shown would not be the bytes that came, and those would be stored nowhere.
         Ok(Action::Keep) if whole.is_lossy => None,
         Ok(Action::Default) => None,
         Ok(Action::Keep) => {
@@ -85,7 +85,7 @@ async fn replace(
     }
 }
 
-/// Stores what the handler gave, and notes what was wrong with its id.
+/// Stores the handler's content, and records what is wrong with its id.
 async fn save(
     job: &Job,
     replacement: &Replacement,
@@ -106,7 +106,7 @@ async fn save(
 /// A whole result, as it came.
 struct Whole {
     chunks: Vec<Chunk>,
-    /// The same, with texts put together.
+    /// The same content, with adjacent text joined.
     parts: Vec<Part>,
     /// `true` if `parts` have replacement characters for bytes that are not UTF-8.
     is_lossy: bool,

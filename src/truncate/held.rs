@@ -1,4 +1,4 @@
-//! A result as far as it has come: what can be shown at once, what is held, and what has to leave
+//! A result as far as it has come: what can be shown at once, what is held, and what must leave
 //! memory. Without I/O.
 
 mod rest;
@@ -17,8 +17,8 @@ use crate::config::SizeLimit;
 use crate::content::{Chunk, Part};
 use crate::hint::Placement;
 
-/// Once a result over its limit has so many parts, the texts that follow are one, each after a line
-/// feed: what is kept of each text would be without bound.
+/// Once a result over its limit has this many parts, later texts are joined, each after a line
+/// feed. Otherwise the state kept for each text would add up without bound.
 const MAX_SLOTS: usize = 256;
 
 /// A result as far as it has come.
@@ -28,29 +28,29 @@ pub(super) struct Held {
     slots: Vec<Slot>,
     /// `true` while the last text may go on.
     is_open: bool,
-    /// `true` if the last chunk was bytes of it.
+    /// `true` if the last chunk was bytes of that text.
     is_in_chunks: bool,
-    /// The texts that have ended.
+    /// Size of the texts that have ended.
     ended: Size,
     /// Texts may leave memory once the result is over the limit and has more bytes than this;
     /// `None` for never.
     spill_above: Option<u64>,
-    /// The number of bytes that were spilled.
+    /// Number of bytes spilled.
     spilled: u64,
-    /// The side of the preview that hints stand on. After it, the first text is shown as it comes.
+    /// Side of the preview that hints stand on. With `Last`, the first text is shown as it comes.
     placement: Placement,
-    /// The number of slots that were shown as a whole, and of bytes of the text after them.
+    /// Number of slots already shown whole, and of bytes shown of the text after them.
     shown: (usize, usize),
-    /// The size of those slots.
+    /// Size of the slots already shown whole.
     passed: Size,
 }
 
 /// A part of a result.
 #[derive(Debug)]
 enum Slot {
-    /// A text that counts.
+    /// A text that counts towards the limit.
     Text(Text),
-    /// A part that passes through, in its place.
+    /// A part that passes through in its place.
     Part(Part),
     /// A part or text that has left the result.
     Shown,
@@ -72,7 +72,8 @@ impl Held {
         }
     }
 
-    /// Takes the next chunk. What comes back is shown now, and appended to what was spilled before.
+    /// Takes the next chunk. Returns the chunks to show now, and the bytes to append to those that
+    /// were spilled.
     pub(super) fn push(&mut self, chunk: Chunk) -> (Vec<Chunk>, Option<Bytes>) {
         let spill = match chunk {
             Chunk::Bytes(bytes) if bytes.is_empty() => None,
@@ -101,8 +102,8 @@ impl Held {
             Part::Text(text) => (text, None),
             Part::Json(value) => {
                 let text = value.to_string();
-                // A document counts for itself: over the limit it is shown as text, within it
-                // passes.
+                // A document is judged alone: over the limit it is shown as text, within the limit
+                // it passes.
                 if !self.job.is_over_limit(self.job.size_of(&text)) {
                     return self.pass(Part::Json(value));
                 }
@@ -134,7 +135,7 @@ impl Held {
         self.is_open = true;
     }
 
-    /// Nothing comes any more.
+    /// Ends the last text.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.is_open)
             && let Some(Slot::Text(text)) = self.slots.last_mut()
@@ -144,7 +145,8 @@ impl Held {
         }
     }
 
-    /// Ends the last text unless it is several; `true` if no more texts are kept apart.
+    /// Ends the last text unless it is a joined one. Returns `true` if further texts must be
+    /// joined.
     fn is_full(&mut self) -> bool {
         if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several) {
             self.end();
@@ -152,12 +154,12 @@ impl Held {
         self.slots.len() >= MAX_SLOTS && self.is_over_limit()
     }
 
-    /// Goes on with the next of the texts that are one.
+    /// Appends `text` to the joined text.
     fn join(&mut self, text: &[u8]) -> Option<Bytes> {
         if self.is_open {
             return self.go_on([b"\n", text].concat().into());
         }
-        // Chunks may be among them, and end inside a character.
+        // It may contain chunks, which can end inside a character.
         self.begin(None, true);
         if let Some(Slot::Text(joined)) = self.slots.last_mut() {
             joined.is_several = true;
@@ -188,7 +190,7 @@ impl Held {
         let bytes = if spills && held.is_empty() {
             bytes
         } else {
-            // Without a copy where there is nothing yet.
+            // Avoid a copy if nothing is held yet.
             if held.is_empty() {
                 *held = bytes.into();
             } else {
@@ -205,8 +207,8 @@ impl Held {
         Some(bytes)
     }
 
-    /// Shows now what is going to be shown whatever follows: the parts before the first
-    /// text, and of that the head.
+    /// Shows what will be shown in any case: the parts before the first text, and the head of that
+    /// text.
     fn show(&mut self) -> Vec<Chunk> {
         let mut show = Vec::new();
         let Some(head) = self.job.settled_head() else {
@@ -247,7 +249,7 @@ impl Held {
         self.slots.len() > 1
     }
 
-    /// The texts that count, with their slots.
+    /// The texts that count towards the limit, with their slots.
     pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
         self.slots
             .iter()
@@ -265,7 +267,7 @@ impl Held {
         }
     }
 
-    /// The only text of the result, if that is all it is, and how many bytes of it were shown.
+    /// The text, if it is all that the result has, and the number of its bytes already shown.
     pub(super) fn only_text(&self) -> Option<(&Text, usize)> {
         match self.slots.as_slice() {
             [Slot::Text(text)] if text.json.is_none() => Some((text, self.shown.1)),
@@ -279,12 +281,12 @@ impl Held {
         self.text(last)?.comes_in_chunks.then_some(last)
     }
 
-    /// `true` if the texts that have ended are over the limit together.
+    /// Returns `true` if the texts that have ended are together over the limit.
     pub(super) fn is_over_limit(&self) -> bool {
         self.job.is_over_limit(self.ended)
     }
 
-    /// The size of all of it, as it came, and whether all its tokens are counted.
+    /// The size of the whole result as it came; `true` if all its tokens are counted.
     pub(super) fn size(&self) -> (Size, bool) {
         let (mut size, mut is_counted) = (self.passed, true);
         for slot in &self.slots {
@@ -303,13 +305,13 @@ impl Held {
         (size, is_counted)
     }
 
-    /// The range that a text has in what was spilled.
+    /// The range of a text within the spilled bytes.
     pub(super) fn spilled(&self, slot: usize) -> Option<Range<u64>> {
         self.text(slot)?.spilled()
     }
 
-    /// The slots of spilled texts that may be shown whole after all: the shortest ones, as many as
-    /// are within the limit.
+    /// Slots of spilled texts that may be shown whole after all: the shortest ones, as many as fit
+    /// the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
         if !self.texts().any(|(_, text)| text.spilled().is_some()) {
             return Vec::new();
@@ -330,7 +332,7 @@ impl Held {
             .collect()
     }
 
-    /// `true` if all texts of `slots` are in memory.
+    /// Returns `true` if all texts of `slots` are in memory.
     pub(super) fn is_in_memory(&self, slots: &[usize]) -> bool {
         let is_in_memory = |text: &Text| matches!(text.content, Content::Memory(_));
         slots
@@ -338,8 +340,8 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// The bytes to store for the texts of `slots`: for several, first the manifest, and a line feed
-    /// after each. `None` if one of them is lost.
+    /// The bytes to store for the texts of `slots`. With a manifest, that comes first and a line
+    /// feed follows each text. `None` if one of the texts is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
         let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
         let mut sources = Vec::from_iter(manifest.map(|manifest| bytes(manifest.as_bytes())));

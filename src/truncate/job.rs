@@ -1,4 +1,4 @@
-//! One call whose result is truncated, and what holds for it.
+//! A call whose result is truncated, and the rules that apply to it.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::preview::{Sketch, longest_marks};
 use crate::report::{self, Change, Decision, ErrorSource, Failure, Outcome, Report, Subject};
 use crate::session::Session;
 
-/// No encoding has longer tokens, in bytes. A limit in tokens must not need a whole text to be held
-/// to be counted.
+/// Maximum number of bytes of a token in any encoding. It proves that a text is over a limit in
+/// tokens without holding and counting all of it.
 const MAX_TOKEN: u64 = 256;
 
 /// A call whose result is truncated.
@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) backend: Arc<dyn Backend>,
 }
 
-/// An amount of text. Tokens are counted only where the limit is about them.
+/// An amount of text. Tokens are counted only if the limit is in tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
     pub(super) bytes: u64,
@@ -41,7 +41,7 @@ impl Size {
 }
 
 impl Job {
-    /// `None` if the tool's results are never truncated.
+    /// Returns `None` if the tool's results are never truncated.
     pub(super) fn new(session: &Session, call: &ToolCall) -> Option<Arc<Self>> {
         let policy = session.policy(&call.name);
         let backend = policy.backend().filter(|_| policy.truncates())?;
@@ -71,12 +71,12 @@ impl Job {
         self.sized(text.length(), || text.tokens(self.session.meter()))
     }
 
-    /// The size of a text that is at hand as a whole, and is counted as one.
+    /// The size of a text that is present as a whole, and is counted as one.
     pub(super) fn size_of(&self, text: &str) -> Size {
         self.sized(text.len() as u64, || self.session.meter().text(text))
     }
 
-    /// The size of a part that passes: of its text in bytes, of all of it in tokens.
+    /// The size of a part that passes: the bytes of its text, the tokens of all of it.
     pub(super) fn size_of_part(&self, part: &Part) -> Size {
         self.sized(text_bytes(part), || self.session.meter().part(part.into()))
     }
@@ -86,8 +86,8 @@ impl Job {
         Size { bytes, tokens }
     }
 
-    /// A text of more bytes than this is longer than any hint for it, in tokens too: head and tail
-    /// are of the text, and what is left out of 32 KiB costs more than the rest of a hint.
+    /// A text of more bytes than this outweighs any hint for it, in tokens too: head and tail are
+    /// taken from the text, and 32 KiB left out cost more than the rest of a hint.
     pub(super) fn sure_gain(&self) -> usize {
         self.policy
             .max_length_for_trunc
@@ -95,14 +95,14 @@ impl Job {
             .saturating_add(32 * 1024)
     }
 
-    /// The sketch of a text without anything yet.
+    /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         let length = self.policy.preview_length.at_most();
         self.policy.preview.sketch(length)
     }
 
-    /// The head, in bytes, that each preview of the first text begins with; `None` if it is not
-    /// known before the end, or if a preview may be too small for it.
+    /// Number of bytes of the head that every preview of the first text begins with; `None` if it
+    /// is not known before the end, or if a preview may be too small for it.
     pub(super) fn settled_head(&self) -> Option<usize> {
         let Policy {
             preview,
@@ -115,8 +115,8 @@ impl Job {
         (is_known && length.at_most() - head > longest_marks()).then_some(head)
     }
 
-    /// Decides by `on_offload_error` what it means that the store failed: an error, or what the
-    /// report says of it and whether the original is kept.
+    /// Applies `on_offload_error` to a failed store: returns an error, or the failure to report and
+    /// `true` if the original is kept.
     pub(super) fn store_failed(
         &self,
         error: BackendError,
@@ -140,7 +140,7 @@ impl Job {
     }
 }
 
-/// The report on a truncation; without a decision on a tool whose results are never truncated.
+/// The report on a truncation; without a decision if the tool's results are never truncated.
 pub(super) fn report(decision: Option<Decision>) -> Report {
     Report {
         phase: report::Phase::Truncate,
@@ -149,7 +149,7 @@ pub(super) fn report(decision: Option<Decision>) -> Report {
     }
 }
 
-/// The bytes of content that a text limit is about.
+/// Number of content bytes that a limit on text applies to.
 pub(super) fn text_bytes(part: &Part) -> u64 {
     match part {
         Part::Text(text) => text.len() as u64,

@@ -1,7 +1,7 @@
 //! Truncation: when a tool returns, a result over the limit is stored whole and replaced by a
 //! preview and a hint.
 //!
-//! Whole results and streams go the same way: [`held`] takes the chunks and says what leaves
+//! Whole results and streams take the same path: [`held`] takes the chunks and says what leaves
 //! memory, [`run`] does it, and at the end [`plan`] decides what is shown.
 
 mod cut;
@@ -25,7 +25,7 @@ use crate::session::Session;
 
 pub use stream::{Truncated, TruncatedStream};
 
-/// Reads the result to its end and says what is to be shown of it.
+/// Reads the result to its end and returns what to show of it.
 pub(crate) async fn truncate(
     session: &Session,
     call: &ToolCall,
@@ -38,7 +38,7 @@ pub(crate) async fn truncate(
     }
 }
 
-/// Shows the result as it comes. What a handler decides about is shown once it has ended.
+/// Shows the result as it comes. A result with a handler is shown once it has ended.
 pub(crate) fn truncate_stream(
     session: &Session,
     call: &ToolCall,

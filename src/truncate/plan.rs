@@ -1,4 +1,4 @@
-//! The decision which texts of a result are cut, and what is shown of each. Without I/O.
+//! Decides which texts of a result are cut, and what is shown of each. Without I/O.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -14,26 +14,26 @@ use crate::hint::{Draft, Kind};
 use crate::preview::longest_marks;
 use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Phase, Target};
 
-/// More texts than this are stored as one: so many hints would fill the context themselves.
+/// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
 
-/// A text of a result, before it is decided about.
+/// A text of a result, before the decision about it.
 #[derive(Clone, Copy)]
 struct Candidate<'s> {
     slot: usize,
     text: &'s Text,
-    /// `true` if it may have been shown in part already: it keeps the head that it was shown with.
+    /// `true` if it may already be shown in part: it then keeps the head that was shown.
     is_first: bool,
 }
 
 impl Candidate<'_> {
-    /// `true` if it can't stay as it is, however short the others are.
+    /// Returns `true` if it can't stay as it is, however short the others are.
     fn must_be_stored(self) -> bool {
         !self.text.is_utf8() || self.text.json.is_some() || self.text.is_several
     }
 }
 
-/// Decides about a result.
+/// Decides about one result.
 pub(super) struct Planner<'a> {
     job: &'a Job,
     id: &'a Id,
@@ -59,7 +59,7 @@ impl<'a> Planner<'a> {
     pub(super) fn plan(&self) -> Vec<Cut> {
         let (mut cuts, texts) = (self.lost(), self.texts(false));
         cuts.extend(self.cut_texts(&texts, &cuts));
-        // Names in the order of the parts: `<id>`, `<id>-2`, …
+        // Names follow the order of the parts: `<id>`, `<id>-2`, …
         cuts.sort_by_key(|cut| cut.slots.first().copied());
         for (cut, number) in cuts.iter_mut().zip(1..) {
             cut.number = number;
@@ -67,7 +67,7 @@ impl<'a> Planner<'a> {
         cuts
     }
 
-    /// The texts that are lost, each cut to a preview whatever the others are.
+    /// The lost texts, each cut to a preview regardless of the others.
     pub(super) fn lost(&self) -> Vec<Cut> {
         let lost = self.texts(true);
         lost.iter()
@@ -90,9 +90,9 @@ impl<'a> Planner<'a> {
     /// The share of the preview's budget that `candidate` gets, for its head and in all, if `cut`
     /// are cut into `shares`.
     ///
-    /// The first text may have been shown as far as its head before anybody knew of the others, so
-    /// it keeps that, and what the marks behind it take, without which there is no preview; what is
-    /// left is shared equally.
+    /// The head of the first text may have been shown before the others were known. So the first
+    /// text keeps its head and room for the marks after it, without which there is no preview. The
+    /// rest is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
         let length = cut.iter().map(|candidate| candidate.text.length()).sum();
         let all = self.job.policy.preview_length.of(length);
@@ -122,12 +122,13 @@ impl<'a> Planner<'a> {
         longest.sort_by_key(|candidate| (Reverse(candidate.text.length()), candidate.slot));
         let at_least = self.previewed(&longest);
         let some = self.cut_longest(&longest, lost, at_least..=longest.len().min(MAX_CUTS));
-        // A preview within the limit may be no gain: what fits stays whole.
+        // A preview may gain nothing if the result is within the limit. It then stays whole if it
+        // fits.
         let some = some.or_else(|| self.cut_longest(&longest, lost, 0..=at_least.checked_sub(1)?));
         some.unwrap_or_else(|| self.cut_all(texts, lost))
     }
 
-    /// The number of the longest texts that are previewed even where all are within the limit.
+    /// Number of the longest texts that are previewed even if the result is within the limit.
     fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
         let Job {
             session,
@@ -157,8 +158,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Cuts as few of the longest texts as make the result fit; `None` if none of these numbers of
-    /// them does.
+    /// Cuts as few of the longest texts as make the result fit, trying `counts` in order; `None` if
+    /// none of them works.
     fn cut_longest(
         &self,
         longest: &[Candidate<'_>],
@@ -167,12 +168,12 @@ impl<'a> Planner<'a> {
     ) -> Option<Vec<Cut>> {
         for count in counts {
             let (cut, rest) = longest.split_at(count);
-            // Previews cost more than sums.
+            // Try the cheap sum first: previews cost more.
             if !self.fit(lost.iter(), rest) {
                 continue;
             }
-            // Shares only get smaller from here on: once a cut is no gain, more cuts are none
-            // either.
+            // Shares only get smaller from here on: if one cut gains nothing now, further counts
+            // won't help.
             let cuts: Option<Vec<Cut>> = cut
                 .iter()
                 .map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate)))
@@ -181,7 +182,7 @@ impl<'a> Planner<'a> {
             // Bytes that can't be shown are stored all the same.
             let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
             let is_at_hand = whole.try_for_each(|candidate| {
-                // What is not in memory is over the limit.
+                // A text that is not in memory is over the limit.
                 let shown = candidate.text.shown()?.into_owned();
                 cuts.push(self.cut_as(*candidate, shown));
                 Some(())
@@ -193,7 +194,7 @@ impl<'a> Planner<'a> {
         None
     }
 
-    /// All texts as one, and each document for itself; where that does not fit either, the
+    /// Cuts all texts as one, and each document on its own; if that does not fit either, joins the
     /// documents too.
     fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
         let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
@@ -206,7 +207,7 @@ impl<'a> Planner<'a> {
         let joined = plain
             .first()
             .and_then(|first| match self.share(texts, shares, *first) {
-                // One text is stored as it is.
+                // A single text is stored as it is.
                 share if plain.len() == 1 => self.cut(*first, share),
                 share => self.join(&plain, share),
             });
@@ -222,8 +223,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `true` if the hints, with the longest location each can get, and the other texts are within
-    /// the limit together.
+    /// Returns `true` if the hints, with the longest location each can get, and the other texts are
+    /// together within the limit.
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
         let meter = self.job.session.meter();
         let hints = cuts.map(|cut| self.job.sized(cut.bytes(), || cut.tokens(meter)));
@@ -233,8 +234,8 @@ impl<'a> Planner<'a> {
         !self.job.is_over_limit(all)
     }
 
-    /// The text cut to a preview, if that gains anything. What can't be shown as it is has to be
-    /// stored anyway.
+    /// Cuts the text to a preview, if that gains anything. Text that can't be shown as it is must
+    /// be stored anyway.
     fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
         let cut = self.cut_to(candidate, budget);
         let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
@@ -265,7 +266,7 @@ impl<'a> Planner<'a> {
         self.draft(&[candidate], None, text.bytes, text.sketch.lines(), preview)
     }
 
-    /// All texts as one object.
+    /// Joins all texts to one object.
     fn join(&self, texts: &[Candidate<'_>], Budget { head, all }: Budget) -> Option<Cut> {
         let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
@@ -280,7 +281,7 @@ impl<'a> Planner<'a> {
         (cut.draft.hint.notes.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }
 
-    /// `texts` cut to `preview`; the bytes and lines are those of what is stored.
+    /// Cuts `texts` to `preview`; `bytes` and `lines` are those of the stored content.
     fn draft(
         &self,
         texts: &[Candidate<'_>],
@@ -312,14 +313,15 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `true` if the hint is fewer bytes and no more tokens than the texts, wherever it ends up.
+    /// Returns `true` if the hint has fewer bytes and no more tokens than the texts, wherever it
+    /// ends up.
     fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
         let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
         if cut.bytes() >= bytes {
             return false;
         }
         let (most, meter) = (self.job.sure_gain(), self.job.session.meter());
-        // One of most texts is long enough that nothing has to be counted.
+        // Usually one text alone outweighs the hint, and nothing need be counted.
         let is_longer = |candidate: &Candidate<'_>| {
             let text = candidate.text.at_hand();
             text.is_some_and(|text| text.len() > most || cut.costs_at_most(&text, meter))
@@ -331,7 +333,7 @@ impl<'a> Planner<'a> {
             .iter()
             .map(|candidate| candidate.text.tokens_at_least(meter));
         let tokens = at_least.fold(0, u64::saturating_add);
-        // A hint of no more bytes need not be counted by a counter that finds no more tokens.
+        // If tokens never exceed bytes, a hint with this few bytes need not be counted.
         let is_sure = meter.counts_at_most_bytes() && cut.bytes() <= tokens;
         tokens == u64::MAX || is_sure || cut.tokens(meter) <= tokens
     }
@@ -348,7 +350,7 @@ impl<'a> Planner<'a> {
             };
             let name = self.id.name();
             let name = name.unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()));
-            // The number after the name is not known yet: one of six digits is as long as any.
+            // The number after the name is not known yet; six digits are as long as it can get.
             let numbers = std::iter::once(1).chain(self.held.is_several().then_some(999_999));
             let mut locations = Vec::new();
             for name in numbers.map(|number| name.clone().part(number)) {
@@ -363,7 +365,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The room for a preview, in bytes.
+/// Room for a preview, in bytes.
 #[derive(Clone, Copy)]
 struct Budget {
     head: usize,

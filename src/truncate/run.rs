@@ -1,4 +1,4 @@
-//! One result on its way: what is held and what the plan decides, done.
+//! One result on its way: carries out what `held` and the plan decide.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
 use crate::store::{Id, MAX_WHOLE, Phase};
 use crate::text::utf8::bytes_shown_as;
 
-/// A stream that could not be stored is shown whole up to so many bytes: more has no place in
-/// memory, nor in a context.
+/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
+/// memory or in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// The result of one call, as far as it has come.
@@ -30,17 +30,17 @@ pub(super) struct Run {
     id: Id,
     held: Held,
     spill: Spill,
-    /// The reader that the result may come from, if it may be of what is stored already (R3). Set
+    /// Checks whether the result is a page of stored content that another reader returned (R3). Set
     /// once the result is over the limit.
     reader: Option<OtherReader>,
-    /// Everything passes: the store failed, and all that came is at hand.
+    /// True if everything passes: the store failed, and all that came is in memory.
     passes: bool,
     decision: Decision,
 }
 
 impl Run {
     pub(super) fn new(job: Arc<Job>, placement: Placement, is_stream: bool) -> Self {
-        // A preview by user's code sees the whole text.
+        // A user's preview sees the whole text.
         let spill_above = if job.policy.hooks.preview.is_some() {
             MAX_WHOLE
         } else {
@@ -63,7 +63,7 @@ impl Run {
         }
     }
 
-    /// Goes on with `chunk`. What comes back is shown now.
+    /// Goes on with `chunk`. Returns the chunks to show now.
     pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, OffloadError> {
         if self.passes {
             let bytes = match &chunk {
@@ -74,7 +74,7 @@ impl Run {
             self.decision.bytes.after += bytes;
             return Ok(vec![chunk]);
         }
-        // The pieces shown before do not wait for this.
+        // Done only now, so that pieces shown earlier did not wait for it.
         self.compare().await;
         let (mut show, spill) = self.held.push(chunk);
         self.read_on(spill.as_ref());
@@ -96,8 +96,8 @@ impl Run {
         Ok(show)
     }
 
-    /// All that was spilled, `last` at its end, which could not be; `None` if that is too much or
-    /// is lost.
+    /// All spilled bytes, followed by `last`, which could not be written; `None` if that is too
+    /// much or lost.
     async fn all_spilled(&mut self, last: &[u8]) -> Option<Vec<u8>> {
         let before = self.spill.length();
         if before + last.len() as u64 > MAX_TAKEN_BACK {
@@ -108,15 +108,16 @@ impl Run {
         Some(bytes)
     }
 
-    /// Notes the store's error, unless that is the end of it. `true` if the original is kept.
+    /// Records the store's error, or returns it if it is to end the call. `true` if the original is
+    /// kept.
     fn failed(&mut self, error: BackendError) -> Result<bool, OffloadError> {
         let (said, keeps) = self.job.store_failed(error)?;
         self.decision.fail(said);
         Ok(keeps)
     }
 
-    /// All that is held, as it came. In the place of what an earlier failure took is a hint that
-    /// says so.
+    /// Everything held, as it came. Text lost by an earlier failure is replaced by a hint that says
+    /// so.
     fn pass_held(&mut self) -> Vec<Chunk> {
         let (Size { bytes: before, .. }, _) = self.held.size();
         for cut in Planner::new(&self.job, &self.id, &self.held, None).lost() {
@@ -129,7 +130,7 @@ impl Run {
         chunks
     }
 
-    /// Ends the result. What comes back is shown after the rest.
+    /// Ends the result. Returns the chunks left to show.
     pub(super) async fn finish(
         mut self,
         interrupted: bool,
@@ -160,7 +161,7 @@ impl Run {
                 if left_whole.is_empty() {
                     break cuts;
                 }
-                // Where that fails they are lost, and there is another plan.
+                // Texts that can't be restored are lost, and a new plan is made.
                 self.restore(&left_whole).await?;
             };
             for cut in cuts {
@@ -178,7 +179,7 @@ impl Run {
         Ok((chunks, report(Some(self.decision))))
     }
 
-    /// Takes spilled texts back into memory. Those that can't be read are lost.
+    /// Takes spilled texts back into memory. Texts that can't be read are lost.
     async fn restore(&mut self, slots: &[usize]) -> Result<(), OffloadError> {
         for slot in slots {
             let Some(range) = self.held.spilled(*slot) else {
@@ -188,7 +189,7 @@ impl Run {
                 Ok(bytes) => Some(bytes),
                 Err(error) => {
                     self.failed(error)?;
-                    // This one alone: the others may still get their names.
+                    // Only this text is lost: the others may still get their names.
                     None
                 }
             };
@@ -197,14 +198,14 @@ impl Run {
         Ok(())
     }
 
-    /// Stores what is cut, and puts the hint in its place.
+    /// Stores a cut, and puts its hint in place.
     async fn store(&mut self, cut: Cut) -> Result<(), OffloadError> {
         let problem = cut.problem.as_ref();
         self.decision
             .fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
         let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
         let stored = match sources {
-            // A text that was lost earlier has been reported with the error of that time.
+            // A text lost earlier has been reported with its error.
             None => None,
             Some(sources) => match self.spill.store(cut.number, sources).await {
                 Ok(Saved {
@@ -240,8 +241,8 @@ impl Run {
         Ok(())
     }
 
-    /// Takes back into memory what could not be stored, to show it instead; `false` if that is too
-    /// much or is lost.
+    /// Takes texts that could not be stored back into memory, to show them instead; `false` if they
+    /// are too long or lost.
     async fn take_back(&mut self, slots: &[usize]) -> Result<bool, OffloadError> {
         let spilled = slots.iter().filter_map(|slot| self.held.spilled(*slot));
         let length: u64 = spilled.map(|range| range.end - range.start).sum();
@@ -252,7 +253,7 @@ impl Run {
         Ok(self.held.is_in_memory(slots))
     }
 
-    /// Compares what came last with what is stored already.
+    /// Compares the latest bytes with the stored content.
     async fn compare(&mut self) {
         if let Some(reader) = &mut self.reader
             && !reader.compare().await
@@ -261,7 +262,7 @@ impl Run {
         }
     }
 
-    /// Hands on bytes that leave memory to be compared. The first ones leave it once the result is
+    /// Passes bytes that leave memory on to be compared. The first ones leave it once the result is
     /// over the limit.
     fn read_on(&mut self, bytes: Option<&Bytes>) {
         let Some((text, shown)) = self.held.only_text() else {
@@ -276,8 +277,8 @@ impl Run {
         }
     }
 
-    /// The location where the result is stored already, and a page of that, if another reader
-    /// returned it.
+    /// The location of the stored content and a page of it, if another reader returned this result
+    /// from there.
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
         let (text, shown) = self.held.only_text()?;
         let length = text.bytes;
@@ -292,7 +293,7 @@ impl Run {
         let (location, parts) = reader
             .finish(&self.job.session, &self.job.call.name, length, limit)
             .await?;
-        // What was shown stays.
+        // Text already shown must stay.
         let begins_as_shown =
             matches!(parts.first(), Some(Part::Text(text)) if text.len() >= shown);
         begins_as_shown.then_some((location, parts))

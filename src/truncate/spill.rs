@@ -1,4 +1,4 @@
-//! The bytes of a result that have left memory, and where its texts are stored.
+//! The bytes of a result that have left memory, and the storing of its texts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::backend::{
 };
 use crate::store::{self, Blocks, By, Id, Name, Phase, Ranges, Target};
 
-/// Attempts at reading a block back from a writer.
+/// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
 
 /// The one writer of a result: takes bytes that leave memory, gives them back, and stores texts.
@@ -27,16 +27,16 @@ pub(super) struct Spill {
 /// Content to store, or a piece of it.
 pub(super) enum Source {
     Bytes(Bytes),
-    /// A range of what was spilled.
+    /// A range of the spilled bytes.
     Spilled(Range<u64>),
 }
 
-/// The place where content went.
+/// The place where content is stored.
 pub(super) struct Saved {
     pub(super) location: Location,
     /// `true` if that is in the spool, a file on this machine.
     pub(super) is_local: bool,
-    /// The error of the store, where the spool had to take it.
+    /// The error of the store, if the spool had to take the content.
     pub(super) error: Option<BackendError>,
 }
 
@@ -71,12 +71,12 @@ impl Spill {
         Ok(())
     }
 
-    /// The number of bytes written.
+    /// Number of bytes written.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Forgets what was spilled. What comes next goes to a new writer.
+    /// Forgets the spilled bytes. Later bytes go to a new writer.
     pub(super) fn lose(&mut self) {
         (self.writer, self.length) = (None, 0);
     }
@@ -104,7 +104,7 @@ impl Spill {
             writer: spilled,
             length: all,
         } = self;
-        // All that was spilled is this text: it only has to be named.
+        // All spilled bytes are this text, which only needs a name.
         if matches!(&sources[..], [Source::Spilled(range)] if *range == (0..*all)) {
             return name(job, id, number, opened(spilled)?, *all).await;
         }
@@ -134,7 +134,7 @@ impl Spill {
     }
 }
 
-/// The sources put together, if none of them was spilled.
+/// The sources joined, if none of them was spilled.
 fn in_memory(sources: &[Source]) -> Option<Bytes> {
     let pieces: Option<Vec<&Bytes>> = sources
         .iter()
@@ -152,7 +152,7 @@ fn in_memory(sources: &[Source]) -> Option<Bytes> {
     Some(all.into())
 }
 
-/// Names what `writer` was given, `length` bytes.
+/// Names the `length` bytes that were written to `writer`.
 async fn name(
     job: &Job,
     id: &Id,
@@ -162,8 +162,8 @@ async fn name(
 ) -> Result<Saved, BackendError> {
     let (backend, roots, spool) = (&*job.backend, job.session.roots(), job.backend.spool());
     let name = id.name().map(|name| name.part(number));
-    // The digest costs reading all of it again: only where it is needed. The spool needs it once
-    // the store has failed, when nothing can be read any more.
+    // The digest costs reading everything again, so it is computed only if needed. With a spool it
+    // is needed in advance: once the store has failed, nothing can be read any more.
     let mut is_taken = false;
     if let (Some(name), None) = (&name, &spool) {
         let key = store::key(roots, Phase::Truncate, name);
@@ -210,15 +210,14 @@ fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, Backe
     }
 }
 
-/// What a writer was given, `length` bytes.
+/// The `length` bytes written to a writer.
 struct Written<'w> {
     writer: &'w mut dyn Writer,
     length: u64,
 }
 
 impl Ranges for Written<'_> {
-    /// Once a store has failed a writer may have the only copy, so it is asked again whatever the
-    /// store says.
+    /// Retries on any error: after a failure of the store, the writer may have the only copy.
     async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let range = within(&range, self.length);
         let mut attempt = 1;
@@ -243,7 +242,7 @@ impl Ranges for Written<'_> {
     }
 }
 
-/// The bytes of `range` of what `writer` was given, block by block.
+/// The bytes of `range`, written to `writer` before, block by block.
 fn blocks(writer: &mut dyn Writer, range: Range<u64>) -> Blocks<Written<'_>> {
     let length = range.end;
     Blocks::of(Written { writer, length }, range)

@@ -1,4 +1,4 @@
-//! Results that nobody but their limit decides about: read to their end, or shown as they come.
+//! Results decided by their limit alone: read to their end, or shown as they come.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,22 +17,22 @@ use crate::hint::Placement;
 use crate::report::{Failure, Report};
 use crate::session::Session;
 
-/// What the model is to be shown of a result, and what was done to it.
+/// The result as the model is to see it, and a report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Truncated {
-    /// What is shown.
+    /// Parts to show.
     pub parts: Vec<Part>,
-    /// Whether the tool said that it failed.
+    /// True if the tool reported a failure.
     pub is_error: bool,
-    /// The error that ended the tool's stream early.
+    /// Error that ended the tool's stream early.
     pub interrupted: Option<ToolError>,
-    /// What was done.
+    /// The report on this result.
     pub report: Report,
 }
 
 impl Truncated {
-    /// The texts that are shown, one after the other.
+    /// The texts shown, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
         let mut all = String::new();
@@ -45,7 +45,7 @@ impl Truncated {
     }
 }
 
-/// What is shown. The error that ended a stream early is the last part, as text.
+/// The parts to show. An error that ended the stream early becomes the last part, as text.
 impl From<Truncated> for Vec<Part> {
     fn from(truncated: Truncated) -> Self {
         let error = truncated
@@ -55,7 +55,7 @@ impl From<Truncated> for Vec<Part> {
     }
 }
 
-/// What is shown. The error that ended a stream early ends this one too.
+/// The parts to show. An error that ended the tool's stream early ends this one too.
 impl From<Truncated> for ToolOutput {
     fn from(truncated: Truncated) -> Self {
         let Truncated {
@@ -75,29 +75,29 @@ impl From<Truncated> for ToolOutput {
     }
 }
 
-/// What the model is to be shown of a tool's result, as it comes: its beginning at once, and once
-/// it has ended the rest of it, or, where it was over the limit, its end and a hint that says where
-/// all of it is.
+/// A tool's result as the model is to see it, chunk by chunk: its beginning at once, the rest once
+/// it has ended. If it is over the limit, the rest is its end and a hint that says where all of it
+/// is.
 ///
 /// # Guarantees
 ///
 /// - **Bounded.** Memory does not grow with the length of the texts, beyond a few times the limit.
-///   Parts that are no text are held while the text before them goes on.
-/// - **Back-pressure.** Nothing is asked of the tool before what came is stored.
-/// - **Aborted when dropped.** What was not named yet leaves nothing behind.
+///   Parts that are not text are held while the text before them goes on.
+/// - **Back-pressure.** The tool is asked for more only after everything before is stored.
+/// - **Aborted when dropped.** Content that has no name yet leaves nothing behind.
 ///
-/// The error that ends the tool's stream ends this one, behind what came before it. A store that
-/// fails is no error of this stream, unless `on_offload_error` is `Fail`: see
+/// The error that ends the tool's stream ends this one, after everything that came before it. A
+/// store that fails is not an error of this stream, unless `on_offload_error` is `Fail`: see
 /// [`report`](Self::report).
 pub struct TruncatedStream {
-    /// Whether the tool said that it failed.
+    /// True if the tool reported a failure.
     pub is_error: bool,
     chunks: BoxStream<'static, Result<Chunk, ToolError>>,
     report: Arc<OnceLock<Report>>,
 }
 
 impl TruncatedStream {
-    /// What was done, once the stream has ended.
+    /// Returns the report once the stream has ended, `None` before.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.report.get()
@@ -111,7 +111,7 @@ impl TruncatedStream {
             let chunk = flow.next().await;
             if let Some(report) = flow.report.take() {
                 session.observe(&report);
-                // It is set once: nothing comes after the end.
+                // Set only once: nothing comes after the end.
                 _ = seen.set(report);
             }
             let chunk = chunk?.map_err(|broken| match broken {
@@ -122,13 +122,13 @@ impl TruncatedStream {
         });
         Self {
             is_error,
-            // `unfold` panics when it is polled after its end.
+            // `unfold` panics if polled after its end.
             chunks: chunks.fuse().boxed(),
             report,
         }
     }
 
-    /// A result that is there as a whole once `truncated` is.
+    /// A result that is shown as a whole once `truncated` is ready.
     pub(super) fn whole(
         session: Session,
         is_error: bool,
@@ -185,7 +185,8 @@ impl From<TruncatedStream> for ToolOutput {
     }
 }
 
-/// Truncates a result without a handler, read to its end. `failure` is why no handler decided.
+/// Truncates a result without a handler, reading it to its end. `failure` is the reason for which
+/// no handler decided.
 pub(super) async fn treat(
     job: Option<Arc<Job>>,
     output: ToolOutput,
@@ -213,18 +214,18 @@ pub(super) async fn treat(
     })
 }
 
-/// A result that comes, and what is shown of it.
+/// An incoming result, and what is shown of it.
 pub(super) struct Flow {
     source: BoxStream<'static, Result<Chunk, ToolError>>,
-    /// `None` where everything passes, and at the end.
+    /// `None` if everything passes, and at the end.
     run: Option<Run>,
     ready: VecDeque<Result<Chunk, Broken>>,
     is_done: bool,
-    /// The report, at the end; `None` where the store ends it.
+    /// The report at the end; `None` if the store ends the result.
     report: Option<Report>,
 }
 
-/// The error that ends a result early.
+/// An error that ends a result early.
 enum Broken {
     Tool(ToolError),
     Store(OffloadError),

@@ -12,19 +12,19 @@ use crate::preview::Sketch;
 use crate::text::utf8::{Decoder, bytes_shown_as};
 use crate::tokens::Meter;
 
-/// A text of a result, as far as it has come: what is known of it, and where its bytes are.
+/// A text of a result as far as it has come: its known properties, and the place of its bytes.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// The JSON document that it is the text of.
+    /// The JSON document whose text this is.
     pub(super) json: Option<Value>,
     /// `true` if it comes in chunks, rather than as one part.
     pub(super) comes_in_chunks: bool,
-    /// `true` if it is several texts, and so can't stay as it is.
+    /// `true` if it joins several texts, and so can't stay as it is.
     pub(super) is_several: bool,
     /// Its beginning, end and whatever else a preview may show.
     pub(super) sketch: Sketch,
     pub(super) content: Content,
-    /// Its bytes as they came, which is not what is shown of bytes that are no UTF-8.
+    /// Number of bytes as they came; differs from what is shown if they are not UTF-8.
     pub(super) bytes: u64,
     decoder: Decoder,
     tokens: TokenSum,
@@ -34,14 +34,14 @@ pub(super) struct Text {
 #[derive(Debug)]
 pub(super) enum Content {
     Memory(Vec<u8>),
-    /// In what was spilled, from here on.
+    /// Among the spilled bytes, from this offset on.
     Spilled(u64),
-    /// The store failed; they are nowhere.
+    /// Nowhere: the store failed.
     Lost,
 }
 
 impl Text {
-    /// A text without anything yet.
+    /// An empty text.
     pub(super) fn new(sketch: Sketch, counts: Counts) -> Self {
         Self {
             json: None,
@@ -55,7 +55,7 @@ impl Text {
         }
     }
 
-    /// The text goes on. Its bytes are put where the others are by whoever has them.
+    /// Takes the next bytes into account. The caller puts them where the others are.
     pub(super) fn see(&mut self, bytes: &[u8], meter: &Meter) {
         let Self {
             sketch,
@@ -70,7 +70,7 @@ impl Text {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Nothing comes any more.
+    /// Ends the text.
     pub(super) fn end(&mut self, meter: &Meter) {
         let Self {
             sketch,
@@ -84,8 +84,8 @@ impl Text {
         });
     }
 
-    /// From here on what has to be known of its tokens is noted: its bytes, those so far, are going
-    /// to be out of reach.
+    /// Starts to record the text for counting tokens, as its bytes are about to leave memory.
+    /// `bytes` are all bytes so far; texts over `most` bytes are not recorded.
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
         if matches!(self.tokens.counts, Counts::Nothing) {
             self.tokens = TokenSum::new(Counts::Bytes(most));
@@ -94,7 +94,7 @@ impl Text {
         }
     }
 
-    /// The length of its text in bytes, replacement characters included.
+    /// Length of its text in bytes, including replacement characters.
     pub(super) fn length(&self) -> u64 {
         self.sketch.bytes()
     }
@@ -107,10 +107,10 @@ impl Text {
         matches!(self.content, Content::Lost)
     }
 
-    /// Its text, if its bytes are at hand.
+    /// Its text, if its bytes are in memory.
     pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
         match &self.content {
-            // The beginning of a character is not seen before its end.
+            // The beginning of a character is not counted before its end has come.
             Content::Memory(bytes) => Some(String::from_utf8_lossy(
                 &bytes[..bytes.len() - self.decoder.pending()],
             )),
@@ -118,13 +118,13 @@ impl Text {
         }
     }
 
-    /// Its text, if that is at hand or noted to be counted.
+    /// Its text, if it is in memory or recorded for counting.
     pub(super) fn at_hand(&self) -> Option<Cow<'_, str>> {
         let noted = || self.tokens.noted().map(Cow::Borrowed);
         self.shown().or_else(noted)
     }
 
-    /// The range that it has in what was spilled, if it was.
+    /// Its range within the spilled bytes, if it was spilled.
     pub(super) fn spilled(&self) -> Option<Range<u64>> {
         match self.content {
             Content::Spilled(start) => Some(start..start + self.bytes),
@@ -132,8 +132,8 @@ impl Text {
         }
     }
 
-    /// Its bytes as they came, without those of which the first `shown` bytes were shown; none if
-    /// they are not at hand.
+    /// Its bytes as they came, without those that the first `shown` bytes stand for; empty if they
+    /// are not in memory.
     pub(super) fn into_rest(self, shown: usize) -> Bytes {
         match self.content {
             Content::Memory(bytes) => {
@@ -144,24 +144,24 @@ impl Text {
         }
     }
 
-    /// The part that it was.
+    /// The part that it came as.
     pub(super) fn into_part(self) -> Part {
         let shown = self.shown().unwrap_or_default().into_owned();
         self.json.map_or(Part::Text(shown), Part::Json)
     }
 
-    /// Its tokens, where they are counted as they come: the same however it came. Of a text that is
-    /// over the limit alone, not all of them.
+    /// Number of its tokens if they are counted as they come, which does not depend on the chunks.
+    /// Incomplete for a text that alone is over the limit.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         self.tokens.total(meter)
     }
 
-    /// `true` if its tokens are not all counted.
+    /// Returns `true` if not all its tokens are counted.
     pub(super) fn has_more_tokens(&self) -> bool {
         self.tokens.is_enough
     }
 
-    /// A lower bound on its tokens; `u64::MAX` where so many have come that it always gains.
+    /// A lower bound on its tokens; `u64::MAX` if the text is so long that it always gains.
     pub(super) fn tokens_at_least(&self, meter: &Meter) -> u64 {
         let is_uncounted = matches!(self.tokens.counts, Counts::Nothing);
         match self.shown().filter(|_| is_uncounted) {
@@ -170,7 +170,7 @@ impl Text {
         }
     }
 
-    /// The tokens that are counted already.
+    /// Number of tokens counted so far.
     pub(super) fn counted(&self) -> u64 {
         self.tokens.sum
     }

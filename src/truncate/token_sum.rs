@@ -1,20 +1,20 @@
-//! The tokens of a text that comes piece by piece, as far as they have to be known.
+//! The tokens of a text that comes piece by piece, counted as far as they matter.
 
 use crate::tokens::Meter;
 
-/// A text is counted in pieces of so many bytes where it need not be there as a whole.
+/// Number of bytes in which a text is counted piece by piece.
 const PIECE: usize = 32 * 1024;
-/// The most tokens that a cut may cost beyond those of the whole text.
+/// Maximum number of tokens that a cut may add to those of the whole text.
 const PER_CUT: u64 = 8;
 
-/// The tokens of a text that have to be known.
+/// The tokens of a text that matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Counts {
     #[default]
     Nothing,
-    /// Those of a text up to so many bytes. A longer one is a gain in any case.
+    /// Those of a text of at most this many bytes. A longer one is a gain in any case.
     Bytes(usize),
-    /// Those up to so many tokens, as they come. More than that is over the limit in any case.
+    /// The first ones up to this number, as they come. More are over the limit in any case.
     Tokens(u64),
 }
 
@@ -22,12 +22,12 @@ pub(super) enum Counts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TokenSum {
     pub(super) counts: Counts,
-    /// Text that is not counted yet.
+    /// Text not counted yet.
     pending: String,
-    /// The tokens that are counted.
+    /// Number of tokens counted.
     pub(super) sum: u64,
     cuts: u64,
-    /// `true` if there are more than have to be known.
+    /// `true` if there are more tokens than matter.
     pub(super) is_enough: bool,
 }
 
@@ -49,7 +49,7 @@ impl TokenSum {
         }
     }
 
-    /// The whole text, if it is noted and short enough.
+    /// The whole text, if it is recorded and short enough.
     pub(super) fn noted(&self) -> Option<&str> {
         let is_whole = matches!(self.counts, Counts::Bytes(_)) && !self.is_enough;
         is_whole.then_some(&*self.pending)
@@ -78,7 +78,7 @@ impl TokenSum {
         }
     }
 
-    /// All tokens, in pieces, as far as they have to be known.
+    /// The total, counted in pieces, as far as it matters.
     pub(super) fn total(&self, meter: &Meter) -> u64 {
         match self.cuts {
             _ if self.is_enough => self.sum,

@@ -1,4 +1,4 @@
-//! A held result on its way out: what is taken back, replaced, and shown at its end.
+//! A held result on its way out: takes texts back, replaces them, and shows the rest.
 
 use std::ops::Range;
 
@@ -17,20 +17,20 @@ impl Held {
         }
     }
 
-    /// Takes back all that was spilled, which is `bytes`; without them it is lost. Later texts are
-    /// spilled anew: the store may have recovered.
+    /// Takes back everything that was spilled, which is `bytes`; without them it is lost. Later
+    /// texts are spilled anew, as the store may have recovered.
     pub(in crate::truncate) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
         self.spilled = 0;
         for slot in 0..self.slots.len() {
             if let Some(Range { start, end }) = self.spilled(slot) {
-                // Both are within what was spilled, so they are within a usize.
+                // Both are within the spilled bytes, so they fit a usize.
                 let bytes = bytes.map(|bytes| bytes[start as usize..end as usize].to_vec());
                 self.take_back(slot, bytes);
             }
         }
     }
 
-    /// Puts a hint in the place of the first of `slots`. The others leave the result.
+    /// Replaces the first of `slots` by a hint. The others leave the result.
     pub(in crate::truncate) fn replace(&mut self, slots: &[usize], hint: String) {
         for slot in slots {
             self.slots[*slot] = Slot::Shown;
@@ -40,13 +40,13 @@ impl Held {
         }
     }
 
-    /// Puts `parts` in the place of all of it.
+    /// Replaces the whole result by `parts`.
     pub(in crate::truncate) fn replace_all(&mut self, parts: Vec<Part>) {
         self.slots = parts.into_iter().map(Slot::Part).collect();
     }
 
-    /// Returns the chunks that are left to show, and the size of all that is shown in the end. The
-    /// last text may go on as it came, and then nobody counts tokens: it may be of any length.
+    /// Returns the chunks that are left to show, and the final size of everything shown. If the
+    /// last text goes on as it came, tokens are not counted, since it may be of any length.
     pub(in crate::truncate) fn show_rest(&mut self, goes_on: bool) -> (Vec<Chunk>, Size) {
         let (mut chunks, mut size) = (Vec::new(), self.passed);
         for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
@@ -56,7 +56,7 @@ impl Held {
                 0
             };
             let part = match slot {
-                // Taken back from the store that failed: it goes on as it came.
+                // Taken back after the store failed: it goes on as it came.
                 Slot::Text(text) if text.comes_in_chunks && (goes_on || !text.is_utf8()) => {
                     let length = text.shown().map_or(text.bytes, |text| text.len() as u64);
                     let tokens = if goes_on {
@@ -66,7 +66,7 @@ impl Held {
                     };
                     let rest = text.into_rest(shown);
                     size = size.plus(Size {
-                        // As it is shown in the end.
+                        // The size as finally shown.
                         bytes: length.max((shown + rest.len()) as u64),
                         tokens,
                     });

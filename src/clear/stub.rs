@@ -323,7 +323,7 @@ impl Line {
     }
 }
 
-/// Joins lines to one text, leaving out empty ones.
+/// Joins lines into one text, leaving out empty ones.
 pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("\n")

@@ -1,7 +1,7 @@
 //! A small chat-model agent loop, for programs that have none yet.
 //!
-//! The model is called until it answers without a tool call. Before each call the middlewares see
-//! the conversation; around each tool call they see what goes in and what comes out.
+//! The loop calls the model until it answers without a tool call. Middlewares see the conversation
+//! before each model call, and the input and output of each tool call.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,15 +23,15 @@ pub use crate::tool::{Tool, ToolDefinition};
 /// A model that answers messages and calls tools.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// The model's next message.
+    /// Returns the model's next message.
     ///
     /// # Errors
     ///
-    /// The model could not be asked, or gave no answer.
+    /// The model could not be reached, or gave no answer.
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
 }
 
-/// A model that is shared is a model.
+/// A shared model is a model.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
@@ -40,28 +40,28 @@ impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelRequest<'a> {
     /// The conversation so far.
     pub messages: &'a [Message],
-    /// The schemas of the tools it may call, as chat-completions function tools.
+    /// Schemas of the tools it may call, as chat-completions function tools.
     pub tools: &'a [Value],
-    /// What the caller wants of the generation, as the provider names it: `temperature`,
-    /// `max_tokens`. An [`Agent`] wants nothing.
+    /// Generation settings in the provider's terms, such as `temperature` or `max_tokens`. An
+    /// [`Agent`] sets none.
     pub generation_config: Option<&'a Map<String, Value>>,
 }
 
-/// What a model answers.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
     /// An assistant message.
     pub message: Message,
-    /// The input tokens that the provider counted, cached ones included.
+    /// Input tokens as counted by the provider, including cached ones.
     pub input_tokens: Option<u64>,
 }
 
-/// Why a model gave no answer.
+/// A model failed to answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
@@ -72,7 +72,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// A failure that asking again does not mend.
+    /// A failure that a retry won't fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -81,7 +81,7 @@ impl ModelError {
         }
     }
 
-    /// A refusal that asking again later may mend.
+    /// A refusal that a later retry may get past.
     pub fn rate_limited(message: impl Into<String>) -> Self {
         Self {
             is_rate_limit: true,
@@ -89,7 +89,7 @@ impl ModelError {
         }
     }
 
-    /// The same, with what caused it.
+    /// Adds the cause of the error.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -99,14 +99,14 @@ impl ModelError {
         self
     }
 
-    /// Whether asking again later may help.
+    /// Returns true if a later retry may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.is_rate_limit
     }
 }
 
-/// A model, its tools, and the middlewares between them.
+/// A model with its tools and the middlewares around them.
 ///
 /// # Default
 ///
@@ -121,7 +121,7 @@ pub struct Agent {
     max_model_calls: usize,
 }
 
-/// Sets an [`Agent`] up.
+/// Builder of an [`Agent`].
 #[must_use = "nothing happens until `build`"]
 pub struct AgentBuilder {
     model: Arc<dyn ChatModel>,
@@ -130,16 +130,16 @@ pub struct AgentBuilder {
     max_model_calls: usize,
 }
 
-/// Why an agent can't be built or could not finish.
+/// An agent can't be built or could not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// Two tools bear one name, and the model could not tell them apart.
+    /// Two tools have the same name, so the model could not tell them apart.
     #[error(
         "two tools are named `{name}`: rename one; the reader of stored content is renamed with `read_file_tool_name`"
     )]
     SameName {
-        /// The name.
+        /// The shared name.
         name: String,
     },
     /// A middleware tells the model to use a tool that the agent does not have.
@@ -147,29 +147,29 @@ pub enum AgentError {
         "hints name the tool `{name}`, which the agent does not have: add it (`reduction.read_file_tool()`), or name no reader"
     )]
     MissingTool {
-        /// The name.
+        /// The missing tool's name.
         name: String,
     },
     /// The model failed.
     #[error("the model failed")]
     Model {
-        /// How.
+        /// The model's error.
         #[from]
         source: ModelError,
     },
     /// A middleware failed before a model call.
     #[error("a middleware failed before the model call")]
     Middleware {
-        /// How.
+        /// The middleware's error.
         #[from]
         source: OffloadError,
     },
-    /// The model went on calling tools.
+    /// The model kept calling tools.
     #[error(
         "no answer after {calls} model calls: raise `max_model_calls`, or see in the messages what it is stuck at"
     )]
     TooManyModelCalls {
-        /// How many.
+        /// Number of model calls made.
         calls: usize,
     },
 }
@@ -187,13 +187,13 @@ impl AgentBuilder {
         self
     }
 
-    /// How often the model may be called in one run.
+    /// Sets the maximum number of model calls in one run.
     pub fn max_model_calls(mut self, calls: usize) -> Self {
         self.max_model_calls = calls;
         self
     }
 
-    /// Checks that names are unique and that every tool which hints name is there.
+    /// Checks that names are unique and that every tool named in hints is there.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl AgentBuilder {
 }
 
 impl Agent {
-    /// An agent around `model`.
+    /// Starts building an agent around `model`.
     pub fn builder(model: impl ChatModel + 'static) -> AgentBuilder {
         AgentBuilder {
             model: Arc::new(model),
@@ -248,13 +248,13 @@ impl Agent {
         }
     }
 
-    /// Calls the model until it answers without a tool call. Everything that is said is added to
-    /// `messages`; the answer is the last of them.
+    /// Calls the model until it answers without a tool call. Adds every message to `messages`; the
+    /// last one is the answer.
     ///
     /// # Errors
     ///
-    /// The model or a middleware failed, or the model was called too often. `messages` holds what
-    /// was said until then.
+    /// The model or a middleware failed, or the model was called too often. `messages` holds
+    /// everything up to the failure.
     pub async fn run(&self, messages: &mut Vec<Message>) -> Result<(), AgentError> {
         let mut last_usage = None;
         for _ in 0..self.max_model_calls {
@@ -291,8 +291,8 @@ impl Agent {
         })
     }
 
-    /// The result of one call, as the model is shown it. A tool that panics, or a middleware around
-    /// it, fails its own call: what the others returned may be stored already.
+    /// Returns the result of one call as shown to the model. A panic in a tool or its middleware
+    /// fails only its own call, since other results may already be stored.
     async fn answer(&self, call: &ToolCall) -> Message {
         let answer = guard_future("the tool", async { Ok(self.run_tool(call).await) }).await;
         answer
@@ -320,7 +320,7 @@ impl Agent {
     }
 
     async fn show_failure(&self, call: &ToolCall, mut shown: ToolOutput) -> ToolOutput {
-        // From the innermost middleware outwards, as a result would go.
+        // From the innermost middleware outwards, the order that a result takes.
         for middleware in self.middlewares.iter().rev() {
             shown = match middleware.wrap_failed_call(call, shown).await {
                 Ok(shown) => shown,

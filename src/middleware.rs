@@ -1,4 +1,4 @@
-//! Both moments of an agent loop: around a tool call, and before a model call.
+//! Hooks into an agent loop: around a tool call, and before a model call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::Conversation;
 
-/// Something that stands between a loop and its tools and model. Both methods pass everything on
-/// unless they are overridden.
+/// A layer between a loop and its tools and model. The default methods pass everything on
+/// unchanged.
 #[async_trait]
 pub trait Middleware: Send + Sync {
-    /// Stands around a tool call: may change what goes in and what comes out, or not call at all.
+    /// Wraps a tool call: may change its input and output, or not make the call at all.
     ///
     /// # Errors
     ///
-    /// The tool's error, or one of its own.
+    /// The tool's error, or the middleware's own.
     async fn wrap_tool_call(
         &self,
         call: &ToolCall,
@@ -33,18 +33,18 @@ pub trait Middleware: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The model is not called then.
+    /// The loop then does not call the model.
     async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         let _ = turn;
         Ok(())
     }
 
-    /// Stands between a call that failed and the model: `shown` is what the loop is going to show,
-    /// marked as an error.
+    /// Handles a failed call before the model sees it. `shown` is the result that the loop is about
+    /// to show, marked as an error.
     ///
     /// # Errors
     ///
-    /// One of its own.
+    /// The middleware's own.
     async fn wrap_failed_call(
         &self,
         call: &ToolCall,
@@ -54,8 +54,8 @@ pub trait Middleware: Send + Sync {
         Ok(shown)
     }
 
-    /// The tools that it tells the model to use. [`Agent`](crate::agent::Agent) refuses to build
-    /// without them.
+    /// Names of the tools that this middleware tells the model to use.
+    /// [`Agent`](crate::agent::Agent) refuses to build without them.
     fn required_tools(&self) -> Vec<String> {
         Vec::new()
     }
@@ -63,7 +63,7 @@ pub trait Middleware: Send + Sync {
 
 const _: Option<&dyn Middleware> = None; // stays object-safe
 
-/// A middleware that is shared is a middleware.
+/// A shared middleware is a middleware.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<M: Middleware + ?Sized> Middleware for Arc<M> {
@@ -92,22 +92,22 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
     }
 }
 
-/// What a middleware sees before a model call.
+/// The state of a loop before a model call.
 pub struct Turn<'a> {
-    /// The messages that are going to be sent.
+    /// The messages about to be sent.
     pub conversation: &'a mut dyn Conversation,
-    /// The schemas of the tools that are going to be sent.
+    /// Schemas of the tools about to be sent.
     pub tools: &'a [Value],
-    /// The input tokens that the provider counted for the last request, cached ones included.
+    /// Input tokens that the provider counted for the last request, including cached ones.
     pub last_usage: Option<u64>,
-    /// Whether the provider has nothing of the last request in its cache any more: it has expired,
-    /// or the model is another. Then a rewrite costs nothing, and the [cost-aware
+    /// True if the provider no longer caches any of the last request, because the cache expired or
+    /// the model changed. A rewrite then costs nothing, so the [cost-aware
     /// pass](crate::Settings::cost_aware) makes it.
     pub cache_is_cold: bool,
 }
 
 impl<'a> Turn<'a> {
-    /// A turn of which nothing is known but the messages.
+    /// A turn with messages only.
     pub fn new(conversation: &'a mut dyn Conversation) -> Self {
         Self {
             conversation,
@@ -129,11 +129,11 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// What answers a tool call in the end. Functions are handlers:
-/// `|call: ToolCall| async move { Ok("…".into()) }`.
+/// The final handler of a tool call. Functions are handlers: `|call: ToolCall| async move {
+/// Ok("…".into()) }`.
 ///
-/// `'a` is how long the handler is borrowed, so that a closure's future may borrow what the closure
-/// does.
+/// `'a` is the time for which the handler is borrowed, so that a closure's future may borrow what
+/// the closure borrows.
 pub trait ToolHandler<'a>: Send + Sync {
     /// Answers `call`.
     fn handle(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// The rest of the way of a tool call: the middlewares that are left, then the tool.
+/// The rest of a tool call's path: the remaining middlewares, then the tool.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -170,16 +170,16 @@ pub struct Next<'a> {
 }
 
 impl<'a> Next<'a> {
-    /// The way through all `middlewares`, the first one outermost, to `tool`.
+    /// The path through all `middlewares`, the first one outermost, to `tool`.
     pub fn new(middlewares: &'a [Arc<dyn Middleware>], tool: &'a dyn ToolHandler<'a>) -> Self {
         Self { middlewares, tool }
     }
 
-    /// Goes on with `call`.
+    /// Passes `call` on.
     ///
     /// # Errors
     ///
-    /// What the tool or a middleware on the way says.
+    /// Errors of the tool or of a middleware on the path.
     pub async fn run(self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         match self.middlewares.split_first() {
             Some((first, rest)) => {

@@ -1,4 +1,4 @@
-//! What a tool is: a name, a schema, and something to call.
+//! A tool: a name, a schema and a function to call.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::content::{ToolCall, ToolError, ToolOutput};
 /// A tool that a model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model is told about it.
+    /// Describes the tool to the model.
     fn definition(&self) -> ToolDefinition;
 
-    /// Does what `call` asks. Its arguments were written by a model.
+    /// Carries out `call`. A model wrote the arguments.
     ///
     /// # Errors
     ///
-    /// The text is shown to the model as a failed result.
+    /// The model is shown the error's text as a failed result.
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError>;
 }
 
-/// A tool that is shared is a tool.
+/// A shared tool is a tool.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<T: Tool + ?Sized> Tool for Arc<T> {
@@ -34,12 +34,12 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
 }
 
-/// What a model is told about a tool.
+/// A tool's description for the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose.
     pub description: String,
     /// Its arguments, as a JSON schema.
     pub parameters: Value,

@@ -1,8 +1,7 @@
-//! Handlers of your own: they decide what is done with a result that a tool has just returned, and
-//! with one that has grown old.
+//! Custom handlers, which decide about new tool results and about old ones.
 //!
-//! A handler is given a [`ToolOutcome`] and answers with an [`Action`]. If it fails or panics, the
-//! default treatment takes its place, and the report has the error.
+//! A handler takes a [`ToolOutcome`] and answers with an [`Action`]. If it fails or panics, the
+//! default treatment applies and the report has the error.
 
 mod shown;
 
@@ -23,20 +22,20 @@ use shown::IntoParts;
 
 pub use crate::guard::HandlerError;
 
-/// A call and what it returned.
+/// A tool call with its result.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolOutcome {
-    /// The call. Where a conversation holds a result without its call, the arguments are empty.
+    /// The call. Its arguments are empty if the conversation holds a result without its call.
     pub call: ToolCall,
-    /// What it returned. In a truncation, bytes that are no UTF-8 are replacement characters here.
+    /// The result. In a truncation, replacement characters stand for bytes that are not UTF-8.
     pub parts: Vec<Part>,
-    /// Whether the result is marked as an error.
+    /// True if the result is marked as an error.
     pub is_error: bool,
 }
 
 impl ToolOutcome {
-    /// The texts, one after the other.
+    /// All texts, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| {
@@ -54,15 +53,15 @@ impl ToolOutcome {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Action {
-    /// What would be done without the handler.
+    /// Do whatever would happen without the handler.
     Default,
-    /// The result stays as it is, whatever its length or age.
+    /// Leave the result unchanged, whatever its length or age.
     Keep,
-    /// This takes its place.
+    /// Put this in its place.
     Replace(Replacement),
 }
 
-/// What takes the place of a result, and what is stored for it.
+/// The content that replaces a result, and the content to store for it.
 ///
 /// ```
 /// use offcut::handler::Replacement;
@@ -84,8 +83,8 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// What is shown instead: a `String`, a `&str` or a `Vec<Part>`. Nothing is stored: what is not
-    /// shown is lost, and the report says so.
+    /// Shows `parts` instead: a `String`, a `&str` or a `Vec<Part>`. Nothing is stored, so the rest
+    /// is lost, and the report says so.
     #[must_use]
     pub fn discarding(parts: impl IntoParts) -> Self {
         let parts = parts.parts();
@@ -97,10 +96,12 @@ impl Replacement {
         }
     }
 
-    /// `content` is stored at `<root>/trunc/<id>` or `<root>/clear/<id>`, and `show` says what is
-    /// shown instead, a `String`, a `&str` or a `Vec<Part>`, told where that is. It is told `None`
-    /// where the store failed and the configuration says to go on without (`preview_only`). It is
-    /// called more than once, to know what the replacement costs, and has to be pure.
+    /// Stores `content` at `<root>/trunc/<id>` or `<root>/clear/<id>` and shows the value of
+    /// `show`: a `String`, a `&str` or a `Vec<Part>`.
+    ///
+    /// `show` gets the content's location, or `None` if the store failed and the settings allow
+    /// that (`preview_only`). It must be pure: it is called more than once, to compute the cost of
+    /// the replacement.
     #[must_use]
     pub fn storing<S: IntoParts>(
         content: impl Into<Bytes>,
@@ -115,24 +116,24 @@ impl Replacement {
         }
     }
 
-    /// The id under which the content is stored, in place of the call's: one segment of up to 200
-    /// ASCII letters, digits, `.`, `_` and `-`. Where it is taken by other content, a digest is put
-    /// behind it; where it is no such name, the call's is used and the report says so.
+    /// Stores the content under this id instead of the call's: one segment of up to 200 ASCII
+    /// letters, digits, `.`, `_` and `-`. If other content has that id, a digest is appended. If
+    /// the id is not safe, the call's id is used and the report says so.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// What takes the place of the call's arguments when its old result is replaced: JSON.
-    /// Truncation does not change arguments, nor does anything those that a provider signed.
+    /// Replaces the call's arguments, with JSON, when its old result is replaced. Truncation does
+    /// not change arguments, and arguments that a provider signed never change.
     #[must_use]
     pub fn arguments(mut self, arguments: impl Into<String>) -> Self {
         self.arguments = Some(arguments.into());
         self
     }
 
-    /// What is shown of content that is stored at `location`.
+    /// Returns the replacement of content stored at `location`.
     pub(crate) fn show(&self, location: Option<&Location>) -> Result<Vec<Part>, HandlerError> {
         guard("the replacement's `show`", || Ok((self.show)(location)))
     }
@@ -140,7 +141,7 @@ impl Replacement {
 
 type Show = Arc<dyn Fn(Option<&Location>) -> Vec<Part> + Send + Sync>;
 
-/// Content is not shown.
+/// Hides the content.
 impl fmt::Debug for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replacement")
@@ -150,12 +151,12 @@ impl fmt::Debug for Replacement {
     }
 }
 
-/// Decides about each result of a tool when it returns, in place of the limit. Closures that return
-/// a future are handlers.
+/// Decides about each result when its tool returns, overriding the limit. Closures that return a
+/// future are handlers.
 ///
-/// It gets whole results: a stream is read to its end first, in memory. It is not called for pages
-/// of the reader that hints name, nor where truncation is skipped. There is no time-out: a slow
-/// handler holds up its own call, and no other.
+/// It gets whole results: a stream is first read to its end, in memory. It does not get the pages
+/// of the reader that hints name, nor results of tools whose truncation is skipped. There is no
+/// timeout: a slow handler delays its own call and no other.
 ///
 /// ```
 /// use offcut::handler::{ToolOutcome, Action, Replacement};
@@ -179,7 +180,7 @@ impl fmt::Debug for Replacement {
 /// ```
 #[async_trait]
 pub trait TruncHandler: Send + Sync + 'static {
-    /// What is to be done with a result.
+    /// Decides about a result.
     ///
     /// # Errors
     ///
@@ -201,13 +202,12 @@ where
 /// Decides about each old result that a triggered pass would clear, in place of hints. Closures are
 /// handlers.
 ///
-/// It is called while the pass is planned: it has to be quick, and pure, since a pass may be
-/// planned more than once. It must not ask the same session to plan or clear: that waits for the
-/// plan that is being made, for ever. What it puts there is its own: nothing checks that it is
-/// shorter, and in a loop that hands in its own messages again it is left alone from then on, as
-/// far as the same session knows it.
+/// It is called while the pass is planned. It must be quick, and pure, since a pass may be planned
+/// more than once. It must not ask the same session to plan or clear: that would deadlock, waiting
+/// for the plan being made. Nobody checks that its replacement is shorter. In a loop that hands in
+/// its own messages again, the same session then leaves that replacement alone.
 pub trait ClearHandler: Send + Sync + 'static {
-    /// What is to be done with an old result.
+    /// Decides about an old result.
     ///
     /// # Errors
     ///
@@ -231,5 +231,5 @@ pub(crate) type PostProcess = Arc<
         + Sync,
 >;
 
-/// Names the id of what is stored for a call.
+/// Chooses the id under which a call's content is stored.
 pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;

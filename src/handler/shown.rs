@@ -1,11 +1,11 @@
-//! What can be shown in place of a result.
+//! Values that can replace a result.
 
 use crate::content::Part;
 
-/// What can be shown in place of a result. Public because [`Replacement`](super::Replacement) takes
-/// it, and nameless outside of this crate.
+/// A value that can replace a result. Public because [`Replacement`](super::Replacement) takes it,
+/// but not exported from the crate.
 pub trait IntoParts {
-    /// It, as parts.
+    /// Converts the value into parts.
     fn parts(self) -> Vec<Part>;
 }
 

@@ -1,4 +1,4 @@
-//! What tools are asked and what they return.
+//! Tool calls and the content that tools return.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One piece of what a tool returned or a person said.
+/// One piece of a tool result or of a user's message.
 ///
 /// ```
 /// use offcut::Part;
@@ -19,11 +19,11 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum Part {
-    /// Text: what is counted, truncated and cleared.
+    /// Text, which is counted, truncated and cleared.
     Text(String),
     /// A JSON document: counted and stored as compact text.
     Json(Value),
-    /// An image, a sound or a file that is part of the message itself.
+    /// An image, sound or file inside the message itself.
     Media {
         /// Its media type, such as `image/png`.
         mime: String,
@@ -31,15 +31,15 @@ pub enum Part {
         #[serde(with = "base64_bytes")]
         data: Bytes,
     },
-    /// An image, a sound or a file that the message only points at.
+    /// An image, sound or file that the message only links to.
     Link {
-        /// Its media type, if the message says.
+        /// Its media type, if the message gives one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime: Option<String>,
-        /// Where it is.
+        /// Its address.
         url: String,
     },
-    /// Something this crate does not know. It is passed on as it is.
+    /// A part of unknown type, passed on unchanged.
     Opaque(Value),
 }
 
@@ -74,16 +74,16 @@ mod base64_bytes {
     }
 }
 
-/// What the model asks a tool to do. All of it was written by the model: data, not to be trusted.
+/// A model's request to a tool. The model wrote all of it: untrusted data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that pairs the call with its result. Several providers repeat ids; some leave it
+    /// Id that pairs the call with its result. Some providers repeat ids, and some leave them
     /// empty.
     #[serde(default)]
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, most of the time.
+    /// Arguments as the model wrote them, usually JSON.
     #[serde(default)]
     pub arguments: String,
 }
@@ -114,9 +114,9 @@ pub enum Chunk {
 
 /// The content of a tool's result.
 pub enum Body {
-    /// All of it.
+    /// All the content.
     Parts(Vec<Part>),
-    /// As it comes.
+    /// Content as it arrives.
     Stream(BoxStream<'static, Result<Chunk, ToolError>>),
 }
 
@@ -131,7 +131,7 @@ impl Body {
         }
     }
 
-    /// All chunks up to the end, or up to the error that ends the stream.
+    /// All chunks up to the end, or up to the error that ended the stream.
     pub(crate) async fn collect(self) -> (Vec<Chunk>, Option<ToolError>) {
         let (mut chunks, mut all) = (self.chunks(), Vec::new());
         while let Some(chunk) = chunks.next().await {
@@ -153,7 +153,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// What a tool returned.
+/// A tool's result.
 ///
 /// ```
 /// use offcut::ToolOutput;
@@ -165,7 +165,7 @@ impl fmt::Debug for Body {
 pub struct ToolOutput {
     /// The content.
     pub body: Body,
-    /// Whether the tool says that it failed.
+    /// True if the tool reports that it failed.
     pub is_error: bool,
 }
 
@@ -179,7 +179,7 @@ impl ToolOutput {
         }
     }
 
-    /// A result that says what went wrong.
+    /// An error result.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             body: Body::Parts(vec![Part::Text(text.into())]),
@@ -187,7 +187,7 @@ impl ToolOutput {
         }
     }
 
-    /// Text as a program wrote it, perhaps not UTF-8.
+    /// Text in raw bytes, which may not be UTF-8.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         match String::from_utf8(bytes.into()) {
@@ -199,7 +199,7 @@ impl ToolOutput {
         }
     }
 
-    /// A result that comes piece by piece.
+    /// A result that arrives in chunks.
     pub fn stream(
         chunks: impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + 'static,
     ) -> Self {
@@ -209,21 +209,21 @@ impl ToolOutput {
         }
     }
 
-    /// The whole content, and the error that ended its stream early, if one did.
+    /// The whole content, and the error that ended its stream early, if any.
     ///
-    /// Bytes that are no UTF-8 become replacement characters here;
-    /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores them first.
+    /// Bytes that are not UTF-8 become replacement characters here;
+    /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores the original bytes first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
         let (chunks, interrupted) = self.body.collect().await;
         (Parts::of(chunks).0, interrupted)
     }
 }
 
-/// Chunks put together.
+/// Puts chunks together.
 #[derive(Default)]
 pub(crate) struct Parts {
     whole: Vec<Part>,
-    /// The text that may go on.
+    /// Text that the next chunk may continue.
     bytes: Vec<u8>,
     is_lossy: bool,
 }
@@ -239,8 +239,8 @@ impl Parts {
         }
     }
 
-    /// The parts of `chunks`, and whether one of them has replacement characters for bytes that
-    /// are not UTF-8.
+    /// The parts of `chunks`, and true if replacement characters stand for bytes that are not
+    /// UTF-8.
     pub(crate) fn of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
         let mut parts = Self::default();
         chunks.into_iter().for_each(|chunk| parts.push(chunk));
@@ -276,14 +276,14 @@ impl From<&str> for ToolOutput {
     }
 }
 
-/// What the model is shown of a call that failed: the error's text, marked as an error.
+/// The text shown to the model for a failed call, marked as an error.
 impl<T: Into<ToolOutput>> From<Result<T, ToolError>> for ToolOutput {
     fn from(result: Result<T, ToolError>) -> Self {
         result.map_or_else(|error| Self::error(error.to_string()), Into::into)
     }
 }
 
-/// Why a tool call failed. Its text is what the model is shown.
+/// A failed tool call. The model is shown its text.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -301,7 +301,7 @@ impl ToolError {
         }
     }
 
-    /// The same, with what caused it.
+    /// Adds the cause of the error.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -311,7 +311,7 @@ impl ToolError {
         self
     }
 
-    /// The same cause with another text.
+    /// Keeps the cause, with another message.
     pub(crate) fn with_message(mut self, message: impl FnOnce(&str) -> String) -> Self {
         self.message = message(&self.message);
         self

@@ -1,11 +1,11 @@
-//! The error of a reduction that is in use.
+//! The error of a reduction after it is built.
 
 use crate::backend::BackendError;
 use crate::content::ToolError;
 
-/// A result that could not be stored, where `on_offload_error` says that this is to fail.
+/// A result could not be stored, and `on_offload_error` is set to fail.
 ///
-/// Nothing was changed; trying again is safe.
+/// Nothing was changed, so trying again is safe.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "could not store what the call `{}` of `{}` returned: try again, or set `on_offload_error` to keep it",
@@ -22,7 +22,7 @@ pub struct OffloadError {
 }
 
 impl OffloadError {
-    /// The error of a store that failed for the result of the call `call_id` of `tool`.
+    /// The error for a store that failed on the result of the call `call_id` of `tool`.
     pub fn new(tool: impl Into<String>, call_id: impl Into<String>, source: BackendError) -> Self {
         Self {
             tool: tool.into(),
@@ -32,7 +32,7 @@ impl OffloadError {
     }
 }
 
-/// The text that a model is shown where the store's failure ends a call.
+/// Text for the model when a failed store ends a call.
 impl From<OffloadError> for ToolError {
     fn from(error: OffloadError) -> Self {
         Self::new(

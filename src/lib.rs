@@ -1,12 +1,12 @@
-//! Keeps what an agent's tools return from filling the model's context, and loses none of it.
+//! Keeps long tool results out of your agent's context window, and keeps every byte readable.
 //!
-//! A tool result goes in; a short one comes out, and the full text is where the hint says.
+//! A tool result goes in; a short one comes out, with a hint that says where the full text is.
 //!
 //! | moment | what happens | start at |
 //! |---|---|---|
 //! | a tool returns | a result over the limit is stored whole and replaced by a preview and a hint | [`ToolReduction::truncate`] |
 //! | the model is about to be called | over the token threshold, old results are stored and replaced by hints | [`ToolReduction::clear`] |
-//! | the model wants more | it reads what is stored back, page by page | [`ToolReduction::read_file_tool`] |
+//! | the model wants more | it reads the stored content page by page | [`ToolReduction::read_file_tool`] |
 //!
 //! ```
 //! use offcut::backend::Memory;
@@ -29,20 +29,19 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - **Where content goes:** [`backend`], with [`backend::Memory`] and [`backend::Fs`];
-//!   [`backend::Key`] says under which keys.
-//! - **How messages are seen:** [`format`](mod@format), with chat completions and a type of its
+//! - **Stores:** [`backend`], with [`backend::Memory`] and [`backend::Fs`]; [`backend::Key`]
+//!   explains the keys.
+//! - **Message formats:** [`format`](mod@format), with chat completions and a message type of its
 //!   own. Nothing is converted.
-//! - **What the model reads:** [`hint`] and [`preview`].
-//! - **How a store stays small:** the crate `offcut-sweep` takes away what no conversation names any
-//!   more.
-//! - **What was done:** [`report`]; every decision is also a `tracing` event. Content is in
-//!   neither.
-//! - **What you build on it:** [`rounds`] pairs results with calls, [`template`] fills in texts.
+//! - **Text for the model:** [`hint`] and [`preview`].
+//! - **Cleaning up:** the crate `offcut-sweep` removes stored content that no conversation names
+//!   any more.
+//! - **Reports:** [`report`]; every decision is also a `tracing` event. Neither contains content.
+//! - **Building blocks:** [`rounds`] pairs results with calls, [`template`] fills in texts.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
-//! The README lists all options; DESIGN.md in the repository has the laws that hold, the map of the
-//! code and the decisions.
+//! The README lists all options. DESIGN.md in the repository has the laws, the map of the code and
+//! the decisions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

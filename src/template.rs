@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. A value is not
-/// searched for placeholders in turn.
+/// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. Placeholders
+/// inside values are not replaced.
 ///
 /// ```
 /// use offcut::template::Template;
@@ -88,13 +88,13 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Whether it is the empty text.
+    /// Returns true if the template is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names of its placeholders, in order, repeated ones included.
+    /// Names of the placeholders, in order, including repeated ones.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Key(key) => Some(key.as_str()),
@@ -102,7 +102,7 @@ impl Template {
         })
     }
 
-    /// Returns the text with every value in its place.
+    /// Returns the text with all values filled in.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Settings, their defaults, and how a tool's policy overrides them.
+//! Settings, their defaults, and each tool's policy that overrides them.
 
 mod advice;
 mod cost_aware;
@@ -28,8 +28,7 @@ pub use tool_policy::ToolPolicy;
 use values::Preset;
 pub use values::{OnStoreFailure, PreviewLength, SizeLimit, StoredNames, TokenCounter};
 
-/// Everything that can be set and is data. Callbacks and backends are set on the
-/// [`Builder`](crate::Builder).
+/// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
 /// ```
 /// # use offcut::{SizeLimit, Settings};
@@ -49,85 +48,84 @@ pub use values::{OnStoreFailure, PreviewLength, SizeLimit, StoredNames, TokenCou
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The preset that a file names. Settings that have been read have none: its values are theirs.
+    /// Preset named by a settings file. `None` after reading, since its values are merged in.
     #[serde(skip_serializing)]
     preset: Option<Preset>,
-    /// Where content is stored, as a URL; `backend` in files.
-    /// [`Builder::settings`](crate::Builder::settings) opens it. `Debug` and errors show it without
-    /// secrets; `Serialize` writes all of it.
+    /// URL of the store; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens
+    /// it. `Debug` and errors hide its secrets; `Serialize` writes all of it.
     #[serde(rename = "backend")]
     pub backend_url: Option<StoreUrl>,
-    /// Prefix of everything that is stored, under the backend's own root: `<root_dir>/trunc/<id>`.
-    /// Up to 8 safe segments, see [`Key`](crate::backend::Key).
+    /// Prefix of all stored content under the backend's own root: `<root_dir>/trunc/<id>`. At most
+    /// 8 safe segments; see [`Key`](crate::backend::Key).
     pub root_dir: String,
-    /// What stored content is named by: the `<id>` of these paths.
+    /// Source of the `<id>` in those paths.
     pub names: StoredNames,
-    /// Results are never truncated.
+    /// If true, results are never truncated.
     pub skip_truncation: bool,
-    /// The clear pass does nothing.
+    /// If true, the clear pass does nothing.
     pub skip_clear: bool,
-    /// The reader that hints name. `None` names no tool; in files that is `false`.
+    /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
     #[serde(with = "values::name_or_false")]
     pub read_file_tool_name: Option<String>,
-    /// A result is truncated when the bytes of its texts, all together, are strictly more. Who sets
-    /// it for a tool, on the builder, or in a file over a preset, and not `preview_above` beside
-    /// it, has results up to this limit left whole.
+    /// A result is truncated if its texts together are strictly longer than this. If you set it for
+    /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
+    /// results up to this limit stay whole.
     pub max_length_for_trunc: SizeLimit,
-    /// A result within the limit is replaced by its preview too where one of its texts has strictly
-    /// more bytes and that is shorter; `None` leaves all within the limit whole.
+    /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
+    /// than this and the preview is shorter. `None` leaves all results within the limit whole.
     #[serde(deserialize_with = "size::optional")]
     pub preview_above: Option<usize>,
-    /// What a call reads from a file is not previewed within the limit: it is often edited next,
-    /// and an edit has to quote it. Told by the names of usual tools, `Read` or `read_file`, and of
-    /// usual commands in a shell, `cat` or `sed -n`.
+    /// If true, file contents read by a call get no preview while they are within the limit: the
+    /// model often edits the file next, and must quote it exactly. Such calls are recognized by
+    /// common tool names, `Read` or `read_file`, and by common shell commands, `cat` or `sed -n`.
     pub keep_file_reads: bool,
-    /// How a text is previewed.
+    /// Method of previewing texts.
     pub preview: Preview,
-    /// The bytes that the preview of a truncated result may take, marks included: a number, or a
-    /// curve over the bytes of its text.
+    /// Maximum size in bytes of a truncated result's preview, marks included: a number, or a curve
+    /// over the bytes of the text.
     pub preview_length: PreviewLength,
-    /// The same for a cleared result.
+    /// Maximum size in bytes of a cleared result's preview.
     pub stub_length: PreviewLength,
     /// Tools whose results are never truncated.
     pub trunc_exclude_tools: Vec<String>,
     /// Tools whose results are never cleared.
     pub clear_exclude_tools: Vec<String>,
-    /// What counts tokens.
+    /// Method of counting tokens.
     pub token_counter: TokenCounter,
-    /// The clear pass acts when the tokens of all messages and tool schemas are strictly more.
+    /// The clear pass acts if all messages and tool schemas together have strictly more tokens.
     pub max_tokens_for_clear: u64,
-    /// How many of the newest rounds stay. Results that the model has not answered stay in any
-    /// case, so in a loop that runs the pass before each call, where the newest round is not
-    /// answered yet, 0 and 1 keep the same.
+    /// Number of newest rounds that stay. Results that the model has not answered always stay. So 0
+    /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
+    /// is still unanswered.
     pub clear_retention_suffix_limit: usize,
-    /// A pass that would free fewer tokens clears nothing. What it repeats, and what becomes a
-    /// preview by `cost_aware`, does not count.
+    /// The pass clears nothing if it would free fewer tokens. Repeated decisions and previews made
+    /// by `cost_aware` do not count.
     pub clear_at_least_tokens: u64,
-    /// The pass clears oldest first until so many tokens, or fewer, are left; `None` clears every
+    /// The pass clears oldest first until at most this many tokens are left. `None` clears every
     /// candidate.
     pub clear_target_tokens: Option<u64>,
-    /// The arguments of old calls are stored and replaced too.
+    /// If true, arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
-    /// Arguments of up to so many bytes stay all the same: a path or a command costs little, and
-    /// says what was done.
+    /// Arguments of at most this many bytes stay even then: a path or a command costs little and
+    /// shows what was done.
     #[serde(deserialize_with = "size::bytes")]
     pub clear_tool_inputs_above: usize,
-    /// Whole results of earlier rounds become previews as soon as that is expected to pay, whether
-    /// or not the pass is triggered; `None` leaves them until it is. Not together with
+    /// Turns whole results of earlier rounds into previews as soon as that is expected to pay, even
+    /// if the pass is not triggered. `None` waits for the trigger. Can't be combined with
     /// `clear_target_tokens`.
     pub cost_aware: Option<CostAware>,
-    /// Results that are marked as errors are not cleared, up to `preview_length` bytes each, at its
-    /// most.
+    /// If true, results marked as errors are not cleared, each up to the maximum of
+    /// `preview_length`.
     pub keep_errors: bool,
-    /// What to do when the store fails.
+    /// Action when the store fails.
     pub on_offload_error: OnStoreFailure,
     /// The language of the sentences in hints.
     pub language: Language,
-    /// What hints say in place of their own sentences, by language. The header and the preview of a
-    /// hint are not part of them.
+    /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
+    /// header or preview.
     #[serde(deserialize_with = "distinct::map_of_maps")]
     pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
-    /// What is different for single tools, by name.
+    /// Overrides for single tools, by name.
     #[serde(deserialize_with = "distinct::map")]
     pub tool_config: BTreeMap<String, ToolPolicy>,
 }
@@ -168,7 +166,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Eino's documented defaults: the same as [`Settings::default`], but for its token estimate.
+    /// Eino's documented defaults: [`Settings::default`] with its token estimate.
     #[must_use]
     pub fn eino() -> Self {
         Self {
@@ -178,10 +176,11 @@ impl Settings {
     }
 
     /// Anthropic's documented defaults for clearing tool uses, as near as rounds allow: above 100
-    /// 000 tokens all results go but those of the newest three rounds. Nothing is truncated.
+    /// 000 tokens, all results are cleared except those of the newest three rounds. Nothing is
+    /// truncated.
     ///
-    /// Anthropic keeps the newest three *results* and stores nothing: with a backend, these are
-    /// stored.
+    /// Anthropic keeps the newest three *results* and stores nothing. Here, a backend stores what
+    /// is cleared.
     #[must_use]
     pub fn anthropic() -> Self {
         Self {
@@ -192,9 +191,10 @@ impl Settings {
         }
     }
 
-    /// What the measurements say: results over 1 500 bytes become previews of lines and names that
-    /// grow more slowly than they do; what is read from a file stays whole up to 8 000 bytes; above
-    /// 60 000 tokens what is old goes, long arguments of calls too; stored content has short names.
+    /// The settings that measured best. Results over 1 500 bytes become previews of lines and
+    /// names, which grow more slowly than the results. File contents stay whole up to 8 000 bytes.
+    /// Above 60 000 tokens, old results and long arguments are cleared. Stored content has short
+    /// names.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the
     /// measurements.
@@ -215,7 +215,7 @@ impl Settings {
     }
 }
 
-/// The examples of the page on configuration compile.
+/// Compiles the examples of the page on configuration.
 #[cfg(all(doctest, feature = "toml"))]
 #[doc = include_str!("../docs/configuration.md")]
 struct Page;

@@ -1,6 +1,6 @@
-//! What to do about a name that is not known.
+//! Advice about unknown names in settings.
 
-/// What can be set, but not in a file.
+/// Options that are set in code, not in a file.
 const CALLBACKS: [&str; 7] = [
     "trunc_handler",
     "clear_handler",
@@ -10,9 +10,9 @@ const CALLBACKS: [&str; 7] = [
     "clear_post_process",
     "on_report",
 ];
-/// What others call our options: Anthropic's context editing, LangChain's `ClearToolUsesEdit`,
-/// pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and what people write first.
-/// docs/coming-from.md has them in tables.
+/// Other names for our options: those of Anthropic's context editing, LangChain's
+/// `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common
+/// first guesses. Tables in docs/coming-from.md list them.
 const SYNONYMS: [(&str, &str); 36] = [
     ("bands", "max_length_for_trunc"),
     ("clear_at_least", "clear_at_least_tokens"),
@@ -51,13 +51,13 @@ const SYNONYMS: [(&str, &str); 36] = [
     ("trigger_tokens", "max_tokens_for_clear"),
     ("url", "backend"),
 ];
-/// The longest word that an error repeats.
+/// Maximum length in bytes of an unknown word that an error repeats.
 const LONGEST_WORD: usize = 24;
-/// Names that are less alike than this are not taken for one another.
+/// Minimum likeness (Jaro-Winkler) of a name that an error suggests.
 const LIKE: f64 = 0.75;
 
-/// serde quotes a string that does not belong where it is, which may be a store's URL with a
-/// secret. Line and field say which it is.
+/// Removes the misplaced string that serde quotes, since it may be a store's URL with a secret.
+/// Line and field still identify it.
 fn without_value(problem: &str) -> String {
     let quotes = ["invalid type: string \"", "invalid value: string \""];
     let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {
@@ -73,7 +73,7 @@ fn without_value(problem: &str) -> String {
     )
 }
 
-/// serde lists all that is known behind what is not: of that list, the nearest is what helps.
+/// Improves an error of serde: it lists every known name, but only the nearest one helps.
 pub(super) fn advise(problem: &str) -> String {
     let problem = &*without_value(problem);
     let Some((what, known)) = problem.split_once(", expected ") else {
@@ -98,7 +98,7 @@ pub(super) fn advise(problem: &str) -> String {
             format!("unknown field; did you mean `{nearest}`?")
         }
         ("field", _) => "unknown field".to_owned(),
-        // There are few of these: all of them help.
+        // There are only a few variants, so list them all.
         ("variant", Some(_)) => {
             let unknown = if is_word(unknown) {
                 format!("`{unknown}`")
@@ -114,14 +114,14 @@ pub(super) fn advise(problem: &str) -> String {
     }
 }
 
-/// The option that others call `unknown`, if it is one of `known`.
+/// Our name for the option that others call `unknown`, if it is one of `known`.
 fn synonym(unknown: &str, known: &str) -> Option<&'static str> {
     let same = |(theirs, _): &&(&str, &str)| *theirs == unknown;
     let (_, ours) = SYNONYMS.iter().find(same)?;
     quoted(known).any(|name| name == *ours).then_some(*ours)
 }
 
-/// Whether it may be a misspelt word, and no URL.
+/// Returns true if `text` may be a misspelt word rather than a URL.
 fn is_word(text: &str) -> bool {
     text.len() <= LONGEST_WORD
         && text
@@ -129,7 +129,7 @@ fn is_word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// What stands in back ticks.
+/// The texts between back ticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -1,18 +1,18 @@
-//! What the cost-aware pass reckons with: prices, and the calls that are expected to follow.
+//! Inputs of the cost-aware pass: prices, and the number of calls expected to follow.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BuildError, size};
 
-/// When whole results of earlier rounds become previews: as soon as that is expected to pay.
+/// Turns whole results of earlier rounds into previews as soon as that is expected to pay.
 ///
-/// Changing a message makes the provider read it, and all behind it, anew; from then on each call
-/// is shorter. So a pass looks for the message from which on it pays most to put previews, and does
-/// nothing where it pays nowhere.
+/// Changing a message makes the provider read it and everything after it anew, but makes each later
+/// call shorter. So the pass finds the message from which previews save most, and does nothing if
+/// they save nothing.
 ///
-/// With no calls expected a rewrite has to pay in the coming call alone. That never makes a
-/// conversation dearer than it would have been without, however many calls follow, by the prices
-/// given and the tokens counted. Any other expectation is a bet.
+/// With no calls expected, a rewrite must pay for itself in the coming call. Then a conversation
+/// never costs more than without this pass, however many calls follow, by the given prices and
+/// token counts. Any other expectation is a bet.
 ///
 /// ```
 /// use offcut::{CostAware, ExpectedCalls, Prices};
@@ -31,15 +31,15 @@ use super::{BuildError, size};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostAware {
-    /// A result may become a preview if its text has strictly more bytes.
+    /// A result may become a preview if its text has strictly more bytes than this.
     #[serde(deserialize_with = "size::bytes")]
     pub above: usize,
-    /// A rewrite that would save fewer tokens a call is not made: few large ones rather than many
-    /// small ones.
+    /// A rewrite must save at least this many tokens per call. Few large rewrites are better than
+    /// many small ones.
     pub at_least_tokens: u64,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Prices,
-    /// How many model calls are expected to follow the coming one.
+    /// Number of model calls expected after the coming one.
     pub expected_calls: ExpectedCalls,
 }
 
@@ -57,19 +57,19 @@ impl Default for CostAware {
     }
 }
 
-/// Prices of input tokens, in any unit: only their ratio counts.
+/// Prices of input tokens, in any unit, since only their ratio matters.
 ///
 /// # Default
 ///
-/// Those of Anthropic's price list, as multiples of its base price: 1.25 for writing to the cache,
-/// 0.1 for reading from it. Of the usual lists that is where a rewrite costs most: OpenAI and
-/// Google charge nothing for writing (`fresh = 1.0`).
+/// Anthropic's list prices as multiples of its base price: 1.25 for a cache write, 0.1 for a cache
+/// read. Of the usual price lists, these make a rewrite most expensive; OpenAI and Google charge
+/// nothing for cache writes (`fresh = 1.0`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prices {
-    /// A token that did not stand in the previous request; with what writing it to the cache costs.
+    /// Price of a token that was not in the previous request, including its cache write.
     pub fresh: f64,
-    /// A token of the previous request that is read from the cache.
+    /// Price of a token of the previous request, read from the cache.
     pub cached: f64,
 }
 
@@ -82,27 +82,27 @@ impl Default for Prices {
     }
 }
 
-/// The model calls expected to follow: some in any case, and some for each that was made.
+/// Number of model calls expected to follow: a constant, plus a share of the calls already made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCalls {
-    /// So many in any case.
+    /// Number of calls expected in any case.
     #[serde(default)]
     pub at_least: f64,
-    /// And so many for each assistant turn in the conversation: an agent that has worked for long
-    /// is likely to go on for long.
+    /// Further calls for each assistant turn in the conversation: an agent that has worked for a
+    /// long time is likely to go on.
     #[serde(default)]
     pub per_call: f64,
 }
 
 impl ExpectedCalls {
-    /// None: what does not pay at once is left.
+    /// No further calls: only a rewrite that pays at once is made.
     pub const NONE: Self = Self {
         at_least: 0.0,
         per_call: 0.0,
     };
 
-    /// How many are expected after so many.
+    /// Number of calls expected after `calls` calls.
     #[must_use]
     pub fn after(self, calls: usize) -> f64 {
         self.at_least + self.per_call * calls as f64
@@ -110,7 +110,7 @@ impl ExpectedCalls {
 }
 
 impl CostAware {
-    /// What is cached costs no more than what is not, and all are numbers.
+    /// Checks that all are valid numbers and that cached tokens cost no more than fresh ones.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let is_amount = |number: f64| number.is_finite() && number >= 0.0;
         let Prices { fresh, cached } = self.prices;

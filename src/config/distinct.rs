@@ -1,5 +1,5 @@
-//! Maps in which no key stands twice, in any of its spellings: the last would count, and nobody
-//! would hear of the others.
+//! Maps without repeated keys, in any spelling. Otherwise the last value would win and the others
+//! be lost silently.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,8 +47,8 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut map = BTreeMap::new();
-        // A name is read as a text first, and understood with its value, so that an error about it
-        // says where it stands.
+        // Reads the name as text and interprets it with its value, so that an error gives its
+        // place.
         while let Some(name) = fields.next_key::<String>()? {
             let (key, value) = fields.next_value_seed(Named(name, PhantomData))?;
             if map.insert(key, value).is_some() {
@@ -61,7 +61,7 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
     }
 }
 
-/// The value of a field, and what its name means.
+/// Reads a field's value, and interprets its name.
 struct Named<K, V>(String, PhantomData<(K, V)>);
 
 impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> DeserializeSeed<'de> for Named<K, V> {

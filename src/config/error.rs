@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what to do about it.
+//! Configuration errors, with advice.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use crate::hint::{Language, Sentence, WrongTemplate};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Truncation stores what it cuts off, and there is nowhere to store it.
+    /// Truncation stores the text it cuts off, but there is no store.
     #[error("no backend for {}: set `backend`, or `skip_truncation`", of(.tool))]
     NoBackend {
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
     },
     /// The settings name a store that can't be opened.
     #[error("the `backend` of {}, `{url}`, can't be opened", of(.tool))]
     Open {
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
-        /// The store's URL, which is shown without what may be secret.
+        /// The store's URL, shown without its secrets.
         url: StoreUrl,
-        /// What is wrong with it.
+        /// Reason why it can't be opened.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// A policy names a store by its URL, and nobody opened it.
+    /// A policy names a store by a URL that was never opened.
     #[error(
         "the `backend` of the tool `{tool}`, `{url}`, was not opened: make the policy part of the settings that \
          `Builder::settings` takes, or set it with `ToolPolicy::backend`"
@@ -34,7 +34,7 @@ pub enum BuildError {
     NotOpened {
         /// The tool.
         tool: String,
-        /// The store's URL, which is shown without what may be secret.
+        /// The store's URL, shown without its secrets.
         url: StoreUrl,
     },
     /// A limit of zero would cut everything.
@@ -42,37 +42,36 @@ pub enum BuildError {
     ZeroLimit {
         /// The field.
         field: &'static str,
-        /// The field that leaves the phase out.
+        /// The field that turns the phase off.
         instead: &'static str,
-        /// What would do.
+        /// Smallest value allowed.
         at_least: usize,
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
     },
-    /// Two stores give one location to different content, so nobody could tell which one a hint
-    /// means.
+    /// Two stores give the same location to different content, so a hint would be ambiguous.
     #[error(
         "the backends of all tools and of the tools with their own name what they store alike: use one of them for all, \
          or give them names (`Memory::named`)"
     )]
     SameLocations,
-    /// A truncated result could be over the limit itself.
+    /// A truncated result could itself be over the limit.
     #[error(
         "`preview_length` of {} is {preview_length} bytes; with a hint of up to {longest_hint} bytes that is over \
          `max_length_for_trunc` ({limit} bytes, or tokens of at least a byte each): lower `preview_length` to at most {}, or raise the limit",
         of(.tool), .limit - .longest_hint
     )]
     PreviewTooLong {
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
-        /// The preview's length in bytes.
+        /// The preview's maximum length in bytes.
         preview_length: usize,
-        /// The longest hint's length in bytes; less than the limit.
+        /// The longest hint's length in bytes, less than `limit`.
         longest_hint: usize,
-        /// The limit, in bytes, or in tokens where it is in tokens: a token is at least a byte.
+        /// The limit in bytes, or in tokens if set in tokens: a token is at least a byte.
         limit: usize,
     },
-    /// A length that grows with its text is no curve.
+    /// A length's curve has an invalid scale or exponent.
     #[error(
         "`{field}`{} is no curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
         of_one(.tool)
@@ -80,20 +79,20 @@ pub enum BuildError {
     NoCurve {
         /// The field.
         field: &'static str,
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
     },
-    /// No page of what is stored would fit under the limit.
+    /// No page of stored content would fit under the limit.
     #[error(
         "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least}",
         of(.tool)
     )]
     LimitTooSmall {
-        /// The tool, or `None` for all.
+        /// The tool, or `None` for all tools.
         tool: Option<String>,
-        /// The limit, in bytes or in tokens, as it was set.
+        /// The limit as it was set, in bytes or in tokens.
         limit: usize,
-        /// What would do.
+        /// Smallest value allowed.
         at_least: usize,
     },
     /// The pass could never reach its target.
@@ -106,24 +105,24 @@ pub enum BuildError {
         /// The threshold in tokens.
         threshold: u64,
     },
-    /// A price, or a number of calls, that is none.
+    /// A price or a number of calls is invalid.
     #[error("`cost_aware.{field}` is no such number: {instead}")]
     NoPrice {
         /// The field.
         field: &'static str,
-        /// What to set.
+        /// Advice on what to set.
         instead: &'static str,
     },
-    /// What a target leaves whole, the next pass would make previews of.
+    /// The next pass would turn results that a target leaves whole into previews.
     #[error("`cost_aware` and `clear_target_tokens` are both set: leave one of them out")]
     CostAwareWithTarget,
-    /// The prefix is no safe path.
+    /// The prefix is not a safe path.
     #[error(
         "`root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it \
          empty, or use a name such as `agent-1`"
     )]
     RootDir {
-        /// What is wrong with it.
+        /// Reason why the path is not a safe key; `None` for other problems.
         #[source]
         source: Option<KeyError>,
     },
@@ -132,14 +131,14 @@ pub enum BuildError {
         "`read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool"
     )]
     NamelessReader,
-    /// A sentence of hints can't be made from its template.
+    /// The template of a sentence can't be used.
     #[error("`templates.{}.{}` {problem}", .language.name(), .sentence.name())]
     Template {
         /// The language.
         language: Language,
         /// The sentence.
         sentence: Sentence,
-        /// What is wrong with it, and what to write instead.
+        /// The mistake, and what to write instead.
         problem: String,
     },
     /// The counter was left out when the crate was compiled.

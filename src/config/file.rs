@@ -1,4 +1,4 @@
-//! Settings from a file, with errors that say where and what to do.
+//! Settings from a file, with errors that give the place and advice.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::advice::advise;
 use super::preset::Options;
 use crate::backend::StoreUrl;
 
-/// Settings that can't be read. It names the file, the line and the field, and where a name is not
-/// known, the nearest that is.
+/// Settings can't be read. The error names the file, the line and the field. For an unknown name it
+/// suggests the nearest known one.
 ///
 /// ```
 /// # use offcut::Settings;
@@ -22,13 +22,13 @@ use crate::backend::StoreUrl;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct SettingsError {
-    /// The file, if they were read from one.
+    /// The file, if the settings came from one.
     pub file: Option<PathBuf>,
     /// The line, counted from 1.
     pub line: Option<usize>,
-    /// The path of the field, such as `tool_config.grep.preview`; empty for the whole.
+    /// Path of the field, such as `tool_config.grep.preview`; empty for the whole file.
     pub field: String,
-    /// What is wrong, and what to do about it.
+    /// The mistake, and advice.
     pub problem: String,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for SettingsError {
 }
 
 impl Settings {
-    /// Reads settings from TOML. What it leaves out has its default; unknown fields are refused.
+    /// Reads settings from TOML. Missing fields get their defaults; unknown fields are errors.
     ///
     /// TOML has no null: `read_file_tool_name = false` names no reader.
     ///
@@ -59,7 +59,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A [`SettingsError`] that names line and field.
+    /// A [`SettingsError`] with line and field.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
         let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
@@ -71,13 +71,13 @@ impl Settings {
         settings.over(|| toml::from_str(text).unwrap_or_default())
     }
 
-    /// Reads settings from JSON. What it leaves out has its default; unknown fields are refused.
+    /// Reads settings from JSON. Missing fields get their defaults; unknown fields are errors.
     ///
     /// # Errors
     ///
-    /// A [`SettingsError`] that names line and field.
+    /// A [`SettingsError`] with line and field.
     pub fn from_json(text: &str) -> Result<Self, SettingsError> {
-        // serde would take a list for the fields in their order.
+        // serde would accept a list as the fields in order.
         if !text.trim_start().starts_with('{') {
             return Err(SettingsError::new(
                 Some(1),
@@ -94,18 +94,18 @@ impl Settings {
         settings.over(|| serde_json::from_str(text).unwrap_or_default())
     }
 
-    /// What a file with these `options` says, over the preset that it names.
+    /// Puts the file's `options` over the preset that it names.
     fn over(self, options: impl FnOnce() -> Options) -> Result<Self, SettingsError> {
         let settings = self.over_preset(options);
         settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
     }
 
-    /// Reads settings from a file; its ending says whether it is `.json` or `.toml`, which needs
-    /// the feature `toml`.
+    /// Reads settings from a file. Its extension must be `.json`, or `.toml` with the feature
+    /// `toml`.
     ///
     /// # Errors
     ///
-    /// A [`SettingsError`] that names file, line and field.
+    /// A [`SettingsError`] with file, line and field.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
         let problem = |problem: String| SettingsError {
@@ -151,14 +151,14 @@ fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
     describe: impl Fn(&D::Error) -> (Option<usize>, String),
 ) -> Result<T, SettingsError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        // A question mark stands for a name that could not be read; what is wrong says which.
+        // A question mark stands for an unreadable name; the problem text says which one.
         let field = path(error.path()).trim_end_matches(['?', '.']).to_owned();
         let (line, problem) = describe(error.inner());
         SettingsError::new(line, field, &problem)
     })
 }
 
-/// A field's path. A name in it may be a store's URL that stands where a name belongs.
+/// A field's path. Hides secrets, since a store's URL may stand in place of a name.
 fn path(path: &serde_path_to_error::Path) -> String {
     let mut shown = String::new();
     for segment in path {
@@ -174,7 +174,7 @@ fn path(path: &serde_path_to_error::Path) -> String {
     shown
 }
 
-/// A JSON error without its place, which stands at the end of its message.
+/// Splits a JSON error into its line and its message without the position at the end.
 fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
     let message = error.to_string();
     let message = message

@@ -1,4 +1,4 @@
-//! What holds for one tool, with everything inherited.
+//! The policy for one tool, with all inherited values.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ macro_rules! policy {
     ($(
         $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
     )*) => {
-        /// What holds for one tool, with everything inherited.
+        /// The policy for one tool, with all inherited values.
         #[derive(Clone, Debug)]
         pub(crate) struct Policy {
             pub(crate) hooks: Hooks,
@@ -40,7 +40,7 @@ impl Policy {
         !self.skip_clear
     }
 
-    /// How the results of a call are previewed.
+    /// Returns the previewer for the results of a call.
     pub(crate) fn previewer(&self, tool: &str, arguments: impl FnOnce() -> String) -> Previewer {
         Previewer::new(self.preview, self.hooks.preview.as_ref(), tool, arguments)
     }
@@ -49,19 +49,19 @@ impl Policy {
         self.hooks.backend.as_ref()
     }
 
-    /// The policy for the tool `name`; `None` for a tool that nothing is said about.
+    /// Resolves the policy for the tool `name`; `None` means a tool without a policy of its own.
     pub(crate) fn resolve(settings: &Settings, global: &Hooks, name: Option<&str>) -> Self {
         let nothing = ToolPolicy::default();
         let own = name
             .and_then(|name| settings.tool_config.get(name))
             .unwrap_or(&nothing);
         let mut hooks = own.hooks.or(global);
-        // A preview by name is a tool's own too.
+        // A preview chosen by name also overrides the global one.
         if own.preview.is_some() && own.hooks.preview.is_none() {
             hooks.preview = None;
         }
         let mut policy = Self::inherit(own, settings, hooks);
-        // A tool's own limit does what it says: what is within it stays whole (O1).
+        // A tool's own limit means what it says: results within it stay whole (O1).
         if own.max_length_for_trunc.is_some() && own.preview_above.is_none() {
             policy.preview_above = None;
         }

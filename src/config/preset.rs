@@ -1,4 +1,4 @@
-//! Settings to start from, by name.
+//! Named settings to start from.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde::de::IgnoredAny;
 use super::Settings;
 use super::values::Preset;
 
-/// The options that stand in a file, by name.
+/// Options present in a file, by name.
 pub(super) type Options = BTreeMap<String, IgnoredAny>;
 
 impl Settings {
-    /// What a file with these `options` says, over the preset that it names.
+    /// Puts the file's `options` over the preset that it names.
     pub(super) fn over_preset(
         mut self,
         options: impl FnOnce() -> Options,
@@ -23,7 +23,7 @@ impl Settings {
             Some(Preset::Anthropic) => Settings::anthropic(),
         };
         let mut options = options();
-        // A limit would not do what it says where shorter results are previewed (O1).
+        // The limit would not mean what it says if shorter results got previews (O1).
         if options.contains_key("max_length_for_trunc") {
             options.insert("preview_above".into(), IgnoredAny);
         }

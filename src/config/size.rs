@@ -1,4 +1,4 @@
-//! Sizes in files: a number of bytes, or one with its unit, `"8KB"` for 8 000 and `"8KiB"` for 8 192.
+//! Sizes in files: a number of bytes, or one with a unit, `"8KB"` for 8 000 and `"8KiB"` for 8 192.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Erro
     ))
 }
 
-/// Reads a size, or nothing.
+/// Reads an optional size.
 pub(super) fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
     #[derive(Deserialize)]
     struct Size(#[serde(deserialize_with = "bytes")] usize);
     Ok(Option::<Size>::deserialize(from)?.map(|Size(bytes)| bytes))
 }
 
-/// Reads a size where what it holds is expected.
+/// Visitor for a size; the text says what is expected.
 pub(super) struct SizeVisitor(pub(super) &'static str);
 
 impl Visitor<'_> for SizeVisitor {
@@ -44,7 +44,7 @@ impl Visitor<'_> for SizeVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<usize, E> {
         let has_unit = text.ends_with(['b', 'B']);
         let size = text.parse::<ByteSize>().ok().filter(|_| has_unit);
-        // The text is not repeated: it may be a store's URL that stands where a size belongs.
+        // The error doesn't repeat the text, which may be a misplaced store URL.
         let size = size.ok_or_else(|| {
             E::custom("not a size: write a number of bytes, or one with a unit, such as \"8KB\" (8000) or \"8KiB\" (8192)")
         })?;

@@ -1,4 +1,4 @@
-//! What is different for single tools.
+//! Overrides for single tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
 
-/// Hands the options that a tool may override to the macro `$then`. An option has one row here, a
+/// Passes the options that a tool may override to the macro `$then`. Each option has a row here, a
 /// field and a default in [`Settings`](crate::Settings), a row among the setters of the
-/// [`Builder`](crate::Builder), and a row in docs/options.md; tests name what else is missing.
+/// [`Builder`](crate::Builder), and a row in docs/options.md. Tests name any that is missing.
 ///
-/// A row is `option(argument of the setter): type of a tool's own value => type in the settings`.
+/// A row is `option(argument of the setter): type of the tool's own value => type in the settings`.
 macro_rules! overridable {
     ($then:ident) => {
         $then! {
@@ -35,13 +35,13 @@ macro_rules! tool_policy {
     ($(
         $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
     )*) => {
-        /// What is different for one tool. What is `None` is inherited from the
-        /// [`Settings`](crate::Settings), field by field.
+        /// Overrides for one tool. Fields that are `None` are inherited from the
+        /// [`Settings`](crate::Settings).
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         #[non_exhaustive]
         pub struct ToolPolicy {
-            /// Where this tool's results are stored, as a URL: see
+            /// URL of the store for this tool's results; see
             /// [`Settings::backend_url`](crate::Settings::backend_url).
             #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
             pub backend_url: Option<StoreUrl>,
@@ -50,7 +50,7 @@ macro_rules! tool_policy {
                 #[serde(skip_serializing_if = "Option::is_none" $(, deserialize_with = $read)?)]
                 pub $option: Option<$own>,
             )*
-            /// What is no data.
+            /// Stores and callbacks, which are not data.
             #[serde(skip)]
             pub(crate) hooks: Hooks,
         }
@@ -83,8 +83,8 @@ macro_rules! see {
 
 overridable!(tool_policy);
 
-/// What can be set for all tools and for single ones, and is no data. Two are equal that share
-/// everything.
+/// Stores and callbacks, for all tools or for a single one. Two are equal if they share the same
+/// instances.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) backend: Option<Arc<dyn Backend>>,
@@ -98,7 +98,7 @@ impl Hooks {
         self.trunc_handler.is_some() || self.clear_handler.is_some()
     }
 
-    /// What `self` leaves out is as in `other`.
+    /// Fills the gaps in `self` from `other`.
     pub(super) fn or(&self, other: &Self) -> Self {
         Self {
             backend: self.backend.as_ref().or(other.backend.as_ref()).cloned(),
@@ -130,7 +130,7 @@ impl fmt::Debug for Hooks {
 
 impl PartialEq for Hooks {
     fn eq(&self, other: &Self) -> bool {
-        // Exhaustive, so that a new field does not compile until somebody decides about it.
+        // Exhaustive, so that a new field doesn't compile until it is compared.
         let Self {
             backend,
             trunc_handler,
@@ -163,14 +163,14 @@ impl ToolPolicy {
         Self::default()
     }
 
-    /// Where this tool's results are stored.
+    /// Sets the store for this tool's results.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.hooks.backend = Some(Arc::new(backend));
         self
     }
 
-    /// What decides about this tool's results when they return, in place of the limit: see
+    /// Sets the handler that decides about this tool's new results, overriding the limit; see
     /// [`TruncHandler`].
     #[must_use]
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
@@ -178,14 +178,15 @@ impl ToolPolicy {
         self
     }
 
-    /// What decides about this tool's old results, in place of hints: see [`ClearHandler`].
+    /// Sets the handler that decides about this tool's old results, in place of hints; see
+    /// [`ClearHandler`].
     #[must_use]
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
         self.hooks.clear_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Previews this tool's results with code of your own: see
+    /// Previews this tool's results with your own code; see
     /// [`Builder::preview_with`](crate::Builder::preview_with).
     #[must_use]
     pub fn preview_with(

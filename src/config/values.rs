@@ -1,4 +1,4 @@
-//! The kinds of values that settings have.
+//! Types of values in settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::size::{self, SizeVisitor};
 use crate::tokens::Tiktoken;
 use crate::tokens::{CountTokens, Estimate};
 
-/// A length that must not be exceeded.
+/// An inclusive upper bound for a size.
 ///
 /// In files a number is bytes, and `{ tokens = 9000 }` is tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub enum SizeLimit {
     Bytes(usize),
     /// Tokens, by the configured counter.
     Tokens {
-        /// How many.
+        /// Number of tokens.
         tokens: u64,
     },
 }
@@ -41,7 +41,7 @@ impl SizeLimit {
         Self::Tokens { tokens }
     }
 
-    /// So many bytes are never over the limit: a token is at least a byte.
+    /// Number of bytes that never exceeds the limit, since a token is at least a byte.
     pub(crate) fn safe_bytes(self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -50,7 +50,7 @@ impl SizeLimit {
     }
 }
 
-/// How long something may get that is made of a text.
+/// Maximum length of a preview, depending on its text.
 ///
 /// In files a number is bytes, and `{ scale = 8.4, exponent = 0.65, at_most = 7000 }` is a curve.
 ///
@@ -63,15 +63,15 @@ impl SizeLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PreviewLength {
-    /// So many bytes, whatever the text.
+    /// A fixed number of bytes.
     Bytes(usize),
-    /// It grows more slowly than the text: `scale · bytes^exponent`.
+    /// A curve that grows more slowly than the text: `scale · bytes^exponent`.
     Curve {
         /// More than 0.
         scale: f64,
         /// More than 0, and at most 1.
         exponent: f64,
-        /// Never more bytes than this.
+        /// Maximum length in bytes.
         at_most: usize,
     },
 }
@@ -83,7 +83,7 @@ impl From<usize> for PreviewLength {
 }
 
 impl PreviewLength {
-    /// A length that grows more slowly than the text it is of.
+    /// A length that grows more slowly than its text.
     #[must_use]
     pub fn curve(scale: f64, exponent: f64, at_most: usize) -> Self {
         Self::Curve {
@@ -93,12 +93,12 @@ impl PreviewLength {
         }
     }
 
-    /// The length for a text of so many bytes.
+    /// Returns the length in bytes for a text of `bytes` bytes.
     #[must_use]
     pub fn of(self, bytes: u64) -> usize {
         match self {
             Self::Bytes(bytes) => bytes,
-            // A number that is none becomes 0.
+            // The cast turns NaN into 0.
             Self::Curve {
                 scale,
                 exponent,
@@ -107,7 +107,7 @@ impl PreviewLength {
         }
     }
 
-    /// The length for the longest text.
+    /// Returns the length in bytes for the longest text.
     #[must_use]
     pub fn at_most(self) -> usize {
         match self {
@@ -115,7 +115,7 @@ impl PreviewLength {
         }
     }
 
-    /// The same, and at most `most` bytes.
+    /// Caps the length at `most` bytes.
     pub(crate) fn capped(self, most: usize) -> Self {
         match self {
             Self::Bytes(bytes) => Self::Bytes(bytes.min(most)),
@@ -135,8 +135,8 @@ impl PreviewLength {
         matches!(self, Self::Curve { .. })
     }
 
-    /// Whether it is one at all: a curve has a scale above 0 and an exponent above 0 that is at
-    /// most 1.
+    /// Returns true for any number of bytes, and for a curve with a scale above 0 and an exponent
+    /// above 0 and at most 1.
     pub(crate) fn is_sound(self) -> bool {
         match self {
             Self::Bytes(_) => true,
@@ -177,8 +177,8 @@ impl<'de> Deserialize<'de> for PreviewLength {
     }
 }
 
-/// Reads a number of bytes, or a table. An untagged enum would not say which field of the table is
-/// wrong.
+/// Reads a number of bytes or a table. An error of an untagged enum would not name the table's
+/// wrong field.
 fn bytes_or_table<'de, D, T, V>(
     from: D,
     expected: &'static str,
@@ -222,7 +222,7 @@ impl<'de, T: Deserialize<'de>, V: From<usize>> Visitor<'de> for BytesOrTable<T, 
     }
 }
 
-/// A name, or `false` for none: TOML has no null.
+/// A name, or `false` for none, since TOML has no null.
 pub(super) mod name_or_false {
     use serde::de::{Error, Unexpected};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -258,8 +258,8 @@ pub(super) mod name_or_false {
     }
 }
 
-/// The settings that a file starts from: `preset = "recommended"`. What else stands in the file
-/// overrides them, option by option.
+/// The settings that a file starts from: `preset = "recommended"`. The file's own options override
+/// them one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Preset {
@@ -268,29 +268,29 @@ pub(super) enum Preset {
     Anthropic,
 }
 
-/// What counts tokens, by name. A counter of your own is set with
+/// A built-in token counter. Set your own with
 /// [`Builder::count_tokens_with`](crate::Builder::count_tokens_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TokenCounter {
-    /// GPT-4o's encoding and later. Needs the feature `tiktoken`.
+    /// Encoding of GPT-4o and later models. Needs the feature `tiktoken`.
     #[cfg_attr(feature = "tiktoken", default)]
     O200kBase,
-    /// GPT-4's encoding. Needs the feature `tiktoken`.
+    /// Encoding of GPT-4. Needs the feature `tiktoken`.
     Cl100kBase,
-    /// A quarter of the bytes, rounded up: no tables and no time, but off by −27 % on JSON and −26 %
-    /// on Chinese.
+    /// A quarter of the bytes, rounded up: needs no tables and no time, but is off by −27 % on JSON
+    /// and −26 % on Chinese.
     #[cfg_attr(not(feature = "tiktoken"), default)]
     Estimate,
 }
 
 impl TokenCounter {
-    /// The counter of this name, such as to count texts of your own.
+    /// Returns this counter, for example to count your own texts.
     ///
-    /// Names of special tokens in a text count as the ordinary text that they are. The tables of an
-    /// encoding take about 0.1 s and 45 MB when they are first needed, and are then shared by the
-    /// process; [`prepare`](CountTokens::prepare) makes them.
+    /// Names of special tokens in a text count as ordinary text. An encoding's tables take about
+    /// 0.1 s and 45 MB on first use, or on [`prepare`](CountTokens::prepare), and the process then
+    /// shares them.
     ///
     /// ```
     /// use offcut::TokenCounter;
@@ -318,33 +318,33 @@ impl TokenCounter {
     }
 }
 
-/// What stored content is named by, behind `<root_dir>/trunc/` and `<root_dir>/clear/`.
+/// Names of stored content, after `<root_dir>/trunc/` and `<root_dir>/clear/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StoredNames {
-    /// The call's id, as the provider made it.
+    /// The call's id, as given by the provider.
     #[default]
     CallId,
-    /// Six digits, made of the call's id, in place of an id of over 12 bytes. The ids of most
-    /// providers are random and cost about 16 tokens wherever they stand; six digits cost 2. Two
-    /// ids that get the same digits cost what a repeated id costs: what is stored second has a
-    /// digest of its content in its name too. That is rare within a conversation, so give each its
-    /// own [`session`](crate::ToolReduction::session).
+    /// Six digits computed from the call's id, for ids of over 12 bytes. Most providers' ids are
+    /// random and cost about 16 tokens each time; six digits cost 2. If two ids get the same
+    /// digits, the second name also gets a digest of its content, as for a repeated id. This is
+    /// rare within a conversation, so give each conversation its own
+    /// [`session`](crate::ToolReduction::session).
     Short,
 }
 
-/// What to do when the store fails.
+/// Action when the store fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnStoreFailure {
-    /// The result stays as it is; report and log say so. Of a stream that has left memory already,
-    /// up to 16 MiB are read back from the writer and shown; a longer one is lost but for its
-    /// preview, and the hint says so.
+    /// The result stays unchanged; the report and the log say so. If a stream has already left
+    /// memory, up to 16 MiB are read back from the writer and shown. A longer stream is lost except
+    /// for its preview, and the hint says so.
     #[default]
     KeepOriginal,
-    /// The result is replaced by a preview that says it was not saved. What is not shown is lost.
+    /// A preview that says it was not saved replaces the result. The rest is lost.
     PreviewOnly,
     /// The truncation or the pass fails, and nothing is changed.
     Fail,

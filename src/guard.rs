@@ -1,4 +1,4 @@
-//! Runs what users hand in, and catches its panics.
+//! Calls to users' code that catch its panics.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 /// A failure of a handler or a callback.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs user code: a panic in it is an error like any other, and errors name it as `what`.
+/// Runs user code. A panic becomes an error like any other. Error messages name the code as `what`.
 pub(crate) fn guard<T>(
     what: &str,
     call: impl FnOnce() -> Result<T, HandlerError>,

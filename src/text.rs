@@ -1,4 +1,4 @@
-//! Bytes as text: characters that come in chunks, lines and places.
+//! Bytes as text: characters split across chunks, lines, and positions.
 
 pub(crate) mod lines;
 pub(crate) mod utf8;

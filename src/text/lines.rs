@@ -1,10 +1,10 @@
-//! Lines of texts, and places in them.
+//! Lines of texts, and positions in them.
 
 use std::fmt;
 
-/// A place in a text: a line, counted from 1, and a byte in it, counted from 0.
+/// A position in a text: a line, counted from 1, and a byte in that line, counted from 0.
 ///
-/// As text it is the line alone, or line and byte joined by `+`: `12`, `1+50000`.
+/// It is written as the line alone, or as line and byte joined by `+`: `12`, `1+50000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// The line, counted from 1.
@@ -17,7 +17,7 @@ impl Position {
     /// The beginning of a text.
     pub const START: Self = Self { line: 1, byte: 0 };
 
-    /// Reads `12` or `1+50000`.
+    /// Parses `12` or `1+50000`; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (line, byte) = match text.split_once('+') {
@@ -27,7 +27,7 @@ impl Position {
         (line > 0).then_some(Self { line, byte })
     }
 
-    /// The place after `bytes`, which begin here.
+    /// The position after `bytes`, which begin at this position.
     pub(crate) fn after(self, bytes: &[u8]) -> Self {
         let last_line = memchr::memrchr(b'\n', bytes).map_or(0, |feed| feed + 1);
         self.join(Self {
@@ -36,8 +36,8 @@ impl Position {
         })
     }
 
-    /// The place in this text and `next`, which follows it, where this is the end of the one and
-    /// `next` a place in the other.
+    /// The position in two texts joined, of which this is the end of the first and `next` a
+    /// position in the second.
     pub(crate) fn join(self, next: Self) -> Self {
         match next.line {
             1 => Self {
@@ -51,12 +51,12 @@ impl Position {
         }
     }
 
-    /// The number of line feeds before it.
+    /// Number of line feeds before the position.
     pub(crate) fn feeds(self) -> u64 {
         self.line - 1
     }
 
-    /// The number of lines of the text that ends here: a last line without a line feed counts too.
+    /// Number of lines of a text that ends here. A last line without a line feed counts too.
     pub(crate) fn lines(self) -> u64 {
         self.feeds() + u64::from(self.byte > 0)
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// A number in its one spelling: digits, no sign, no leading zero.
+/// Parses a number in its only spelling: digits, no sign, no leading zero.
 pub(crate) fn number(digits: &str) -> Option<u64> {
     let is_canonical = digits == "0" || !digits.starts_with('0');
     if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -81,12 +81,12 @@ pub(crate) fn number(digits: &str) -> Option<u64> {
     }
 }
 
-/// The number of line feeds in `text`.
+/// Number of line feeds in `text`.
 pub(crate) fn count_feeds(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// The number of lines of `text`: a last line without a line feed counts too.
+/// Number of lines of `text`. A last line without a line feed counts too.
 pub(crate) fn count_lines(text: &[u8]) -> u64 {
     Position::START.after(text).lines()
 }
@@ -96,7 +96,7 @@ pub(crate) fn first_line(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(b'\n', text).map_or(text.len(), |feed| feed + 1)]
 }
 
-/// The bytes of `text` that come right after a line feed: where its lines begin, but for the first.
+/// Offsets in `text` right after each line feed: the beginnings of all lines but the first.
 pub(crate) fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
     memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
 }

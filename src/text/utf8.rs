@@ -1,9 +1,10 @@
-//! Characters of bytes that come in chunks, and that may not be UTF-8.
+//! Decoding of bytes that come in chunks and may not be UTF-8.
 
-/// Bytes into text, whatever the chunks: the same as [`String::from_utf8_lossy`] of all of them.
+/// Decodes chunks of bytes into text. Their boundaries make no difference: the result equals
+/// [`String::from_utf8_lossy`] of all bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// The beginning of a character, of `length` bytes.
+    /// The first `length` bytes of a character that is not complete yet.
     begun: [u8; char::MAX_LEN_UTF8],
     length: usize,
     has_invalid: bool,
@@ -11,11 +12,11 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     pub(crate) fn feed(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
-        // Byte by byte up to the character's end, so that a long chunk is not copied.
+        // Byte by byte up to the end of the character, so that a long chunk is not copied.
         while self.length > 0
             && let Some((byte, rest)) = bytes.split_first()
         {
-            // It was not a whole character, so there is room for one more byte.
+            // The character was not complete, so there is room for one more byte.
             self.begun[self.length] = *byte;
             let (begun, length) = (self.begun, std::mem::take(&mut self.length) + 1);
             self.decode(&begun[..length], see);
@@ -46,19 +47,19 @@ impl Decoder {
         see(REPLACEMENT);
     }
 
-    /// Nothing comes any more.
+    /// Ends the text. An incomplete character becomes a replacement character.
     pub(crate) fn end(&mut self, see: &mut impl FnMut(&str)) {
         if std::mem::take(&mut self.length) > 0 {
             self.invalid(see);
         }
     }
 
-    /// The number of bytes at the end that are the beginning of a character, and not seen yet.
+    /// Number of bytes at the end that begin a character and were not passed on yet.
     pub(crate) fn pending(&self) -> usize {
         self.length
     }
 
-    /// `true` if all that was seen is UTF-8.
+    /// Returns true if everything decoded so far is UTF-8.
     pub(crate) fn is_utf8(&self) -> bool {
         !self.has_invalid
     }
@@ -66,13 +67,13 @@ impl Decoder {
 
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// `true` if more bytes may make a character of these, which are none.
+/// Returns true if more bytes could complete these to a character.
 fn is_begun(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// The number of `bytes` that are shown as the first `shown` bytes of their text: invalid UTF-8 is
-/// shown as replacement characters.
+/// Number of `bytes` that the first `shown` bytes of their text stand for. Invalid UTF-8 is shown
+/// as replacement characters.
 pub(crate) fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
     let (mut at, mut seen) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -89,8 +90,8 @@ pub(crate) fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
     at
 }
 
-/// The last place up to `at` that is not inside a character; `at` itself if none is near, as in
-/// bytes that are not UTF-8. Never 0, so that it always moves on.
+/// The last boundary between characters up to `at`. If none is near, as in bytes that are not
+/// UTF-8, it is `at` itself. Never 0 unless `at` is, so that callers make progress.
 pub(crate) fn char_end(bytes: &[u8], at: usize) -> usize {
     let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let first = at.saturating_sub(char::MAX_LEN_UTF8 - 1).max(1);

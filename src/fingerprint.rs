@@ -1,22 +1,22 @@
-//! What bytes are known by while the process lives: a short keyed hash that nobody outside can make
-//! collide.
+//! Fingerprints of bytes: short keyed hashes, valid within the process, that nobody outside can
+//! make collide.
 //!
-//! Counts are remembered by it, and a pass recognises by it what a slot holds. It is the two-level
-//! construction of VMAC. Each block of 1 KiB is compressed by NH, a sum of products of its words
-//! with a secret key: two different blocks of one length give the same sum for at most one key in
-//! 2⁶⁴ (Black, Halevi, Krawczyk, Krovetz and Rogaway, "UMAC: Fast and Secure Message
-//! Authentication", CRYPTO 1999). The sums then go through the standard library's keyed hash, which
-//! is made to withstand chosen input and is the slower one, so that it sees one byte in 64.
+//! Token counts are remembered by fingerprint, and a pass recognises the content of a slot by it.
+//! The hash is the two-level construction of VMAC. NH, a sum of products of a block's words with a
+//! secret key, compresses each block of 1 KiB: two different blocks of one length give the same sum
+//! for at most one key in 2⁶⁴ (Black, Halevi, Krawczyk, Krovetz and Rogaway, "UMAC: Fast and Secure
+//! Message Authentication", CRYPTO 1999). The sums then go through the standard library's keyed
+//! hash, which withstands chosen input. It is slower, but gets only one byte in 64.
 //!
-//! So two texts that were made without knowing the key collide with a probability of at most about
-//! 2⁻⁶³, however they were chosen: for a million texts of one length, less than one in ten million.
-//! The key is random, made anew for each reduction, and nothing that depends on it leaves the
+//! So two texts made without knowing the key collide with a probability of at most about 2⁻⁶³,
+//! however they were chosen. For a million texts of one length that is less than one in ten
+//! million. The key is random and new for each reduction, and nothing that depends on it leaves the
 //! process. Fast hashes without such a bound have inputs that collide under every key.
 //!
-//! A pass needs it. With the standard library's keyed hash (SipHash-1-3) alone, a pass that changes
-//! nothing over 160 rounds with results of 4 kB takes 216 µs instead of 114, and 332 instead of 227
-//! where it is triggered; over 1 000 rounds it takes 40 to 80 % longer. foldhash would take 88 and
-//! 202 µs, and promises nothing for input that was chosen.
+//! The speed matters. With the standard library's keyed hash (SipHash-1-3) alone, a pass that
+//! changes nothing over 160 rounds with results of 4 kB takes 216 µs instead of 114, and 332
+//! instead of 227 if it is triggered. Over 1 000 rounds it takes 40 to 80 % longer. foldhash would
+//! take 88 and 202 µs, but promises nothing for chosen input.
 
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
@@ -24,10 +24,10 @@ use std::io;
 
 /// Bytes that NH compresses at once.
 const BLOCK: usize = 1024;
-/// A last block up to so many bytes takes no longer without NH.
+/// A last block of at most this many bytes is hashed as fast without NH.
 const SHORT: usize = 64;
 
-/// What some bytes are known by: their length and their keyed hash.
+/// A fingerprint of some bytes: their length and their keyed hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     hash: u64,
@@ -35,13 +35,13 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The bytes it is of.
+    /// Number of bytes that were hashed.
     pub(crate) fn len(self) -> u64 {
         self.len
     }
 }
 
-/// The hash is as good as random already.
+/// The hash can be used directly, since it is as good as random.
 impl Hash for Fingerprint {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
@@ -51,7 +51,7 @@ impl Hash for Fingerprint {
 /// For maps whose keys are fingerprints.
 pub(crate) type AsItIs = BuildHasherDefault<Identity>;
 
-/// Takes a fingerprint for its own hash.
+/// A hasher that uses the hash in a fingerprint unchanged.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -71,13 +71,13 @@ impl Hasher for Identity {
     }
 }
 
-/// The key of all fingerprints that are ever compared with each other.
+/// The key of fingerprints. Only those made with the same key can be compared.
 pub(crate) struct Secret {
     words: [[u64; 2]; BLOCK / 16],
     outer: RandomState,
 }
 
-/// It stays secret.
+/// Shows nothing of the key.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret").finish_non_exhaustive()
@@ -85,7 +85,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A new key, from the operating system's randomness.
+    /// Makes a new key from the operating system's randomness.
     pub(crate) fn new() -> Self {
         let expand = RandomState::new();
         let mut words = [[0; 2]; BLOCK / 16];
@@ -98,7 +98,7 @@ impl Secret {
         }
     }
 
-    /// What `bytes` are known by.
+    /// The fingerprint of `bytes`.
     pub(crate) fn of(&self, bytes: &[u8]) -> Fingerprint {
         let mut outer = self.outer.build_hasher();
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
@@ -108,7 +108,8 @@ impl Secret {
         self.finish(outer, tail, bytes.len() as u64)
     }
 
-    /// What bytes are known by that come piece by piece. It is the same, however they are cut.
+    /// Starts a fingerprint of bytes that come piece by piece. It does not depend on how they are
+    /// cut, and equals that of [`of`](Self::of).
     pub(crate) fn stream(&self) -> Stream<'_> {
         Stream {
             secret: self,
@@ -119,7 +120,7 @@ impl Secret {
         }
     }
 
-    /// What several things are known by together.
+    /// Starts a fingerprint of several things together.
     pub(crate) fn record(&self) -> Record {
         Record {
             outer: self.outer.build_hasher(),
@@ -133,8 +134,8 @@ impl Secret {
         } else {
             outer.write_u128(self.compress(tail));
         }
-        // Which of the two a tail went through is a matter of the length alone, so nothing else has
-        // to tell them apart.
+        // The length alone decides whether a tail went through NH, so nothing else has to tell the
+        // two apart.
         outer.write_u64(len);
         Fingerprint {
             hash: outer.finish(),
@@ -142,8 +143,8 @@ impl Secret {
         }
     }
 
-    /// NH of up to a block. Zeros fill the last pair of words: only what has the same length is
-    /// ever compared.
+    /// NH of at most one block. The last pair of words is padded with zeros, which is safe because
+    /// only content of the same length is ever compared.
     fn compress(&self, bytes: &[u8]) -> u128 {
         let (pairs, rest) = bytes.as_chunks::<16>();
         let mut sum = 0_u128;
@@ -163,12 +164,12 @@ impl Secret {
 
 fn product(pair: [u8; 16], [first, second]: [u64; 2]) -> u128 {
     let pair = u128::from_le_bytes(pair);
-    // The cuts are what is wanted: the low and the high word.
+    // The truncation is intended: the low and the high word.
     let (low, high) = (pair as u64, (pair >> 64) as u64);
     u128::from(low.wrapping_add(first)) * u128::from(high.wrapping_add(second))
 }
 
-/// Bytes on their way to a [`Fingerprint`]. Allocates nothing.
+/// An unfinished [`Fingerprint`] of bytes that come in pieces. Allocates nothing.
 pub(crate) struct Stream<'k> {
     secret: &'k Secret,
     outer: DefaultHasher,
@@ -199,7 +200,7 @@ impl Stream<'_> {
     }
 }
 
-/// Serializers write to it.
+/// Lets serializers write to it.
 impl io::Write for Stream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Stream::write(self, bytes);
@@ -211,15 +212,15 @@ impl io::Write for Stream<'_> {
     }
 }
 
-/// Several short things on their way to one [`Fingerprint`]. It is never compared with that of a
-/// text.
+/// An unfinished [`Fingerprint`] of several short things. It is never compared with the fingerprint
+/// of a text.
 pub(crate) struct Record {
     outer: DefaultHasher,
     len: u64,
 }
 
 impl Record {
-    /// Bytes of a kind, told apart from those before and behind.
+    /// Adds bytes of a `kind`, set apart from the fields before and after.
     pub(crate) fn field(&mut self, kind: u8, bytes: &[u8]) {
         self.outer.write_u8(kind);
         self.outer.write_u64(bytes.len() as u64);
@@ -227,7 +228,7 @@ impl Record {
         self.len += bytes.len() as u64;
     }
 
-    /// Something of a kind that is known by its own fingerprint.
+    /// Adds something of a `kind` by its own fingerprint.
     pub(crate) fn known(&mut self, kind: u8, print: Fingerprint) {
         self.outer.write_u8(kind);
         self.outer.write_u64(print.len);
@@ -251,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// NH as its definition has it, over words that are filled with zeros.
+    /// NH as defined, over words padded with zeros.
     fn naive_nh(secret: &Secret, bytes: &[u8]) -> u128 {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(16), 0);

@@ -1,5 +1,5 @@
-//! Counts by text, so that each text is counted once: as many as a conversation has texts, and none
-//! that another one displaces.
+//! Cached counts, so that each text is counted once. A conversation caches a count for each of its
+//! texts, and no conversation displaces another's counts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::seen::Seen;
 use crate::fingerprint::{AsItIs, Fingerprint};
 
-/// What so many passes in a row have not seen is forgotten. More than one, so that several
-/// conversations that were given no session of their own don't displace each other's counts.
+/// A count that this many passes in a row did not use is dropped. Several passes, so that
+/// conversations without sessions of their own don't displace each other's counts.
 const PASSES: u64 = 64;
-/// Counts that nobody holds any more are looked for once so many are known.
+/// Unused shared counts are swept once there are at least this many counts.
 const MIN_SWEEP: usize = 1024;
 
-/// What one conversation has counted.
+/// The counts of one conversation.
 ///
-/// Each conversation holds the counts of its own texts, and only it lets go of them. Through what
-/// they share, a text that several of them hold, such as a system prompt, is counted once for all.
+/// Each conversation holds the counts of its own texts, and only it drops them. A text that several
+/// conversations hold, such as a system prompt, is counted once for all through the shared counts.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     own: Mutex<Own>,
@@ -27,16 +27,16 @@ pub(super) struct Cache {
 struct Own {
     counts: HashMap<Fingerprint, Entry, AsItIs>,
     pass: u64,
-    /// What the last pass has seen, unless one is under way.
+    /// The texts of the last pass, unless one is running.
     last: Seen,
 }
 
 #[derive(Debug)]
 struct Entry {
     tokens: u64,
-    /// The pass that saw it last.
+    /// The last pass that used the count.
     seen: u64,
-    /// As long as this is held, others find it.
+    /// Keeps the count visible to other conversations.
     _shared: Arc<u64>,
 }
 
@@ -47,7 +47,7 @@ struct Shared {
 }
 
 impl Cache {
-    /// A cache for another conversation, which shares its counts with this one.
+    /// Makes a cache for another conversation, which shares counts with this one.
     pub(super) fn beside(&self) -> Self {
         Self {
             own: Mutex::default(),
@@ -55,7 +55,7 @@ impl Cache {
         }
     }
 
-    /// A pass begins. Gives what the last one has seen.
+    /// Begins a pass and returns the texts of the last one.
     pub(super) fn begin_pass(&self) -> Seen {
         let mut own = lock(&self.own);
         own.pass += 1;
@@ -70,14 +70,14 @@ impl Cache {
         seen.again()
     }
 
-    /// A pass is over, and this is what it has seen.
+    /// Ends a pass, which has seen these texts.
     pub(super) fn end_pass(&self, mut seen: Seen) {
         let mut own = lock(&self.own);
         own.touch(seen.finish());
         own.last = seen;
     }
 
-    /// What the text costs, if any conversation has counted it and still holds it.
+    /// The cost of a text, if any conversation has counted it and still holds the count.
     pub(super) fn get(&self, print: Fingerprint) -> Option<u64> {
         let mut own = lock(&self.own);
         let pass = own.pass;
@@ -101,7 +101,7 @@ impl Cache {
         Some(tokens)
     }
 
-    /// What the text costs, from now on.
+    /// Stores the cost of a text.
     pub(super) fn insert(&self, print: Fingerprint, tokens: u64) {
         let mut own = lock(&self.own);
         let seen = own.pass;
@@ -119,7 +119,7 @@ impl Cache {
 }
 
 impl Own {
-    /// These were seen, and nobody has looked for them here.
+    /// Marks texts as used that a pass recognised without looking them up here.
     fn touch(&mut self, prints: impl Iterator<Item = Fingerprint>) {
         for print in prints {
             if let Some(entry) = self.counts.get_mut(&print) {
@@ -133,8 +133,8 @@ impl Shared {
     fn insert(&mut self, print: Fingerprint, tokens: Weak<u64>) {
         if self.counts.len() >= self.sweep_at.max(MIN_SWEEP) {
             self.counts.retain(|_, tokens| tokens.strong_count() > 0);
-            // At least as many new ones come before the next time, so a new one costs the same
-            // however many there are.
+            // The next sweep comes after at least as many new counts, so the cost of each new one
+            // is constant.
             self.sweep_at = self.counts.len() * 2;
             let room = self.sweep_at;
             self.counts.shrink_to(room);
@@ -143,7 +143,7 @@ impl Shared {
     }
 }
 
-/// Nothing that panics happens under the locks, a user's counter least of all.
+/// Ignores poisoning: nothing that may panic runs under the locks, least of all a user's counter.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

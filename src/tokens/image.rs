@@ -1,6 +1,6 @@
-//! What an image costs, by the rules that providers publish, from the size that its header says.
+//! Token costs of images, by the rules that providers publish, from the size in the image's header.
 //!
-//! Which provider is going to be asked is not known here, so an image costs the more of two rules:
+//! The provider is not known here, so an image costs the higher of two rules:
 //!
 //! - OpenAI, `gpt-4o` in high detail: scaled down to fit 2048 × 2048, then to a shorter side of
 //!   768; 85 tokens and 170 for each tile of 512 × 512
@@ -8,11 +8,11 @@
 //! - Anthropic: scaled down to a longer side of 1568 and about 1600 tokens; width × height / 750
 //!   (<https://docs.anthropic.com/en/docs/build-with-claude/vision>, "Evaluate image size").
 //!
-//! The headers of the four formats that providers take are read here, in some sixty lines. The crate
-//! `imagesize` (0.15) needs a reader that seeks, so that base64 would have to be decoded whole or
-//! wrapped in as many lines; it takes the two scaling bits of a VP8 for its size (640 × 480 comes out
-//! as 17 024 × 16 864), gives sides of 0, and follows a JPEG's segments without end: a crafted one of
-//! 10 MB takes it 10 ms, at each look.
+//! The headers of the four formats that providers accept are read here, in some sixty lines. The
+//! crate `imagesize` (0.15) needs a reader that seeks, so base64 would have to be decoded whole or
+//! wrapped in as many lines. It takes the two scaling bits of a VP8 for its size (640 × 480 comes
+//! out as 17 024 × 16 864), returns sides of 0, and follows a JPEG's segments without limit: a
+//! crafted file of 10 MB takes it 10 ms each time.
 
 use base64::Engine;
 use base64::alphabet;
@@ -20,12 +20,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::format::Data;
 
-/// What an image costs of which nobody knows the size: as one of 1024 × 1024.
+/// Tokens of an image of unknown size: those of 1024 × 1024.
 pub(super) const UNKNOWN: u64 = tokens(1024, 1024);
-/// A JPEG's size is looked for behind so many segments at most.
+/// A JPEG's size is searched for in at most this many segments.
 const MAX_SEGMENTS: usize = 64;
 
-/// What the image costs that `data` is.
+/// Number of tokens of the image in `data`.
 pub(super) fn cost(data: Data<'_>) -> u64 {
     size(data).map_or(UNKNOWN, |(width, height)| tokens(width, height))
 }
@@ -64,7 +64,7 @@ const fn anthropic(width: u64, height: u64) -> u64 {
     if tokens < 1600 { tokens } else { 1600 }
 }
 
-/// Both sides, scaled down so that `side` is at most `limit`.
+/// Scales both sides down so that `side` is at most `limit`.
 const fn shrink(short: u64, long: u64, side: u64, limit: u64) -> (u64, u64) {
     if side <= limit {
         (short, long)
@@ -76,7 +76,7 @@ const fn shrink(short: u64, long: u64, side: u64, limit: u64) -> (u64, u64) {
     }
 }
 
-/// Width and height in pixels, if the header of a PNG, GIF, WebP or JPEG says.
+/// Width and height in pixels from the header of a PNG, GIF, WebP or JPEG; `None` if it has none.
 fn size(data: Data<'_>) -> Option<(u32, u32)> {
     let (width, height) = match read::<12>(data, 0)? {
         [0x89, b'P', b'N', b'G', ..] => {
@@ -106,12 +106,12 @@ fn webp(data: Data<'_>) -> Option<(u32, u32)> {
                 u32::from_le_bytes([d, e, f, 0]) + 1,
             ))
         }
-        // 14 bits each, less one.
+        // 14 bits each, minus one.
         b"VP8L" => {
             let bits = u32::from_le_bytes(read(data, 21)?);
             Some(((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1))
         }
-        // 14 bits each, and two of scaling.
+        // 14 bits each, and two bits of scaling.
         b"VP8 " => {
             let [a, b, c, d] = read(data, 26)?;
             Some((
@@ -123,7 +123,7 @@ fn webp(data: Data<'_>) -> Option<(u32, u32)> {
     }
 }
 
-/// The size stands in the start of frame, behind any number of other segments.
+/// The size is in the start of frame, after any number of other segments.
 fn jpeg(data: Data<'_>) -> Option<(u32, u32)> {
     let mut at = 2;
     for _ in 0..MAX_SEGMENTS {
@@ -143,7 +143,7 @@ fn jpeg(data: Data<'_>) -> Option<(u32, u32)> {
     None
 }
 
-/// What was cut out of a longer base64 text need not be padded, and its last bits may be anything.
+/// A piece cut out of longer base64 may lack padding, and its last bits may be anything.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -151,7 +151,8 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// `N` bytes from `at` on, `N` up to 12. Of base64, no more is decoded than that.
+/// Reads `N` bytes from `at` on, with `N` at most 12. Decodes no more of the base64 than that
+/// takes.
 fn read<const N: usize>(data: Data<'_>, at: usize) -> Option<[u8; N]> {
     match data {
         Data::Bytes(bytes) => bytes.get(at..at.checked_add(N)?)?.try_into().ok(),
@@ -196,7 +197,7 @@ mod tests {
         .concat()
     }
 
-    /// With `between` bytes of other segments before the one that has the size.
+    /// A JPEG with `between` bytes of other segments before the segment with the size.
     fn jpeg_file(width: u16, height: u16, between: u16) -> Vec<u8> {
         let other = [
             b"\xFF\xE1",

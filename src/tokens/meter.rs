@@ -1,4 +1,4 @@
-//! A counter, and what it has counted in one conversation.
+//! A counter, and its counts for one conversation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
 
-/// What each message costs beside its content.
+/// Tokens of each message beside its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
-/// Bytes of a sound or a file for each token.
+/// Bytes per token of a sound or a file.
 const MEDIA_BYTES_PER_TOKEN: u64 = 40;
 
-/// A counter and what it has counted. Clones are the same.
+/// A token counter with cached counts. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
@@ -39,9 +39,9 @@ impl fmt::Debug for Meter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Text<'m> {
     Is(&'m str),
-    /// A document, which counts as its compact text.
+    /// A document, counted as its compact text.
     Of(&'m Value),
-    /// The same of an object.
+    /// An object, counted as its compact text.
     Fields(&'m Map<String, Value>),
 }
 
@@ -69,7 +69,7 @@ impl<'m> Text<'m> {
         }
     }
 
-    /// Its length in bytes. Allocates nothing.
+    /// Length in bytes. Allocates nothing.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Is(text) => text.len() as u64,
@@ -82,13 +82,13 @@ impl<'m> Text<'m> {
         match self {
             Self::Is(text) => text.into(),
             Self::Of(value) => value.to_string().into(),
-            // Nothing in it can fail to be written.
+            // Writing a map of values can't fail.
             Self::Fields(fields) => serde_json::to_string(fields).unwrap_or_default().into(),
         }
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written to it.
 struct Length(u64);
 
 impl io::Write for Length {
@@ -108,7 +108,7 @@ fn length(json: &impl Serialize) -> u64 {
     length.0
 }
 
-/// The compact text of `value`. Neither a value nor the writers here can fail.
+/// Writes the compact text of `value`. Neither values nor the writers here can fail.
 fn write_json(value: &impl Serialize, to: &mut impl io::Write) {
     let written = serde_json::to_writer(to, value);
     debug_assert!(written.is_ok());
@@ -124,8 +124,8 @@ impl Meter {
         }
     }
 
-    /// The same counter for another conversation. They share what they count, and neither displaces
-    /// what the other has counted.
+    /// The same counter for another conversation. Both share their counts, and neither displaces
+    /// the other's.
     pub(crate) fn for_another(&self) -> Self {
         Self {
             cache: Arc::new(self.cache.beside()),
@@ -133,17 +133,17 @@ impl Meter {
         }
     }
 
-    /// Whether the first count has nothing to wait for.
+    /// Returns true if the first count has nothing to wait for.
     pub(crate) fn is_ready(&self) -> bool {
         self.counter.is_ready()
     }
 
-    /// Does what the first count would wait for, on a thread of its own; once.
+    /// Does the work that the first count would wait for, on a thread of its own and only once.
     pub(crate) fn prepare(&self) {
         self.prepared.call_once(|| {
             if !self.is_ready() {
                 let counter = Arc::clone(&self.counter);
-                // Where there are no threads, the first count waits.
+                // If there are no threads, the first count waits.
                 let _ = std::thread::Builder::new()
                     .name("offcut-tokens".into())
                     .spawn(move || counter.prepare());
@@ -151,19 +151,19 @@ impl Meter {
         });
     }
 
-    /// A pass begins: counts that many passes have not asked for are forgotten. Gives what the last
-    /// one has seen.
+    /// Begins a pass: drops counts that many passes have not used. Returns the texts of the last
+    /// pass.
     pub(crate) fn begin_pass(&self) -> Seen {
         self.cache.begin_pass()
     }
 
-    /// What the pass has seen. If it never comes here, the next one searches for each text, and
-    /// that is all.
+    /// Ends a pass with the texts that it has seen. If this is never called, the next pass only has
+    /// to look up every text.
     pub(crate) fn end_pass(&self, seen: Seen) {
         self.cache.end_pass(seen);
     }
 
-    /// What a text is known by.
+    /// The fingerprint of a text.
     pub(crate) fn print(&self, text: Text<'_>) -> Fingerprint {
         match text {
             Text::Is(text) => self.print_bytes(text.as_bytes()),
@@ -172,7 +172,7 @@ impl Meter {
         }
     }
 
-    /// What bytes are known by.
+    /// The fingerprint of bytes.
     pub(crate) fn print_bytes(&self, bytes: &[u8]) -> Fingerprint {
         self.secret.of(bytes)
     }
@@ -183,12 +183,12 @@ impl Meter {
         stream.finish()
     }
 
-    /// For what is known by more than one text.
+    /// Starts a fingerprint of several texts.
     pub(crate) fn record(&self) -> Record {
         self.secret.record()
     }
 
-    /// Whether a text is counted faster than it is looked up.
+    /// Returns true if counting the text is cheaper than looking it up.
     pub(crate) fn is_free(&self, text: Text<'_>) -> bool {
         matches!(text, Text::Is(_)) && self.has_free_texts()
     }
@@ -197,27 +197,27 @@ impl Meter {
         self.counter.is_free()
     }
 
-    /// Whether it is known that no text has more tokens than bytes.
+    /// Returns true if the counter promises that no text has more tokens than bytes.
     pub(crate) fn counts_at_most_bytes(&self) -> bool {
         self.counter.is_at_most_bytes()
     }
 
-    /// What a text costs that has been counted already.
+    /// The cost of a text, if it has been counted.
     pub(crate) fn known(&self, print: Fingerprint) -> Option<u64> {
         self.cache.get(print)
     }
 
-    /// What a text costs that is known by `print`.
+    /// The cost of the text with the fingerprint `print`.
     pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
-            // Counting may take long, and may come back here: not under a lock.
+            // Counting may take long and may call back into this, so no lock is held.
             let tokens = self.once(&text.read());
             self.cache.insert(print, tokens);
             tokens
         })
     }
 
-    /// What a text costs.
+    /// The cost of a text.
     pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
         if self.is_free(text) {
             self.once(&text.read())
@@ -226,9 +226,9 @@ impl Meter {
         }
     }
 
-    /// As [`text`](Self::text), for a text that is not going to be counted again.
+    /// As [`text`](Self::text), for a text that will not be counted again.
     ///
-    /// Where the counter panics it is the text's bytes: no text has more tokens.
+    /// If the counter panics, this is the text's length in bytes: no text has more tokens.
     pub(crate) fn once(&self, text: &str) -> u64 {
         guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
             tracing::warn!(%error, "bytes were counted in place of tokens");
@@ -236,7 +236,7 @@ impl Meter {
         })
     }
 
-    /// `true` if it is certain, without counting, that `short` costs at most as many tokens as
+    /// Returns true if `short` is certain, without counting, to cost at most as many tokens as
     /// `long`.
     pub(crate) fn costs_at_most(&self, short: &str, long: &str) -> bool {
         let compare = || Ok(self.counter.costs_at_most(short, long));
@@ -251,7 +251,7 @@ impl Meter {
         media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.text_of(text)))
     }
 
-    /// What a message costs.
+    /// The cost of a message.
     pub(crate) fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
         let mut tokens = PER_MESSAGE;
         conversation.visit(message, &mut |piece| {
@@ -272,8 +272,9 @@ impl Meter {
         messages.chain(tools).fold(0, u64::saturating_add)
     }
 
-    /// More tokens than the messages from `from` on and `tools` can cost, if that is known without
-    /// counting and no more than `limit`. Looks at no more of them than it takes to know.
+    /// An upper bound on the tokens of `tools` and the messages from `from` on, found without
+    /// counting; `None` if it is over `limit` or the counter allows no bound. Stops at the message
+    /// that exceeds `limit`.
     pub(crate) fn bound(
         &self,
         conversation: &dyn Conversation,
@@ -302,7 +303,7 @@ impl Meter {
                 }
             });
         }
-        // What is half full is likely to be counted soon.
+        // A conversation at half the limit is likely to be counted soon.
         if bound > limit / 2 {
             self.prepare();
         }
@@ -310,7 +311,7 @@ impl Meter {
     }
 }
 
-/// What a part costs beside its text.
+/// The cost of a part beside its text.
 pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
@@ -351,7 +352,7 @@ mod tests {
         }
     }
 
-    /// As many tokens as bytes, the most there can be.
+    /// Counts as many tokens as bytes, the most there can be.
     struct Bytes;
 
     impl CountTokens for Bytes {

@@ -1,7 +1,7 @@
-//! What a look at a conversation has seen, text after text.
+//! Texts that a pass has seen in a conversation, in order.
 //!
-//! Of a history that only grows, the next look finds each text where this one left it, and searches
-//! for the new ones alone.
+//! If a history only grows, the next pass finds each text in its old place, and looks up only the
+//! new ones.
 
 use crate::fingerprint::Fingerprint;
 
@@ -9,11 +9,11 @@ use crate::fingerprint::Fingerprint;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) print: Fingerprint,
-    /// What it costs, if that is known by now.
+    /// Its cost, if that is known yet.
     pub(crate) tokens: Option<u64>,
 }
 
-/// What a text belongs to.
+/// The kind of piece that a text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// A tool's result.
@@ -24,19 +24,19 @@ pub(crate) enum Of {
     Other,
 }
 
-/// Where a text is in a [`Seen`].
+/// The place of a text in a [`Seen`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     of: Of,
     at: usize,
 }
 
-/// The texts of a look in the order of the conversation, and behind them what is left of the look
+/// The texts of a pass in the order of the conversation, followed by those left over from the pass
 /// before.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     lists: [List; 3],
-    /// Whether all texts of results and arguments, from the first message on, are in it.
+    /// True if it has all texts of results and arguments, from the first message on.
     pub(crate) has_all_subjects: bool,
     displaced: Vec<Fingerprint>,
 }
@@ -44,19 +44,19 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 struct List {
     rows: Vec<Row>,
-    /// How many of them are of this look.
+    /// Number of rows from this pass.
     len: usize,
 }
 
 impl Seen {
-    /// Another look begins.
+    /// Begins another pass.
     pub(super) fn again(mut self) -> Self {
         self.lists.iter_mut().for_each(|list| list.len = 0);
         self.has_all_subjects = false;
         self
     }
 
-    /// Takes the next text, and says where it is and what it costs if it was there before.
+    /// Takes the next text. Returns its place, and its cost if the same text was there before.
     pub(crate) fn push(&mut self, of: Of, print: Fingerprint) -> (Spot, Option<u64>) {
         let list = &mut self.lists[of as usize];
         let at = list.len;
@@ -82,14 +82,14 @@ impl Seen {
         (spot, None)
     }
 
-    /// What the text there costs.
+    /// Sets the cost of a text.
     pub(crate) fn set(&mut self, Spot { of, at }: Spot, tokens: u64) {
         if let Some(row) = self.lists[of as usize].rows.get_mut(at) {
             row.tokens = Some(tokens);
         }
     }
 
-    /// The texts of all results, or of all arguments, if all are known.
+    /// The texts of all results, or of all arguments; empty unless all are known.
     pub(crate) fn subjects(&self, of: Of) -> impl Iterator<Item = Row> {
         let list = &self.lists[of as usize];
         list.rows[..list.len]
@@ -98,7 +98,8 @@ impl Seen {
             .filter(|_| self.has_all_subjects)
     }
 
-    /// The look is over. What is left of the one before is gone, and with it what was displaced.
+    /// Ends the pass. Returns the texts that it displaced, and those left over from the pass
+    /// before, which it drops.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Fingerprint> {
         for list in &mut self.lists {
             self.displaced
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::fingerprint::Secret;
 
-    /// Looks at `texts`, which cost their length, and says how many of them had to be searched for.
+    /// Runs a pass over `texts`, which cost their length, and returns how many had to be looked up.
     fn look(secret: &Secret, seen: &mut Seen, texts: &[&str]) -> usize {
         *seen = std::mem::take(seen).again();
         let mut searched = 0;

@@ -9,20 +9,21 @@ use tiktoken_rs::CoreBPE;
 use super::CountTokens;
 use super::words::costs_at_most;
 
-/// Whether the tables of each encoding are there. They are the process's own, and never change.
+/// Completed once an encoding's tables are loaded. The tables belong to the process and never
+/// change.
 static O200K_BASE: Once = Once::new();
 static CL100K_BASE: Once = Once::new();
 
-/// A run of this many bytes that the encoder would take as one word is cut before it is counted.
-/// The encoder's time and memory grow faster than such a run, and it gives up on a million spaces.
-/// Each cut moves the count by a few tokens at most, up or down.
+/// A longer run of bytes that the encoder would take as one word is cut before it is counted. The
+/// encoder's time and memory grow faster than such a run, and it gives up on a million spaces. Each
+/// cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
-/// Exact counts for OpenAI's models, and a good measure for the others.
+/// Exact counts for OpenAI's models, and a good estimate for others.
 ///
-/// Names of special tokens in a text count as the ordinary text that they are. The encoding's
-/// tables take about 0.1 s and 45 MB when they are first needed, and are then shared by the
-/// process; [`prepare`](CountTokens::prepare) makes them.
+/// Names of special tokens in a text count as ordinary text. An encoding's tables take about 0.1 s
+/// and 45 MB when they are first needed, and the process then shares them;
+/// [`prepare`](CountTokens::prepare) loads them.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiktoken {
     name: &'static str,
@@ -60,7 +61,7 @@ impl CountTokens for Tiktoken {
     fn count(&self, text: &str) -> u64 {
         let encoding = self.tables();
         let none_special = HashSet::new();
-        // Where the encoder gives up, bytes are never too few.
+        // If the encoder gives up, the number of bytes is never too low.
         pieces(text)
             .map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64)
             .sum()
@@ -84,7 +85,7 @@ impl CountTokens for Tiktoken {
 }
 
 impl Tiktoken {
-    /// The encoding's tables. Whoever comes first makes them; the others wait.
+    /// The encoding's tables. The first caller loads them, and others wait.
     fn tables(&self) -> &'static CoreBPE {
         let tables = (self.encoding)();
         self.is_loaded.call_once(|| {});
@@ -92,8 +93,8 @@ impl Tiktoken {
     }
 }
 
-/// `text` in pieces, cut only inside runs of more than [`MAX_RUN`] bytes that may be one word for
-/// the encoder.
+/// Splits `text` into pieces. Cuts only runs of more than [`MAX_RUN`] bytes that the encoder may
+/// take as one word.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -121,9 +122,8 @@ fn first_cut(text: &str) -> usize {
     text.len()
 }
 
-/// The kinds of word, as bits, that `c` may be a part of. Encoders split a text into words of one
-/// kind before anything else: white space, letters, signs. Digits are never more than three
-/// together.
+/// The kinds of word, as bits, that `c` may belong to. Encoders first split a text into words of
+/// one kind: white space, letters, signs. At most three digits form a word.
 fn kinds_of(c: char) -> u8 {
     const SPACE: u8 = 1;
     const LETTERS: u8 = 2;
@@ -134,7 +134,7 @@ fn kinds_of(c: char) -> u8 {
         c if c.is_whitespace() => SPACE,
         c if c.is_ascii() => SIGNS,
         c if c.is_numeric() => 0,
-        // Marks belong to either; and which of the others are letters would take tables.
+        // Marks belong to both, and telling which other characters are letters would take tables.
         _ => LETTERS | SIGNS,
     }
 }

@@ -1,12 +1,12 @@
-//! Comparing what two texts cost without counting either.
+//! Comparison of two texts' costs without counting either.
 //!
-//! An encoder splits a text into words and counts each for itself. So what two texts share costs the
-//! same in both, and of the rest a word costs at least one token and at most its bytes.
+//! An encoder splits a text into words and counts each on its own. So words that both texts have
+//! cost the same in both. Any other word costs at least one token, and at most its bytes.
 
 use std::collections::HashMap;
 
-/// `true` if it is certain that `short` costs at most as many tokens as `long`, in either encoding.
-/// Takes time linear in both, and looks at no more of `long` than it needs.
+/// Returns true if `short` is certain to cost at most as many tokens as `long`, in either encoding.
+/// Takes time linear in both texts, and reads no more of `long` than needed.
 pub(super) fn costs_at_most(short: &str, long: &str) -> bool {
     let (mut shared, mut most) = (HashMap::<&str, usize>::new(), 0);
     for segment in Segments(short) {
@@ -29,18 +29,18 @@ pub(super) fn costs_at_most(short: &str, long: &str) -> bool {
     least >= most
 }
 
-/// A stretch of a text that encoders count in the same way wherever it stands.
+/// A stretch of text that encoders count the same wherever it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment<'t> {
     text: &'t str,
-    /// The bytes of the run of ASCII letters, or of digits, that ends it.
+    /// Number of bytes in the run of ASCII letters or digits that ends it.
     run: usize,
-    /// `false` for the end of a text: what it costs depends on what follows.
+    /// False for the end of a text, whose cost depends on what follows.
     is_closed: bool,
 }
 
 impl Segment<'_> {
-    /// The fewest tokens that it can cost.
+    /// A lower bound on its tokens.
     fn at_least(self) -> usize {
         let (before, run) = self.text.split_at(self.text.len() - self.run);
         if !self.is_closed {
@@ -52,9 +52,9 @@ impl Segment<'_> {
             .iter()
             .all(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric() && *byte != b'\'');
         match (is_plain, is_number) {
-            // At most three digits are a word.
+            // A word has at most three digits.
             (_, true) => run.len().div_ceil(3) + usize::from(is_plain && !marks.is_empty()),
-            // At most one mark goes with a word of letters, and never a line's end.
+            // A word of letters takes at most one mark with it, and never a line's end.
             (true, false) => 1 + usize::from(marks.len() > 1 || matches!(marks, [b'\n' | b'\r'])),
             (false, false) => 1,
         }
@@ -63,8 +63,8 @@ impl Segment<'_> {
 
 /// The segments of a text. Each but the last ends with a run of ASCII letters before another ASCII
 /// character that is neither a letter nor an apostrophe, or with a run of ASCII digits before
-/// another ASCII character: there, a word ends in either encoding, and nothing of what follows is
-/// looked at to find that.
+/// another ASCII character. A word ends there in either encoding, and finding that takes no look at
+/// anything further.
 struct Segments<'t>(&'t str);
 
 impl<'t> Iterator for Segments<'t> {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::tokens::{CountTokens, Tiktoken};
 
-    /// Texts in which words meet in all ways: other scripts, marks, contractions, long runs.
+    /// Texts in which words meet in every way: other scripts, marks, contractions, long runs.
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             4 => "[a-zA-Z]{1,9}",

@@ -1,4 +1,4 @@
-//! Updates of a state: they apply to all of their fields or to none.
+//! Applies updates to a state: to all of their fields or to none.
 
 use serde_json::Value;
 
@@ -9,23 +9,23 @@ use crate::schema::{Declared, Schema};
 use crate::value::{kind, wrong_type};
 
 impl State {
-    /// Merges an update, a map from fields to what their reducers take.
+    /// Merges an update, a map from field names to the updates that their reducers take.
     ///
     /// # Errors
     ///
-    /// The update is no map, names a field that is not declared, or a reducer could not take its
-    /// part. Nothing has changed.
+    /// The update is not a map, names an undeclared field, or a reducer rejects its part. The state
+    /// is unchanged.
     pub fn apply(&mut self, update: Value) -> Result<(), ApplyError> {
         self.apply_parallel([update])
     }
 
-    /// Merges updates that arrived in parallel, such as those of nodes that ran at the same time:
-    /// folded in the order given. All of them apply, or none.
+    /// Merges updates that arrived in parallel, such as those of nodes that ran at the same time.
+    /// They are folded in the order given. All of them apply, or none.
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); and where several of them have the same field and its reducer
-    /// replaces, since which is the last would be chance.
+    /// As [`apply`](Self::apply). Also if several updates set the same field and its reducer
+    /// replaces the value, because the order in which parallel updates arrive is arbitrary.
     pub fn apply_parallel(
         &mut self,
         updates: impl IntoIterator<Item = Value>,
@@ -35,12 +35,13 @@ impl State {
         Ok(())
     }
 
-    /// The state with `values` set, whatever the reducers say: what was serialised before.
+    /// Creates a state from `values`, bypassing the reducers. Use it for a state that was
+    /// serialised before.
     ///
     /// # Errors
     ///
-    /// `values` is no map, names a field that is not declared, or holds a value of another type
-    /// than is declared.
+    /// `values` is not a map, names an undeclared field, or holds a value of a type other than the
+    /// declared one.
     pub fn restore(schema: &Schema, values: Value) -> Result<Self, ApplyError> {
         let mut state = schema.state();
         let mut planned = Vec::new();
@@ -55,7 +56,7 @@ impl State {
         Ok(state)
     }
 
-    /// What `updates` would change, in the order of the declaration.
+    /// Plans the changes of `updates`, in declaration order.
     pub(crate) fn plan(
         &self,
         updates: impl IntoIterator<Item = Value>,
@@ -89,7 +90,8 @@ impl State {
         if updates.is_empty() {
             return plan(self.value(at), last).map_err(|cause| self.failed(field, cause));
         }
-        // Each decides over what the one before it left: a copy, so that the last can still fail.
+        // Each update is planned on what the previous one left. This is a copy, because the last
+        // one can still fail.
         let mut folded = self.value(at).clone();
         for update in updates.into_iter().chain([last]) {
             plan(&folded, update)
@@ -99,7 +101,7 @@ impl State {
         Ok(Change::replace(folded))
     }
 
-    /// The parts of the updates, by field, in the order of the declaration.
+    /// Groups the parts of the updates by field, in declaration order.
     fn by_field(
         &self,
         updates: impl IntoIterator<Item = Value>,

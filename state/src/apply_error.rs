@@ -1,11 +1,11 @@
-//! The errors of updates.
+//! Errors of updates.
 
 use std::fmt;
 
 use crate::current::State;
 use crate::reducer::Cause;
 
-/// An update that had no effect. It carries the state as it was, and no other content.
+/// An update that had no effect. It carries the unchanged state, and no other content.
 pub struct ApplyError(Box<Inner>);
 
 struct Inner {
@@ -13,20 +13,20 @@ struct Inner {
     state: State,
 }
 
-/// Why an update had no effect.
+/// Reason for an update without effect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyErrorKind {
-    /// An update is a map of fields.
+    /// The update is not a map of fields.
     #[error("an update is {found}: it has to be a map from fields to their updates")]
     NotAMap {
-        /// What it is, with its article.
+        /// The JSON type found, with its article.
         found: &'static str,
     },
     /// The state has no such field.
     #[error("there is no field `{field}`: declare it, or leave it out of the update")]
     UndeclaredField {
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
     /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph
@@ -36,21 +36,21 @@ pub enum ApplyErrorKind {
          reducer that folds them, such as `append`"
     )]
     Parallel {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// Its reducer.
+        /// Name of its reducer.
         reducer: String,
-        /// How many.
+        /// Number of updates.
         updates: usize,
     },
-    /// The reducer could not take the update: OpenArmature's `reducer_error`.
+    /// The reducer rejected the update: OpenArmature's `reducer_error`.
     #[error("the reducer `{reducer}` of the field `{field}` could not take the update")]
     Reducer {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// Its reducer.
+        /// Name of its reducer.
         reducer: String,
-        /// Why.
+        /// Reason given by the reducer.
         #[source]
         cause: Cause,
     },
@@ -64,7 +64,7 @@ impl ApplyError {
         }))
     }
 
-    /// The field, if it is about one.
+    /// Returns the name of the field at fault; `None` if the whole update is.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match &self.0.problem {
@@ -75,7 +75,7 @@ impl ApplyError {
         }
     }
 
-    /// The reducer's name, if one is to blame.
+    /// Returns the name of the reducer at fault, if there is one.
     #[must_use]
     pub fn reducer(&self) -> Option<&str> {
         match &self.0.problem {
@@ -86,20 +86,20 @@ impl ApplyError {
         }
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn problem(&self) -> &ApplyErrorKind {
         &self.0.problem
     }
 
-    /// The state as it was and is.
+    /// Returns the state, which is unchanged.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.0.state
     }
 
-    /// The category: `reducer_error` as in OpenArmature, `parallel_update`, `undeclared_field` or
-    /// `update_invalid`.
+    /// Returns the category: OpenArmature's `reducer_error`, or `parallel_update`,
+    /// `undeclared_field` or `update_invalid`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &self.0.problem {
@@ -117,7 +117,7 @@ impl fmt::Display for ApplyError {
     }
 }
 
-/// Without the state: it may hold what tools returned.
+/// Leaves the state out, since it may hold content of tool results.
 impl fmt::Debug for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApplyError")

@@ -1,4 +1,4 @@
-//! A state: what its fields hold now.
+//! A state: the current values of its fields.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::schema::Schema;
 
 /// The values of a [`Schema`]'s fields. Serialises as a map of the fields that were set.
 ///
-/// A clone is a snapshot and costs a pointer for each field: a value is copied only when it is
-/// changed while a snapshot still has it.
+/// A clone is a snapshot and costs one pointer for each field. A value is copied only when it
+/// changes while a snapshot still shares it.
 ///
 /// # Guarantees
 ///
-/// - An update applies to all of its fields or to none; after an error the state is as it was.
-/// - Only declared fields are in it, each holding what its type allows, or null.
+/// - An update applies to all of its fields or to none. After an error the state is unchanged.
+/// - It holds declared fields only, each with null or a value of its type.
 #[derive(Clone)]
 pub struct State {
     schema: Schema,
-    /// One for each field of the schema; `None` where it was never set.
+    /// One for each field of the schema; `None` if the field was never set.
     values: Vec<Option<Arc<Value>>>,
 }
 
 impl Schema {
-    /// A state with every field at its default.
+    /// Creates a state with every field at its default.
     #[must_use]
     pub fn state(&self) -> State {
         State {
@@ -38,19 +38,20 @@ impl Schema {
 }
 
 impl State {
-    /// The fields that it has.
+    /// Returns the schema of the fields.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// What the field holds: its default if it was never set. `None` if there is no such field.
+    /// Returns the field's value, or its default if it was never set; `None` if there is no such
+    /// field.
     #[must_use]
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.schema.find(field).map(|at| self.value(at))
     }
 
-    /// Whether the field is there and was set.
+    /// Returns whether the field exists and was set.
     #[must_use]
     pub fn is_set(&self, field: &str) -> bool {
         self.schema
@@ -64,7 +65,7 @@ impl State {
             .unwrap_or(&self.schema.fields()[at].initial)
     }
 
-    /// Applies what was planned for each field, given by its place in the declaration.
+    /// Applies the planned changes, each given with its field's index in the declaration.
     pub(crate) fn commit(&mut self, planned: Vec<(usize, Change<Value>)>) {
         for (at, change) in planned {
             if change.is_keep() {
@@ -73,14 +74,15 @@ impl State {
             let value =
                 self.values[at].get_or_insert_with(|| self.schema.fields()[at].initial.clone());
             if change.replacement().is_some() {
-                // Not through `make_mut`: what is replaced need not be copied first.
+                // Not through `make_mut`, which would first copy the value that is about to be
+                // replaced.
                 *value = Arc::default();
             }
             change.apply(Arc::make_mut(value));
         }
     }
 
-    /// Puts the field back to what it was before it was set.
+    /// Resets the field to its default, as if it had never been set.
     pub(crate) fn unset(&mut self, field: &str) {
         if let Some(at) = self.schema.find(field) {
             self.values[at] = None;
@@ -89,7 +91,7 @@ impl State {
 }
 
 impl PartialEq for State {
-    /// Whether both have the same fields with the same values, whether set or by default.
+    /// Equal if both have the same fields with the same values, set or by default.
     fn eq(&self, other: &Self) -> bool {
         self.schema.names().eq(other.schema.names())
             && (0..self.values.len()).all(|at| self.value(at) == other.value(at))
@@ -108,7 +110,7 @@ impl Serialize for State {
     }
 }
 
-/// Which fields are set, and not to what: they may hold what tools returned.
+/// Prints the names of the set fields only: the values may hold content of tool results.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.schema.names().zip(

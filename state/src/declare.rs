@@ -1,4 +1,4 @@
-//! A state that is declared in a file: YAML (feature `yaml`) or JSON.
+//! State declared in a file: YAML (feature `yaml`) or JSON.
 
 mod dialect;
 mod node;
@@ -19,7 +19,7 @@ use words::{Asked, Takes};
 
 pub use dialect::Dialect;
 
-/// Reducers of one's own, by the names that declarations give them.
+/// Your own reducers, under the names that declarations use.
 ///
 /// ```
 /// use offcut_state::{Reducers, Schema, custom};
@@ -44,14 +44,14 @@ pub struct Reducers {
 }
 
 impl Reducers {
-    /// None.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a reducer. A second one of a name takes the place of the first. One that has the name
-    /// of a reducer here is an error when a declaration is read.
+    /// Adds a reducer, replacing an earlier one of the same name. The name of a built-in reducer is
+    /// an error when a declaration is read.
     #[must_use]
     pub fn with(
         mut self,
@@ -70,11 +70,12 @@ impl std::fmt::Debug for Reducers {
 }
 
 impl Schema {
-    /// Reads a declaration in YAML. JSON is YAML too, and errors then name lines.
+    /// Reads a declaration in YAML. JSON works too, since it is valid YAML, and its errors then
+    /// name lines.
     ///
-    /// A map with a [`dialect`](Dialect) and a list of `fields`, each with a `name` and, if you
-    /// like, a `type` ([`FieldType`]), a `default` and a `reducer`: a word, a registered name, or a
-    /// map from one word to its parameters.
+    /// The declaration is a map with a [`dialect`](Dialect) and a list of `fields`. Each field has
+    /// a `name` and may have a `type` ([`FieldType`]), a `default` and a `reducer`. A reducer is a
+    /// word, a registered name, or a map from one word to its parameters.
     ///
     /// ```
     /// use offcut_state::{Reducers, Schema};
@@ -93,23 +94,24 @@ impl Schema {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// YAML is read as its core schema says (`yes` is a string). Anchors, aliases and tags are
-    /// refused, and so are more than 100 levels.
+    /// YAML is read with its core schema, in which `yes` is a string. Anchors, aliases, tags and
+    /// more than 100 levels of nesting are rejected.
     ///
     /// # Errors
     ///
-    /// It is no YAML or no such declaration. The error names the line and the path.
+    /// The text is not valid YAML, or not a valid declaration. The error names the line and the
+    /// path.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         read(yaml::parse(text)?, reducers)
     }
 
-    /// Reads a declaration in JSON: the same map as in YAML, without the feature.
+    /// Reads a declaration in JSON: the same map as in YAML, without the feature `yaml`.
     ///
     /// # Errors
     ///
-    /// It is no JSON or no such declaration. The error names the path, or the line where it could
-    /// not be read.
+    /// The text is not valid JSON, or not a valid declaration. The error names the path, or the
+    /// line of a JSON syntax error.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         let node = serde_json::from_str(text).map_err(|error| {
             let place = Place::line(error.line());
@@ -145,8 +147,8 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     Schema::with_warnings(fields, warnings)
 }
 
-/// The type that a word stands for. sherma reads a type that it does not know as `str`: any other
-/// is an error elsewhere.
+/// The type that a word stands for. sherma reads an unknown type as `str`; in the other dialects it
+/// is an error.
 fn field_type(
     word: Node,
     dialect: Dialect,
@@ -206,8 +208,8 @@ fn field(
             );
             warnings.push(SchemaWarning { place: at, message });
         } else if field.of == needs || field.of == FieldType::Any {
-            // A field without a type has that which its reducer needs, so that it begins empty and
-            // not null.
+            // A field without a type gets the one that its reducer needs, so that it starts empty
+            // and not null.
             field.of = needs;
             field.reducers.push(reducer);
         } else {

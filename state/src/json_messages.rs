@@ -1,4 +1,4 @@
-//! Messages as JSON: `add_messages` over them, and what an update of messages may be.
+//! JSON messages: `add_messages` over them, and the checks of an update.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 use crate::value::{self, kind, wrong_type};
 
 impl AddMessages<Value> {
-    /// LangGraph's dialect over JSON messages with an `id`. Messages without one, or with null, are
-    /// given one that begins with `msg-` and is made of their content.
+    /// LangGraph's dialect for JSON messages with an `id`. A message without one, or with null,
+    /// gets an id that begins with `msg-` and is derived from its content.
     #[must_use]
     pub fn langgraph_json() -> Self {
         Self::new(by_field("id"), OnMatch::Replace).assign_ids(digest, |message, id| {
@@ -23,20 +23,21 @@ impl AddMessages<Value> {
         })
     }
 
-    /// LangGraph's dialect over JSON messages that are known by another field, or by a JSON pointer
-    /// that begins with `/`. No id is added: a message without it, or with null, is new.
+    /// LangGraph's dialect for JSON messages identified by another field, or by a JSON pointer that
+    /// begins with `/`. No id is added: a message without that field, or with null, is new.
     pub fn langgraph_json_by(field: &str) -> Self {
         Self::new(by_field(field), OnMatch::Replace)
     }
 
-    /// Agentflow's dialect over JSON messages with a `message_id`. Those with `"delta": true` are
+    /// Agentflow's dialect for JSON messages with a `message_id`. Messages with `"delta": true` are
     /// not added.
     #[must_use]
     pub fn agentflow_json() -> Self {
         Self::agentflow_json_by("message_id")
     }
 
-    /// The same by another field, or by a JSON pointer that begins with `/`.
+    /// [`agentflow_json`](Self::agentflow_json) by another field, or by a JSON pointer that begins
+    /// with `/`.
     pub fn agentflow_json_by(field: &str) -> Self {
         Self::new(by_field(field), OnMatch::Keep).skip(|message| {
             message
@@ -49,11 +50,11 @@ impl AddMessages<Value> {
 
 fn by_field(field: &str) -> IdOf<Value> {
     let field = Field::new(field);
-    // In a message, null is no id.
+    // In a message, null is not an id.
     Box::new(move |message| Ok(field.find(message)?.filter(|id| *id != ItemKey::Null)))
 }
 
-/// The same for messages that are equal, whatever the order of their keys is in this build.
+/// A digest that is equal for equal messages, whatever order this build keeps their keys in.
 fn digest(message: &Value) -> String {
     let digest = Sha256::digest(sorted(message).to_string().as_bytes());
     let hex: String = digest[..8]
@@ -79,7 +80,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Messages are maps; a single one is taken for a list of one, as LangGraph does.
+/// Messages are maps. A single one counts as a list of one, as in LangGraph.
 impl Reducer<Value> for AddMessages<Value> {
     type Update = Value;
 
@@ -98,7 +99,7 @@ impl Reducer<Value> for AddMessages<Value> {
     }
 }
 
-/// The messages of an update: a list, or a single one.
+/// Returns the messages of an update: a list, or a single one.
 fn messages(update: Value) -> Result<Vec<Value>, Cause> {
     match update {
         Value::Array(messages) => Ok(messages),
@@ -107,7 +108,7 @@ fn messages(update: Value) -> Result<Vec<Value>, Cause> {
     }
 }
 
-/// The id that a message removes, if it is a removal.
+/// Returns the id that a removal names; the outer `None` if the message is not a removal.
 fn removal(message: &Value) -> Option<Option<&Value>> {
     let role = message.get("role").or_else(|| message.get("type"));
     (role.and_then(Value::as_str) == Some("remove"))
@@ -142,7 +143,7 @@ fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
     }
 }
 
-/// The messages of an update to a reducer that takes no removals.
+/// Returns the messages of an update to a reducer that takes no removals.
 pub(crate) fn without_removals(update: Value) -> Result<Vec<Value>, Cause> {
     let messages = messages(update)?;
     for (index, message) in messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What an item of a list is known by.
+//! Keys that identify the items of a list.
 
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -8,30 +8,30 @@ use serde_json::Value;
 use crate::reducer::{BoxError, Cause, Side};
 use crate::value::kind;
 
-/// How an item's key is found.
+/// Finds the key of an item.
 ///
-/// [`by`], [`try_by`] and [`ByValue`] serve typed lists, [`Field`] and [`Scalar`] JSON. Implement it
-/// where a key is to be borrowed from the item.
+/// [`by`], [`try_by`] and [`ByValue`] serve typed lists, [`Field`] and [`Scalar`] serve JSON.
+/// Implement this trait if the key should be borrowed from the item.
 pub trait KeyOf<T>: Send + Sync {
-    /// What is compared. It may borrow from the item.
+    /// The key to compare. It may borrow from the item.
     type Key<'a>: Hash + Eq
     where
         Self: 'a,
         T: 'a;
 
-    /// The key of `item`; `None` if it has none.
+    /// Returns the key of `item`; `None` if it has none.
     ///
     /// # Errors
     ///
-    /// It could not be found, or is nothing that a key can be.
+    /// The key could not be found, or has a type that keys can't have.
     fn key_of<'a>(&'a self, item: &'a T) -> Result<Option<Self::Key<'a>>, KeyFailure>;
 }
 
-/// Why an item has no usable key.
+/// Reason for an item without a usable key.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyFailure {
-    /// It is nothing that a key can be; what it is, with its article.
+    /// The key has a type that keys can't have; the type found, with its article.
     Kind(&'static str),
     /// The key function failed.
     Failed(BoxError),
@@ -50,26 +50,26 @@ impl KeyFailure {
     }
 }
 
-/// A key as JSON has it: null, a boolean, an integer or a string. `1` is not `"1"`.
+/// A JSON key: null, a boolean, an integer or a string. `1` is not `"1"`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ItemKey<'a> {
-    /// Null is a key like any other.
+    /// Null, a key like any other.
     Null,
     /// A boolean.
     Bool(bool),
-    /// An integer; every one that JSON has fits.
+    /// An integer. Every JSON integer fits.
     Int(i128),
     /// A string.
     Str(Cow<'a, str>),
 }
 
 impl<'a> ItemKey<'a> {
-    /// The key that `value` is.
+    /// Returns `value` as a key.
     ///
     /// # Errors
     ///
-    /// It is a number with a fraction or an exponent, a list or a map.
+    /// `value` is a number with a fraction or an exponent, a list or a map.
     pub fn of(value: &'a Value) -> Result<Self, KeyFailure> {
         match value {
             Value::Null => Ok(Self::Null),
@@ -84,7 +84,7 @@ impl<'a> ItemKey<'a> {
         }
     }
 
-    /// The same key, borrowing nothing.
+    /// Returns an owned copy of the key.
     #[must_use]
     pub fn into_owned(self) -> ItemKey<'static> {
         match self {
@@ -120,7 +120,8 @@ impl From<u64> for ItemKey<'_> {
     }
 }
 
-/// The item is its own key. For lists of JSON use [`Scalar`], which refuses what can't be a key.
+/// Uses the item itself as its key. For JSON lists use [`Scalar`], which rejects values that can't
+/// be keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByValue;
 
@@ -135,11 +136,11 @@ impl<T: Hash + Eq> KeyOf<T> for ByValue {
     }
 }
 
-/// A key that a closure gives: see [`by`].
+/// A key from a closure: see [`by`].
 #[derive(Clone, Copy, Debug)]
 pub struct By<F>(F);
 
-/// The key is what `key` gives: an id, a tuple of fields. A closure that may fail goes into
+/// Uses the result of `key`, such as an id or a tuple of fields. If the closure can fail, use
 /// [`try_by`].
 ///
 /// ```
@@ -172,12 +173,12 @@ where
     }
 }
 
-/// A key that a closure gives or fails to give: see [`try_by`].
+/// A key from a closure that can fail: see [`try_by`].
 #[derive(Clone, Copy, Debug)]
 pub struct TryBy<F>(F);
 
-/// The key is what `key` gives. `Ok(None)` means that the item has none; an error is the reducer's
-/// error.
+/// Uses the result of `key`. `Ok(None)` means that the item has none. An error becomes the
+/// reducer's error.
 pub fn try_by<T, K, E, F>(key: F) -> TryBy<F>
 where
     F: Fn(&T) -> Result<Option<K>, E> + Send + Sync,
@@ -204,7 +205,7 @@ where
     }
 }
 
-/// The key is the item, a JSON value: null, a boolean, an integer or a string.
+/// Uses the item as its key, a JSON value: null, a boolean, an integer or a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scalar;
 
@@ -216,18 +217,18 @@ impl KeyOf<Value> for Scalar {
     }
 }
 
-/// The key is a field of the item, a JSON object. An object without the field has no key; a null in
-/// it is one.
+/// Uses a field of the item, a JSON object. An object without the field has no key; null in the
+/// field is a key.
 #[derive(Clone, Debug)]
 pub struct Field(String);
 
 impl Field {
-    /// The field `name`, or, if it begins with `/`, what this JSON pointer finds: `/meta/id`.
+    /// Uses the field `name`, or the JSON pointer `name` if it begins with `/`: `/meta/id`.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// The key, borrowed from the item alone.
+    /// Finds the key, borrowed from the item alone.
     pub(crate) fn find<'a>(&self, item: &'a Value) -> Result<Option<ItemKey<'a>>, KeyFailure> {
         if !item.is_object() {
             return Err(KeyFailure::Failed(

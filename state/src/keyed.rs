@@ -1,5 +1,5 @@
-//! The keyed list: one decision that every keyed reducer is a setting of. It knows keys and places,
-//! and no items.
+//! The decision behind every keyed reducer, each of which is a setting of it. It knows keys and
+//! positions, not items.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,44 +7,44 @@ use std::hash::Hash;
 use crate::list::ListEdit;
 use crate::reducer::Cause;
 
-/// What becomes of an item of the update whose key the list has.
+/// Rule for an item of the update whose key is in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnMatch {
-    /// It is skipped: the list's own stays.
+    /// The item is skipped: the list's own stays.
     Keep,
-    /// It takes the place of the list's own, the last one where several have the key.
+    /// The item replaces the list's own, the last one if several have the key.
     Replace,
 }
 
-/// What becomes of items of one update that have the same key.
+/// Rule for items of one update that share a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DuplicatesInUpdate {
-    /// They become one, in the place of the first. [`OnMatch`] says which: `Keep` the first,
-    /// `Replace` the last.
+    /// They become one, in the place of the first. [`OnMatch`] says which one stays: `Keep` the
+    /// first, `Replace` the last.
     Collapse,
-    /// All of them are added, if the list does not have the key.
+    /// All of them are added, unless the list has the key.
     AddAll,
 }
 
-/// What becomes of an item without a key.
+/// Rule for an item without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissingKey {
-    /// It is new, whatever it holds. In the list it stays and matches nothing.
+    /// The item is new, whatever it holds. If it is in the list, it stays and matches nothing.
     New,
     /// The update fails.
     Fail,
 }
 
-/// What becomes of removals that name what is not there.
+/// Rule for removals of messages that are not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnknownRemoval {
     /// The update fails.
     Fail,
-    /// They do nothing.
+    /// The removal does nothing.
     Ignore,
 }
 
@@ -55,17 +55,17 @@ pub(crate) struct Rules {
     pub(crate) unknown: UnknownRemoval,
 }
 
-/// One thing that an update does.
+/// One operation of an update.
 pub(crate) enum Op<K> {
-    /// An item; without a key it is new.
+    /// Adds an item; without a key it is new.
     Put(Option<K>),
-    /// Everything with this key goes.
+    /// Removes everything with this key.
     Remove(K),
-    /// Everything that came before goes.
+    /// Removes everything before it.
     RemoveAll,
 }
 
-/// What becomes of the list and of each operation.
+/// The planned outcome for the list and for each operation.
 #[derive(Debug)]
 pub(crate) struct Decision {
     clear: bool,
@@ -78,15 +78,15 @@ pub(crate) struct Decision {
 enum Fate {
     Drop,
     Replace(usize),
-    /// As the n-th of those that are appended.
+    /// The n-th of the appended items.
     Append(usize),
 }
 
-/// What is known of one key of the update.
+/// Facts known about one key of the update.
 #[derive(Default)]
 struct Slot {
     place: Place,
-    /// Whether what the list has of it goes.
+    /// True if the list's items with this key are removed.
     is_removed: bool,
     /// The operation whose item takes its place in the list.
     winner: Option<usize>,
@@ -98,13 +98,13 @@ struct Slot {
 enum Place {
     #[default]
     Nowhere,
-    /// The last such item of the list.
+    /// The last item of the list with this key.
     Existing(usize),
-    /// Among those to be appended.
+    /// Among the items to append.
     Entry(usize),
 }
 
-/// An item that is to be appended.
+/// An item to append.
 struct Entry {
     slot: Option<usize>,
     winner: usize,
@@ -118,15 +118,15 @@ enum Step {
 
 /// Decides for `ops` against a list whose keys are `existing`, in order.
 ///
-/// The update is indexed and the list only read through: memory is that of the update, time that of
-/// both, each key hashed once.
+/// The update is indexed and the list only read. Memory is linear in the update, time in both; each
+/// key is hashed once.
 pub(crate) fn decide<K: Hash + Eq>(
     ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
     existing: impl Iterator<Item = Result<Option<K>, Cause>>,
     rules: Rules,
 ) -> Result<Decision, Cause> {
     let len = ops.len();
-    // Room for all at once: growing would hash every key again.
+    // Reserves room for all keys, since growing would rehash every one.
     let mut index: HashMap<K, usize> = HashMap::with_capacity(len);
     let mut slots: Vec<Slot> = Vec::new();
     let mut steps: Vec<Step> = Vec::with_capacity(len);
@@ -146,8 +146,8 @@ pub(crate) fn decide<K: Hash + Eq>(
                 has_removals = true;
             }
             Op::RemoveAll => {
-                // What came before it has no effect, not even as an unknown removal: it is gone in
-                // any case.
+                // Earlier operations have no effect, not even as unknown removals: everything
+                // before this one is removed in any case.
                 index.clear();
                 slots.clear();
                 steps.clear();
@@ -222,7 +222,7 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
     let replaces = rules.on_match == OnMatch::Replace;
     match (slot.place, rules.twins) {
         (Place::Existing(_), _) => {
-            // What was removed and is put again takes its old place, as LangGraph has it.
+            // An item that was removed and is put again takes its old place, as in LangGraph.
             if replaces || slot.is_removed {
                 slot.winner = Some(at);
             }
@@ -245,8 +245,8 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
 }
 
 impl Decision {
-    /// The edit of a list of `existing` items. `items` has one item for each operation; those of
-    /// removals are dropped.
+    /// Creates the edit of a list of `existing` items. `items` has one entry for each operation;
+    /// those of removals are dropped.
     pub(crate) fn into_edit<T>(
         self,
         existing: usize,

@@ -1,4 +1,4 @@
-//! `dedupe_append` and `merge_by_key`: lists whose items are known by a key.
+//! `dedupe_append` and `merge_by_key`: lists whose items are identified by a key.
 
 use serde_json::Value;
 
@@ -19,13 +19,13 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 ///
 /// # Guarantees
 ///
-/// - The list keeps its order, and its own duplicates; of those the last one is what is replaced.
-///   New items go last, in order.
-/// - An empty update changes nothing, and no key is asked for.
-/// - One update or several with the same items in the same order, [`DuplicatesInUpdate::AddAll`] aside: the same
-///   list.
-/// - A key that can't be had, of any item, those of the list included, is an error, and the list is
-///   as it was.
+/// - The list keeps its order and its own duplicates. The last duplicate is the one that is
+///   replaced. New items are appended in order.
+/// - An empty update changes nothing, and no key is computed.
+/// - One update or several with the same items in the same order give the same list, except with
+///   [`DuplicatesInUpdate::AddAll`].
+/// - If the key of any item, in the update or in the list, can't be computed, the update fails and
+///   the list is unchanged.
 /// - Time is linear in the list and the update, memory in the update.
 #[derive(Clone, Debug)]
 pub struct KeyedList<K> {
@@ -49,9 +49,9 @@ impl<K> KeyedList<K> {
         Self::new("dedupe_append", key, OnMatch::Keep)
     }
 
-    /// OpenArmature's `merge_by_key` (proposal 0023): an item whose key is in the list takes the
-    /// place of that one; the others are appended. Within the update the last wins, in the place of
-    /// the first.
+    /// OpenArmature's `merge_by_key` (proposal 0023): an item whose key is in the list replaces the
+    /// one there; the others are appended. Within the update the last wins, in the place of the
+    /// first.
     ///
     /// ```
     /// use offcut_state::{Field, KeyedList, Reducer};
@@ -79,21 +79,21 @@ impl<K> KeyedList<K> {
         }
     }
 
-    /// What becomes of an item whose key the list has.
+    /// Sets the rule for an item whose key is in the list.
     #[must_use]
     pub fn on_match(mut self, on_match: OnMatch) -> Self {
         self.rules.on_match = on_match;
         self
     }
 
-    /// What becomes of items of one update with the same key.
+    /// Sets the rule for items of one update that share a key.
     #[must_use]
     pub fn twins(mut self, twins: DuplicatesInUpdate) -> Self {
         self.rules.twins = twins;
         self
     }
 
-    /// What becomes of items without a key.
+    /// Sets the rule for items without a key.
     #[must_use]
     pub fn no_key(mut self, no_key: MissingKey) -> Self {
         self.no_key = no_key;
@@ -111,7 +111,7 @@ impl<K> KeyedList<K> {
         Ok(decision.into_edit(existing.len(), update.into_iter().map(Some)))
     }
 
-    // Both lists for the same time, so that their keys are of one type.
+    // Both slices share a lifetime so that their keys have one type.
     fn decide<'l, T>(&'l self, existing: &'l [T], update: &'l [T]) -> Result<Decision, Cause>
     where
         K: KeyOf<T>,

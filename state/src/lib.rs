@@ -1,4 +1,4 @@
-//! Reducers and declared state for agents: a reducer decides what a field keeps when an update is
+//! Reducers and declared state for agents. A reducer decides what a field keeps when an update is
 //! merged into it.
 //!
 //! ```
@@ -20,36 +20,37 @@
 //!
 //! - **Typed:** each reducer takes a `Vec<T>` or a map, with closures as keys, and returns the new
 //!   one.
-//! - **Declared:** a [`Schema`], in Rust, YAML or JSON, says which fields a [`State`] has and what
-//!   reduces them. The same reducers work on JSON there.
-//! - **Your own:** [`custom`] makes a closure a reducer; [`Reducers`] gives it a name for
+//! - **Declared:** a [`Schema`], in Rust, YAML or JSON, lists the fields of a [`State`] and their
+//!   reducers. The same reducers work on JSON there.
+//! - **Your own:** [`custom`] turns a closure into a reducer; [`Reducers`] names it for
 //!   declarations.
-//! - **Condensed:** [`ReduceNode`] has a model make one value of several and deletes the inputs.
+//! - **Condensed:** [`ReduceNode`] has a model condense several values into one and deletes the
+//!   inputs.
 //!
 //! | reducer | known as | in short |
 //! |---|---|---|
-//! | [`LastWriteWins`] | `last_write_wins`, `replace_value`, `replace_messages`, `replace` | the update, as it is |
+//! | [`LastWriteWins`] | `last_write_wins`, `replace_value`, `replace_messages`, `replace` | the update, unchanged |
 //! | [`Append`] | `append` | list + list |
 //! | [`ConcatFlatten`] | `concat_flatten` | list + the lists in the update |
-//! | [`BoundedAppend`] | `bounded_append` | list + list, the newest `max_len` of it |
+//! | [`BoundedAppend`] | `bounded_append` | list + list, only the newest `max_len` items |
 //! | [`KeyedList::dedupe_append`] | `dedupe_append`, `append_items` | items whose key is new; the first wins |
 //! | [`KeyedList::merge_by_key`] | `merge_by_key` | known items replaced in place, new ones at the end |
 //! | [`Merge`], [`MergeAll`] | `merge`, `merge_all` | maps, shallow; the last wins |
 //! | [`AddMessages::langgraph`] | `add_messages` | messages by id, replaced in place; removals |
-//! | [`AddMessages::agentflow`] | `add_messages` | messages by id, the ones that are there stay |
+//! | [`AddMessages::agentflow`] | `add_messages` | messages by id, those in the list stay |
 //! | [`RemoveToolMessages`] | `remove_tool_messages` | without finished tool sequences |
-//! | [`BoundedMessages`] | | a bound that parts no call from its result |
+//! | [`BoundedMessages`] | | a bound that separates no call from its result |
 //!
 //! # Guarantees
 //!
-//! - Reducers are pure: they borrow the value, decide, and what they decide can't fail. After an
-//!   error the value, and a whole [`State`], is as it was. What a reducer drops is gone: it is the
-//!   one part of Offcut that loses content without a hint.
-//! - A million items are no problem: `Append` costs the update; keyed reducers read the list
-//!   through once for each update and remember the update alone.
+//! - Reducers are pure: they borrow the value and decide, and applying the decision can't fail.
+//!   After an error the value, and a whole [`State`], is unchanged. Content that a reducer drops is
+//!   gone: this is the one part of Offcut that loses content without a hint.
+//! - Lists may hold a million items: `Append` costs only the update; keyed reducers read the list
+//!   once for each update and index the update alone.
 //!
-//! `docs/state.md` in the repository says where users of Agentflow, LangGraph, Lár, OpenArmature
-//! and sherma find what they know, and what differs.
+//! `docs/state.md` in the repository tells users of Agentflow, LangGraph, Lár, OpenArmature and
+//! sherma where to find what they know, and what differs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,12 +90,12 @@ pub use schema_error::{Place, SchemaError, SchemaErrorKind};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
 
-/// The guide's examples compile and run.
+/// Compiles and runs the guide's examples.
 #[cfg(all(doctest, feature = "yaml"))]
 #[doc = include_str!("../../docs/state.md")]
 struct Guide;
 
-/// So do the README's.
+/// Compiles and runs the README's examples.
 #[cfg(all(doctest, feature = "yaml"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Lists: what becomes of one, and the reducers that need no keys.
+//! Lists: their edits, and the reducers that need no keys.
 
 use std::num::NonZeroUsize;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::reducer::{Cause, Change, Reducer, Side};
 use crate::value::{self, kind, wrong_type};
 
-/// What is to become of a list. All places are those of the list as it is.
+/// The planned edit of a list. All indexes refer to the list before the edit.
 #[derive(Debug)]
 pub(crate) struct ListEdit<T> {
     pub(crate) replace: Vec<(usize, T)>,
     /// Ascending.
     pub(crate) remove: Vec<usize>,
-    /// How many go from the front. Not together with `remove`.
+    /// Number of items to drop from the front. Not combined with `remove`.
     pub(crate) drop_front: usize,
     pub(crate) append: Vec<T>,
 }
@@ -69,7 +69,7 @@ impl<T: 'static> ListEdit<T> {
 }
 
 impl ListEdit<Value> {
-    /// The change of a JSON value, which was checked to be a list.
+    /// The change of a JSON value, which must be a list.
     pub(crate) fn into_json_change(self) -> Change<Value> {
         if self.is_none() {
             return Change::keep();
@@ -82,7 +82,7 @@ impl ListEdit<Value> {
     }
 }
 
-/// Plans the change of a JSON list by the reducer of typed lists. Both sides must be lists.
+/// Plans the change of a JSON list with a reducer of typed lists. Both sides must be lists.
 pub(crate) fn on_json(
     existing: &Value,
     update: Value,
@@ -129,8 +129,8 @@ impl Reducer<Value> for Append {
     }
 }
 
-/// OpenArmature's `concat_flatten`: the list, then the items of the lists in the update. One level
-/// is flattened.
+/// OpenArmature's `concat_flatten`: the list, then the items of the lists in the update. Flattens
+/// one level.
 ///
 /// ```
 /// use offcut_state::{ConcatFlatten, Reducer};
@@ -182,11 +182,11 @@ impl Reducer<Value> for ConcatFlatten {
 }
 
 /// OpenArmature's `bounded_append` (proposal 0023): appends, then drops from the front until at
-/// most `max_len` are left, inclusive. An update that is longer than that leaves its own last items
-/// alone. An empty update changes nothing, also where the list is over the bound.
+/// most `max_len` items are left. If the update alone is longer, only its last items are left. An
+/// empty update changes nothing, even if the list is over the bound.
 ///
-/// What is dropped is gone. On messages it can leave a result without its call, which providers
-/// refuse: use [`BoundedMessages`](crate::BoundedMessages) there.
+/// Dropped items are gone. In a list of messages this can leave a result without its call, which
+/// providers refuse: use [`BoundedMessages`](crate::BoundedMessages) there.
 ///
 /// ```
 /// use offcut_state::{BoundedAppend, Reducer};
@@ -201,7 +201,7 @@ pub struct BoundedAppend {
 }
 
 impl BoundedAppend {
-    /// At most `max_len` items.
+    /// Keeps at most `max_len` items.
     #[must_use]
     pub fn new(max_len: NonZeroUsize) -> Self {
         Self { max_len }
@@ -216,7 +216,7 @@ impl BoundedAppend {
     }
 }
 
-/// Drops the first `over` items of an existing list of `existing` items and an update together.
+/// Drops the first `over` items of the existing list and the update, taken together.
 pub(crate) fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
     let of_existing = over.min(existing);
     update.drain(..(over - of_existing).min(update.len()));

@@ -1,4 +1,4 @@
-//! `add_messages`: lists of messages by their ids, in LangGraph's dialect and in Agentflow's.
+//! `add_messages`: lists of messages by their ids, in the dialects of LangGraph and Agentflow.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,18 +11,19 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 /// The id that removes all messages, as in LangGraph.
 pub const REMOVE_ALL: &str = "__remove_all__";
 
-/// One thing that an update does to a list of messages. Removals are operations and no messages:
-/// they can't get into a state.
+/// One operation on a list of messages. Removals are operations, not messages, so they can't get
+/// into a state.
 ///
 /// In JSON a removal is `{"role": "remove", "id": …}`, or has `"type": "remove"`, as LangGraph
-/// serialises it; the id `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
+/// serialises it. The id `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessageUpdate<M> {
-    /// A message: new, or, in LangGraph's dialect, in the place of the one with its id.
+    /// Puts a message: a new one or, in LangGraph's dialect, in place of the one with its id.
     Put(M),
-    /// The messages with this id go. The same id later in the update takes the old place again.
+    /// Removes the messages with this id. The same id later in the update takes the old place
+    /// again.
     Remove(ItemKey<'static>),
-    /// All messages go, those before it in the update included.
+    /// Removes all messages, including those earlier in the update.
     RemoveAll,
 }
 
@@ -48,27 +49,27 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 /// | a message whose id is in the list | takes its place | is skipped |
 /// | messages of one update with the same id | the last, in the place of the first | the first |
 /// | [removals](Self::removals) | taken; an unknown one fails | fail |
-/// | a message without an id | is new, [with one](Self::assign_ids) if you like | is new |
+/// | a message without an id | is new, and may be [given one](Self::assign_ids) | is new |
 ///
 /// # Guarantees
 ///
-/// - The order stays, new messages go last, and messages that the update does not name are as they
-///   were.
+/// - The order stays, new messages are appended, and messages that the update does not name are
+///   unchanged.
 /// - After an error, an unknown removal included, the update has had no effect.
-/// - Assigned ids depend on the list and the update alone. None equals an id that the list or the
-///   update names, in a removal too.
+/// - Assigned ids depend on the list and the update alone. None equals an id in the list or in the
+///   update, removals included.
 pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
-    /// What becomes of unknown removals; `None` where none are taken.
+    /// Rule for unknown removals; `None` if removals are rejected.
     removals: Option<UnknownRemoval>,
     assign: Option<Assign<M>>,
     skip: Option<Skip<M>>,
 }
 
 impl<M> AddMessages<M> {
-    /// LangGraph's `add_messages`, which is sherma's `append`: by id, replaced in place. Formats
-    /// whose messages have no ids take any key function: nothing is added to them.
+    /// LangGraph's `add_messages`, sherma's `append`: by id, replaced in place. Formats whose
+    /// messages have no ids can use any key function, since nothing is added to the messages.
     ///
     /// ```
     /// use offcut_state::{AddMessages, MessageUpdate, Reducer};
@@ -88,8 +89,8 @@ impl<M> AddMessages<M> {
         )
     }
 
-    /// Agentflow's `add_messages`: by id, the ones that are there stay. Its code keeps duplicates
-    /// within the update; its document says that the list is unique, and so it is here.
+    /// Agentflow's `add_messages`: by id, those in the list stay. Agentflow's code keeps duplicates
+    /// within the update, but its documentation says that the list is unique, and so it is here.
     ///
     /// ```
     /// use offcut_state::{AddMessages, MessageUpdate, Reducer};
@@ -116,15 +117,15 @@ impl<M> AddMessages<M> {
         }
     }
 
-    /// Takes removals; `unknown` says what becomes of those that name what is not there.
+    /// Takes removals, with the rule `unknown` for those whose message is not there.
     #[must_use]
     pub fn removals(mut self, unknown: UnknownRemoval) -> Self {
         self.removals = Some(unknown);
         self
     }
 
-    /// Messages of the update without an id are given one: `new_id`, or that with `-2`, `-3`, …
-    /// after it where the list or the update names it. `new_id` should be made of the message, so
+    /// Gives each message of the update that has no id the id `new_id`, followed by `-2`, `-3`, …
+    /// if the list or the update already has it. `new_id` should depend on the message alone, so
     /// that the same update gives the same state.
     #[must_use]
     pub fn assign_ids(
@@ -136,7 +137,7 @@ impl<M> AddMessages<M> {
         self
     }
 
-    /// Messages of which `skip` says so are not added: streaming deltas.
+    /// Skips the messages for which `skip` returns true, such as streaming deltas.
     #[must_use]
     pub fn skip(mut self, skip: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         self.skip = Some(Box::new(skip));
@@ -148,7 +149,7 @@ impl<M> AddMessages<M> {
         existing: &[M],
         mut update: Vec<MessageUpdate<M>>,
     ) -> Result<ListEdit<M>, Cause> {
-        // Places in errors are those of the update as it came.
+        // Indexes in errors are those of the original update.
         let mut places: Vec<usize> = (0..update.len()).collect();
         if let Some(skip) = &self.skip {
             let is_added = |item: &MessageUpdate<M>| !matches!(item, MessageUpdate::Put(message) if skip(message));
@@ -215,8 +216,8 @@ impl<M> AddMessages<M> {
         places: &[usize],
     ) -> Result<(), Cause> {
         let mut is_missing = Vec::with_capacity(update.len());
-        // All that the update names is taken, also what comes later in it: a message that was given
-        // the same id would be replaced or removed by it.
+        // Reserves every id that the update names, even later in it: otherwise a message given that
+        // id would be replaced or removed by it.
         let mut taken = HashSet::new();
         for (item, &index) in update.iter().zip(places) {
             let named = match item {
@@ -235,8 +236,8 @@ impl<M> AddMessages<M> {
         for (index, message) in existing.iter().enumerate() {
             taken.extend(self.id_of(message, Side::Existing, index)?);
         }
-        // How far each id has been counted, so that many messages of one content do not begin at 2
-        // again each.
+        // The last number tried for each id, so that many messages of the same content don't each
+        // start at 2.
         let mut counted: HashMap<String, usize> = HashMap::new();
         for (item, is_missing) in update.iter_mut().zip(is_missing) {
             let MessageUpdate::Put(message) = item else {

@@ -1,17 +1,16 @@
-//! What a reducer is: a pure decision about a borrowed value, and a change that can't fail.
+//! The reducer contract: a pure decision about a borrowed value, and a change that can't fail.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The error of somebody else's code.
+/// An error from code outside this crate.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Decides what a field keeps when an update is merged into it.
 ///
-/// A reducer is pure and synchronous: the same value and update give the same result. It only
-/// borrows the value, so it can't change it; what is to change is the [`Change`] that it returns,
-/// which can't fail. So an error leaves the value as it was, and several fields change together or
-/// not at all.
+/// A reducer is pure and synchronous: the same value and update give the same result. It borrows
+/// the value, so it can't change it; it returns a [`Change`], and applying one can't fail. So an
+/// error leaves the value unchanged, and several fields change together or not at all.
 ///
 /// Call [`reduce`](Self::reduce); implement [`plan`](Self::plan), or wrap a closure with
 /// [`custom`](crate::custom).
@@ -22,30 +21,30 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Reducer<T>: Send + Sync {
-    /// What is merged into the value.
+    /// The update to merge into the value.
     type Update;
 
-    /// What errors call it.
+    /// Returns the name used in errors.
     fn name(&self) -> &str;
 
-    /// What is to become of `existing`.
+    /// Plans the change of `existing`.
     ///
     /// # Errors
     ///
     /// The update does not fit: see [`Cause`].
     fn plan(&self, existing: &T, update: Self::Update) -> Result<Change<T>, Cause>;
 
-    /// Whether several updates that arrive in parallel can be folded in their order. Not where each
-    /// replaces the value.
+    /// Returns whether parallel updates can be folded in their order. False if each update replaces
+    /// the value.
     fn folds(&self) -> bool {
         true
     }
 
-    /// The value with the update merged in.
+    /// Returns the value with the update merged in.
     ///
     /// # Errors
     ///
-    /// The update does not fit. The error carries the value, untouched.
+    /// The update does not fit. The error carries the unchanged value.
     fn reduce(&self, mut existing: T, update: Self::Update) -> Result<T, ReducerError<T>> {
         match self.plan(&existing, update) {
             Ok(change) => {
@@ -57,7 +56,7 @@ pub trait Reducer<T>: Send + Sync {
     }
 }
 
-/// A reducer that is shared is a reducer.
+/// A shared reducer is a reducer.
 #[deny(clippy::missing_trait_methods)]
 impl<T, R: Reducer<T> + ?Sized> Reducer<T> for Arc<R> {
     type Update = R::Update;
@@ -79,7 +78,7 @@ impl<T, R: Reducer<T> + ?Sized> Reducer<T> for Arc<R> {
     }
 }
 
-/// What a reducer has decided. Applying it can't fail.
+/// The decision of a reducer. Applying it can't fail.
 pub struct Change<T>(What<T>);
 
 enum What<T> {
@@ -89,19 +88,19 @@ enum What<T> {
 }
 
 impl<T> Change<T> {
-    /// The value stays as it is.
+    /// Keeps the value.
     #[must_use]
     pub fn keep() -> Self {
         Self(What::Keep)
     }
 
-    /// `value` takes its place.
+    /// Replaces it with `value`.
     #[must_use]
     pub fn replace(value: T) -> Self {
         Self(What::Replace(value))
     }
 
-    /// The value is changed in place, at the cost of the edit and not of the value.
+    /// Changes the value in place, at the cost of the edit and not of the value.
     #[must_use]
     pub fn edit(edit: impl FnOnce(&mut T) + 'static) -> Self {
         Self(What::Edit(Box::new(edit)))
@@ -116,13 +115,13 @@ impl<T> Change<T> {
         }
     }
 
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     #[must_use]
     pub fn is_keep(&self) -> bool {
         matches!(self.0, What::Keep)
     }
 
-    /// What takes the value's place, if something does.
+    /// Returns the value that replaces the old one, if there is one.
     pub(crate) fn replacement(&self) -> Option<&T> {
         match &self.0 {
             What::Replace(new) => Some(new),
@@ -141,8 +140,8 @@ impl<T> fmt::Debug for Change<T> {
     }
 }
 
-/// An update that could not be merged: OpenArmature's `reducer_error`. It carries the value as it
-/// was.
+/// An update that could not be merged: OpenArmature's `reducer_error`. It carries the unchanged
+/// value.
 pub struct ReducerError<T>(Box<Failed<T>>);
 
 struct Failed<T> {
@@ -160,31 +159,31 @@ impl<T> ReducerError<T> {
         }))
     }
 
-    /// The reducer's name.
+    /// Returns the reducer's name.
     #[must_use]
     pub fn reducer(&self) -> &str {
         &self.0.reducer
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.0.cause
     }
 
-    /// The value, untouched.
+    /// Returns the unchanged value.
     #[must_use]
     pub fn value(&self) -> &T {
         &self.0.value
     }
 
-    /// The value, untouched.
+    /// Returns the unchanged value, consuming the error.
     #[must_use]
     pub fn into_value(self) -> T {
         self.0.value
     }
 
-    /// The category that OpenArmature gives it: always `reducer_error`.
+    /// Returns OpenArmature's category: always `reducer_error`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         "reducer_error"
@@ -201,7 +200,7 @@ impl<T> fmt::Display for ReducerError<T> {
     }
 }
 
-/// Without the value: it may hold what tools returned.
+/// Leaves the value out, since it may hold content of tool results.
 impl<T> fmt::Debug for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReducerError")
@@ -217,68 +216,68 @@ impl<T> std::error::Error for ReducerError<T> {
     }
 }
 
-/// Why an update could not be merged. Places are counted from 0; no content is in it.
+/// Reason for an update that could not be merged. Indexes start at 0. It holds no content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The value or the update is of another type.
+    /// The value or the update has the wrong type.
     #[error("the {side} is {found}; this takes {wanted}")]
     WrongType {
-        /// Which of the two.
+        /// The side at fault.
         side: Side,
-        /// What it is, with its article.
+        /// The type found, with its article.
         found: &'static str,
-        /// What was wanted.
+        /// The type wanted.
         wanted: &'static str,
     },
-    /// An item is of another type.
+    /// An item has the wrong type.
     #[error("item {index} of the {side} is {found}; this takes {wanted}")]
     WrongItem {
-        /// Of which list.
+        /// The list that holds the item.
         side: Side,
-        /// Its place.
+        /// Index of the item.
         index: usize,
-        /// What it is, with its article.
+        /// The type found, with its article.
         found: &'static str,
-        /// What was wanted.
+        /// The type wanted.
         wanted: &'static str,
     },
-    /// An item has no key, and the reducer takes none without.
+    /// An item has no key, and the reducer requires one.
     #[error("item {index} of the {side} has no key")]
     MissingKey {
-        /// Of which list.
+        /// The list that holds the item.
         side: Side,
-        /// Its place.
+        /// Index of the item.
         index: usize,
     },
-    /// An item's key is nothing that a key can be.
+    /// An item's key has a type that keys can't have.
     #[error(
         "the key of item {index} of the {side} is {found}: keys are null, booleans, integers and strings; name a field \
          that holds one"
     )]
     BadKey {
-        /// Of which list.
+        /// The list that holds the item.
         side: Side,
-        /// Its place.
+        /// Index of the item.
         index: usize,
-        /// What the key is, with its article.
+        /// The key's type, with its article.
         found: &'static str,
     },
     /// The key function failed.
     #[error("the key function failed on item {index} of the {side}")]
     KeyFunction {
-        /// Of which list.
+        /// The list that holds the item.
         side: Side,
-        /// Its place.
+        /// Index of the item.
         index: usize,
-        /// What it said.
+        /// The function's error.
         #[source]
         source: BoxError,
     },
     /// A removal names a message that is not there.
     #[error("item {index} of the update removes a message that is not there")]
     UnknownRemoval {
-        /// Its place in the update.
+        /// Index in the update.
         index: usize,
     },
     /// The reducer takes no removals.
@@ -286,20 +285,20 @@ pub enum Cause {
         "item {index} of the update is a removal, which this reducer does not take: LangGraph's `add_messages` does"
     )]
     RemovalNotTaken {
-        /// Its place in the update.
+        /// Index in the update.
         index: usize,
     },
-    /// A reducer of the user's failed.
+    /// A custom reducer failed.
     #[error("the reducer failed")]
     Failed {
-        /// What it said.
+        /// The reducer's error.
         #[source]
         source: BoxError,
     },
 }
 
 impl Cause {
-    /// A failure of a reducer of one's own.
+    /// Creates the failure of a custom reducer.
     pub fn failed(source: impl Into<BoxError>) -> Self {
         Self::Failed {
             source: source.into(),
@@ -312,7 +311,7 @@ impl Cause {
 pub enum Side {
     /// The field's value.
     Existing,
-    /// What is merged into it.
+    /// The update to merge into it.
     Update,
 }
 

@@ -1,4 +1,4 @@
-//! Which fields a state has: declared in Rust here, in files by `declare`.
+//! The fields of a state, declared in Rust. `declare` reads them from files.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::value::kind;
 use crate::whole::LastWriteWins;
 
-/// A reducer of declared state: JSON in, JSON out. Every reducer here is one.
+/// A reducer of declared state: JSON in, JSON out. Every reducer of this crate is one.
 pub type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
 
-/// The type of a field. Null fits every type: it is what a field holds that was never set.
+/// The type of a field. Null fits every type: it is the value of a field that was never set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldType {
@@ -53,7 +53,7 @@ impl FieldType {
         ("object", Self::Map),
     ];
 
-    /// With its article, for errors.
+    /// Describes the type with its article, for errors.
     pub(crate) fn described(self) -> &'static str {
         match self {
             Self::Any => "anything",
@@ -88,7 +88,7 @@ impl FieldType {
     }
 }
 
-/// A field of a state, as it is declared.
+/// A declared field of a state.
 ///
 /// # Default
 ///
@@ -104,7 +104,7 @@ pub struct StateField {
 }
 
 impl StateField {
-    /// A field `name` that holds values of this type.
+    /// Creates a field `name` that holds values of this type.
     pub fn new(name: impl Into<String>, of: FieldType) -> Self {
         Self {
             name: name.into(),
@@ -115,14 +115,15 @@ impl StateField {
         }
     }
 
-    /// What it holds before it is set. Null is the same as no default.
+    /// Sets the value before the first update. Null is the same as no default.
     #[must_use]
     pub fn default(mut self, value: impl Into<Value>) -> Self {
         self.default = value.into();
         self
     }
 
-    /// What merges updates into it. Two reducers on a field are an error when the schema is made.
+    /// Sets the reducer that merges updates into the field. A second one is an error when the
+    /// schema is built.
     #[must_use]
     pub fn reducer(mut self, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
         self.reducers.push(Arc::new(reducer));
@@ -130,7 +131,7 @@ impl StateField {
     }
 }
 
-/// The fields of a state. A clone is cheap and the same schema.
+/// The fields of a state. Clones are cheap and share one schema.
 ///
 /// ```
 /// use offcut_state::{AddMessages, FieldType, Schema, StateField};
@@ -162,12 +163,12 @@ pub(crate) struct Declared {
     pub(crate) reducer: AnyReducer,
 }
 
-/// Something in a declaration that has no effect.
+/// A part of a declaration that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaWarning {
-    /// Where.
+    /// Place in the declaration.
     pub place: Place,
-    /// What.
+    /// The part without effect, and the reason.
     pub message: String,
 }
 
@@ -178,11 +179,11 @@ impl fmt::Display for SchemaWarning {
 }
 
 impl Schema {
-    /// The schema of these fields.
+    /// Creates a schema of these fields.
     ///
     /// # Errors
     ///
-    /// A field has no name, the name of another, two reducers, or a default of another type.
+    /// A field has no name, a duplicate name, two reducers, or a default of the wrong type.
     pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
         Self::with_warnings(fields, Vec::new())
     }
@@ -218,13 +219,13 @@ impl Schema {
         })))
     }
 
-    /// What of the declaration has no effect.
+    /// Returns the parts of the declaration that have no effect.
     #[must_use]
     pub fn warnings(&self) -> &[SchemaWarning] {
         &self.0.warnings
     }
 
-    /// The names of the fields, as declared.
+    /// Returns the names of the fields, in declaration order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.fields.iter().map(|field| field.name.as_str())
     }

@@ -1,15 +1,15 @@
-//! The errors of declarations.
+//! Errors of declarations.
 
 use std::fmt;
 
 use crate::reducer::BoxError;
 
-/// Where in a declaration something is.
+/// A place in a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line, from 1, where the declaration is YAML; or where JSON could not be read.
+    /// Line number, from 1, in a YAML declaration or at a JSON syntax error.
     pub line: Option<usize>,
-    /// The way to it: `fields[2].reducer.bounded_append.max_len`. Empty for the whole of it.
+    /// Path, such as `fields[2].reducer.bounded_append.max_len`. Empty for the whole declaration.
     pub path: String,
 }
 
@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// The place `name` in this one, on the same line.
+    /// Returns the place `name` inside this one, on the same line.
     pub(crate) fn at(&self, name: &str) -> Self {
         let path = if self.path.is_empty() {
             name.to_owned()
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// The place of the n-th item of this one, from 0.
+    /// Returns the place of the n-th item inside this one, from 0.
     pub(crate) fn item(&self, at: usize) -> Self {
         Self {
             line: self.line,
@@ -68,19 +68,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// What kind of mistake a declaration holds.
+/// A kind of mistake in a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SchemaErrorKind {
-    /// It can't be read, or names what there is not.
+    /// The declaration is unreadable, or uses a word or name that does not exist.
     Declaration,
-    /// A reducer's parameters can't be: OpenArmature's `reducer_configuration_invalid`.
+    /// A reducer's parameters are invalid: OpenArmature's `reducer_configuration_invalid`.
     ReducerConfiguration,
     /// A field has two reducers: OpenArmature's `conflicting_reducers`.
     ConflictingReducers,
 }
 
-/// Why a state can't be declared so. Found before any data is seen.
+/// Reason for a declaration that is rejected. Found before any data is seen.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct SchemaError {
@@ -114,14 +114,14 @@ impl SchemaError {
         self
     }
 
-    /// What kind of mistake it is.
+    /// Returns the kind of mistake.
     #[must_use]
     pub fn kind(&self) -> SchemaErrorKind {
         self.kind
     }
 
-    /// The category as OpenArmature names it; `state_declaration_invalid` for what it has no name
-    /// for.
+    /// Returns OpenArmature's category; `state_declaration_invalid` for mistakes that it has no
+    /// category for.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
@@ -131,7 +131,7 @@ impl SchemaError {
         }
     }
 
-    /// Where it is.
+    /// Returns the place of the mistake.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place

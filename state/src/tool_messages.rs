@@ -1,5 +1,5 @@
-//! Reducers that know which result answers which call: finished tool sequences removed, and a bound
-//! that leaves pairs whole.
+//! Reducers that pair results with their calls: one removes finished tool sequences, one bounds a
+//! list without splitting pairs.
 
 use std::num::NonZeroUsize;
 
@@ -12,13 +12,13 @@ use crate::list::{ListEdit, drop_front};
 use crate::reducer::{Cause, Change, Reducer};
 use crate::value;
 
-/// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. What is
-/// removed is gone.
+/// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. Removed
+/// messages are gone.
 ///
-/// A sequence is one or more rounds, one directly behind the other, and then an assistant message
-/// without calls, which stays. A round is a run of assistant messages with calls and, directly
-/// behind them, at least one result, all of them of these calls, by id. Anything between makes the
-/// sequence unfinished, and all of it stays. Each sequence is judged by itself.
+/// A sequence is one or more consecutive rounds, then an assistant message without calls, which
+/// stays. A round is a run of assistant messages with calls, followed directly by at least one
+/// result, all of them answering these calls, by id. Anything in between makes the sequence
+/// unfinished, and all of it stays. Each sequence is judged on its own.
 ///
 /// ```
 /// use offcut::format::OpenAiChat;
@@ -38,7 +38,7 @@ use crate::value;
 /// assert_eq!(messages, [user, answer]);
 /// ```
 ///
-/// Returns how many messages are gone.
+/// Returns the number of messages removed.
 pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message>) -> usize {
     let remove = finished(format, messages, &[]);
     let gone = remove.len();
@@ -60,11 +60,11 @@ pub struct RemoveToolMessages<F = OpenAiChat> {
 /// A [`BoundedAppend`](crate::BoundedAppend) for messages, which leaves no result without its call.
 ///
 /// Appends, then drops from the front until at most `max_len` messages are left and no round is
-/// cut: providers refuse a result without its call. So it may leave fewer. Where it would have to
-/// leave none, because the newest round alone is longer than `max_len`, that round stays whole, and
-/// only then the list is longer than `max_len`. An empty update changes nothing.
+/// cut, since providers refuse a result without its call. So fewer may be left. If the newest round
+/// alone is longer than `max_len`, it stays whole; only then is the list longer than `max_len`. An
+/// empty update changes nothing.
 ///
-/// What is dropped is gone, instructions at the front included: keep these outside of the list.
+/// Dropped messages are gone, including instructions at the front: keep these outside the list.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundedMessages<F = OpenAiChat> {
     format: F,
@@ -72,7 +72,7 @@ pub struct BoundedMessages<F = OpenAiChat> {
 }
 
 impl<F: Format> RemoveToolMessages<F> {
-    /// For messages of `format`.
+    /// Creates the reducer for messages of `format`.
     pub fn new(format: F) -> Self {
         Self { format }
     }
@@ -98,7 +98,7 @@ impl<F: Format> RemoveToolMessages<F> {
 }
 
 impl<F: Format> BoundedMessages<F> {
-    /// At most `max_len` messages of `format`.
+    /// Keeps at most `max_len` messages of `format`.
     pub fn new(format: F, max_len: NonZeroUsize) -> Self {
         Self { format, max_len }
     }
@@ -113,11 +113,11 @@ impl<F: Format> BoundedMessages<F> {
         drop_front(cut, existing.len(), update)
     }
 
-    /// The first place from `over` on that cuts no round, or, if that is the end, the last one
-    /// before.
+    /// Returns the first position from `over` on that cuts no round or, if that is the end, the
+    /// last such position before it.
     fn whole_cut(&self, existing: &[F::Message], update: &[F::Message], over: usize) -> usize {
         let len = existing.len() + update.len();
-        // How many pairs a cut before each message would part.
+        // Number of pairs that a cut before each message would split.
         let mut parted = vec![0_i64; len + 1];
         for result in pair_results(&self.format, existing.iter().chain(update)) {
             if let Some((message, _)) = result.call {
@@ -139,7 +139,7 @@ impl<F: Format> BoundedMessages<F> {
     }
 }
 
-/// What a message is to a tool sequence.
+/// The role of a message in a tool sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Calls,
@@ -159,7 +159,7 @@ fn part_of<F: Format>(format: &F, message: &F::Message) -> Part {
         }
         Piece::Call(_) => calls = true,
         Piece::Result(_) => (results, in_result) = (true, true),
-        // What a person says beside results must not leave with them.
+        // Content from the user next to results must not be removed with them.
         Piece::Content(_) => other |= !assistant && !in_result,
         _ => other = true,
     });
@@ -171,13 +171,13 @@ fn part_of<F: Format>(format: &F, message: &F::Message) -> Part {
     }
 }
 
-/// The places of all messages of finished tool sequences, ascending.
+/// Returns the indexes of all messages of finished tool sequences, ascending.
 fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message]) -> Vec<usize> {
     let messages = || existing.iter().chain(update);
     let mut results = pair_results(format, messages()).into_iter().peekable();
     let mut gone = Vec::new();
     let mut sequence: Vec<usize> = Vec::new();
-    // Where the calls of the current round begin and the part that came last.
+    // The start of the current round's calls, and the part that came last.
     let (mut round, mut last) = (0, Part::Other);
     for (at, message) in messages().enumerate() {
         let mut answers_round = true;
@@ -212,7 +212,7 @@ fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message
     gone
 }
 
-/// Both reducers, over typed messages and over JSON.
+/// Implements both reducers, over typed messages and over JSON.
 macro_rules! reduce_messages {
     ($reducer:ident, $name:literal) => {
         impl<F: Format> Reducer<Vec<F::Message>> for $reducer<F>

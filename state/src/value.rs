@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::reducer::{Cause, Side};
 
-/// What a value is, with its article, for errors. Never what it holds.
+/// Describes a value's type with its article, for errors. Never its content.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -17,7 +17,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The items of a value, which must be a list.
+/// Returns the items of a value, which must be a list.
 pub(crate) fn list(existing: &Value) -> Result<&[Value], Cause> {
     match existing {
         Value::Array(items) => Ok(items),

@@ -1,4 +1,4 @@
-//! Reducers of whole values: replaced, maps, and closures.
+//! Reducers of whole values: replacement, maps and closures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,11 +10,10 @@ use serde_json::{Map, Value};
 use crate::reducer::{BoxError, Cause, Change, Reducer, Side};
 use crate::value::{kind, wrong_type};
 
-/// The update, as it is: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
-/// `replace_messages`, sherma's `replace`. What a field without a reducer has.
+/// Returns the update unchanged: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
+/// `replace_messages`, sherma's `replace`. The default of a field without a reducer.
 ///
-/// Updates that arrive in parallel can't be folded: which one is the last is chance. LangGraph
-/// refuses them too.
+/// Parallel updates can't be folded, because their order is arbitrary. LangGraph refuses them too.
 ///
 /// ```
 /// use offcut_state::{LastWriteWins, Reducer};
@@ -40,13 +39,13 @@ impl<T> Reducer<T> for LastWriteWins {
     }
 }
 
-/// A map that [`Merge`] and [`MergeAll`] know: `HashMap`, `BTreeMap` and [`serde_json::Map`].
+/// A map that [`Merge`] and [`MergeAll`] accept: `HashMap`, `BTreeMap` and [`serde_json::Map`].
 pub trait Mapping:
     Extend<(Self::Key, Self::Value)> + IntoIterator<Item = (Self::Key, Self::Value)> + 'static
 {
-    /// Of its entries.
+    /// Key type of the entries.
     type Key;
-    /// Of its entries.
+    /// Value type of the entries.
     type Value;
 }
 
@@ -65,8 +64,8 @@ impl Mapping for Map<String, Value> {
     type Value = Value;
 }
 
-/// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, those that hold null
-/// included.
+/// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, including those that
+/// hold null.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -186,9 +185,9 @@ pub struct Custom<U, F> {
     update: PhantomData<fn(U)>,
 }
 
-/// A reducer of one's own, as a pure closure: the value and the update in, the new value out. The
-/// value is only borrowed, so what stays of it is copied; implement [`Reducer`] with
-/// [`Change::edit`] to change a long list in place.
+/// Creates a reducer from a pure closure, which takes the value and the update and returns the new
+/// value. The value is only borrowed, so the parts that stay are copied. To change a long list in
+/// place, implement [`Reducer`] with [`Change::edit`].
 ///
 /// ```
 /// use offcut_state::{Reducer, custom};

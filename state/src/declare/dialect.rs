@@ -1,25 +1,25 @@
-//! Systems whose words declarations use.
+//! The systems whose words declarations use.
 
-/// Whose words a declaration uses: some mean different things in different systems. Every
-/// declaration names it.
+/// The system whose words a declaration uses. Some words mean different things in different
+/// systems, so every declaration names one.
 ///
 /// | word | `openarmature` | `sherma` | `agentflow` |
 /// |---|---|---|---|
 /// | `append` | list + list | LangGraph's `add_messages` | no word |
 /// | `add_messages` | LangGraph's | no word | Agentflow's |
 /// | without a reducer | `last_write_wins` | a list named `messages`: `append`; else `replace` | `replace_value` |
-/// | a reducer on a field that is no list | an error, if it needs one | ignored, with a warning | as OpenArmature |
+/// | a reducer on a field that is not a list | an error, if it needs one | ignored, with a warning | as OpenArmature |
 /// | an unknown type | an error | `str`, with a warning | an error |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// OpenArmature's canonical reducers, and those of the other systems whose names clash with
-    /// none.
+    /// OpenArmature's canonical reducers, and those of the other systems whose names don't clash
+    /// with them.
     OpenArmature,
     /// sherma's two words, `append` and `replace`, and the reducers with parameters.
     Sherma,
-    /// Agentflow's reducers, and those of the other systems whose names clash with none, but for
-    /// `append`.
+    /// Agentflow's reducers, and those of the other systems whose names don't clash with them,
+    /// except `append`.
     Agentflow,
 }
 

@@ -1,5 +1,5 @@
-//! A declaration as it was read: JSON's shapes, with lines where there are any and every key that
-//! was written, repeated ones too.
+//! A parsed declaration: the shapes of JSON, with line numbers if known, and with repeated keys
+//! kept.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::value::kind;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Its line, which JSON does not tell, and its path, which its parent sets when it is taken out.
+    /// The line, unknown for JSON, and the path, set by the parent when the node is taken out.
     pub(super) place: Place,
     pub(super) shape: Shape,
 }
@@ -24,13 +24,13 @@ pub(super) enum Shape {
 }
 
 impl Node {
-    /// A null, for parameters that were not written.
+    /// A null, for parameters that were left out.
     pub(super) fn null(place: Place) -> Self {
         let shape = Shape::Scalar(Value::Null);
         Self { place, shape }
     }
 
-    /// Sets its place, and keeps its own line.
+    /// Sets the place but keeps the node's own line.
     pub(super) fn at(self, place: Place) -> Self {
         Self {
             place: place.on_line(self.place.line),
@@ -42,7 +42,7 @@ impl Node {
         matches!(self.shape, Shape::Scalar(Value::Null))
     }
 
-    /// What it is, with its article.
+    /// Describes the node's type, with its article.
     pub(super) fn described(&self) -> &'static str {
         match &self.shape {
             Shape::Scalar(value) => kind(value),
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// An error: it is of the wrong type.
+    /// Creates an error that says the node has the wrong type.
     pub(super) fn wrong(&self, instead: &str) -> SchemaError {
         let message = format!("this is {}: {instead}", self.described());
         SchemaError::declaration(self.place.clone(), message)
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// The text that it is.
+    /// Returns the string.
     pub(super) fn string(self) -> Result<String, SchemaError> {
         match self.shape {
             Shape::Scalar(Value::String(text)) => Ok(text),
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// What its word stands for.
+    /// Looks up the value that the word stands for.
     pub(super) fn one_of<T: Copy>(self, words: &[(&str, T)]) -> Result<T, SchemaError> {
         let place = self.place.clone();
         let word = self.string()?;
@@ -90,7 +90,7 @@ impl Node {
         })
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items(self, instead: &str) -> Result<Vec<Self>, SchemaError> {
         let Shape::List(items) = self.shape else {
             return Err(self.wrong(instead));
@@ -101,7 +101,7 @@ impl Node {
             .collect())
     }
 
-    /// The entries of a map that has these keys and no others, each at most once.
+    /// Returns the entries of a map, which may have only these keys, each at most once.
     pub(super) fn entries<const N: usize>(
         self,
         keys: [&str; N],
@@ -126,7 +126,7 @@ impl Node {
     }
 }
 
-/// The words in backticks, for a message.
+/// Joins the words, each in backticks, for a message.
 pub(super) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let words: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")

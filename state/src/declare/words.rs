@@ -1,4 +1,4 @@
-//! What the words of a declaration stand for.
+//! The meaning of the words in a declaration.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -20,13 +20,13 @@ use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
 
-/// A reducer that a field asks for.
+/// A reducer that a field requests.
 pub(super) struct Asked {
     pub(super) reducer: AnyReducer,
     pub(super) takes: Takes,
 }
 
-/// What fields a reducer takes.
+/// The fields that a reducer accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Anything,
@@ -61,7 +61,7 @@ impl Asked {
     }
 }
 
-/// All words, for messages and against registered names.
+/// All words, for messages and to reject registered names that clash.
 const WORDS: [&str; 15] = [
     "last_write_wins",
     "replace_value",
@@ -93,8 +93,8 @@ pub(super) fn is_known(name: &str) -> bool {
     WORDS.contains(&name)
 }
 
-/// Whether a dialect has the word. A reducer with parameters is nobody's word, and every dialect
-/// takes it.
+/// Returns whether a dialect has the word. Reducers with parameters belong to no dialect, so every
+/// dialect takes them.
 fn has(dialect: Dialect, word: &str) -> bool {
     match dialect {
         Dialect::Sherma => matches!(word, "append" | "replace"),
@@ -103,7 +103,7 @@ fn has(dialect: Dialect, word: &str) -> bool {
     }
 }
 
-/// The reducer that `node` asks for: a word, a registered name, or a map from one word to its
+/// Reads the reducer that `node` requests: a word, a registered name, or a map from one word to its
 /// parameters.
 pub(super) fn read(
     node: Node,
@@ -214,7 +214,7 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, Schema
     })
 }
 
-/// The parameters that are given: all, some, or none.
+/// Returns the given parameters: all, some, or none.
 fn given<const N: usize>(
     parameters: Node,
     keys: [&str; N],
@@ -249,7 +249,7 @@ fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
         })
 }
 
-/// The key that items are known by, and what becomes of those without.
+/// Reads the key field of items, and the rule for items without a key.
 fn key(parameters: Node) -> Result<(Option<String>, MissingKey), SchemaError> {
     let [key, no_key] = given(parameters, ["key", "no_key"])?;
     let key = key.filter(|key| !key.is_null()).map(name).transpose()?;

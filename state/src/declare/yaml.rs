@@ -1,4 +1,4 @@
-//! YAML to nodes, with their lines.
+//! Parses YAML into nodes with line numbers.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Number, Value};
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use super::node::{Node, Shape};
 use crate::schema_error::{Place, SchemaError};
 
-/// How deep lists and maps may be in one another.
+/// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 100;
 
 /// A list or map that is not closed yet.
@@ -16,8 +16,8 @@ enum Open {
     Map(Place, Vec<(String, Node)>, Option<String>),
 }
 
-/// Reads one document. What could make a small file large or strange is refused: aliases, anchors,
-/// tags, a second document.
+/// Parses one document. Rejects everything that could make a small file large or strange: aliases,
+/// anchors, tags, a second document.
 pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     let mut parser = Parser::new_from_str(text);
     let mut open: Vec<Open> = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     Ok(root.unwrap_or_else(|| Node::null(Place::line(1))))
 }
 
-/// A scalar as YAML 1.2's core schema has it.
+/// Parses a scalar by YAML 1.2's core schema.
 fn scalar(text: &str, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return text.into();

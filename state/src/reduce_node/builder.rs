@@ -1,4 +1,4 @@
-//! Setting a `ReduceNode` up.
+//! Builds a `ReduceNode`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::error::ReduceNodeBuildError;
 use super::node::{OriginalsNote, ReduceNode};
 
 impl ReduceNode {
-    /// A node that asks `model` what `prompt_template` says.
+    /// Creates a builder for a node that sends `prompt_template` to `model`.
     ///
-    /// `{key}` in the template is the value under this key of the state: a string as it is,
-    /// anything else as compact JSON. What it holds is not looked into again. `{{` and `}}` are
-    /// braces.
+    /// `{key}` in the template is the value of that key in the state: a string verbatim, anything
+    /// else as compact JSON. Placeholders in inserted values are not expanded. `{{` and `}}` stand
+    /// for braces.
     pub fn builder(
         model: impl ChatModel + 'static,
         prompt_template: impl Into<String>,
@@ -26,7 +26,7 @@ impl ReduceNode {
     }
 }
 
-/// Sets a [`ReduceNode`] up. Its type's doc has the defaults.
+/// Builds a [`ReduceNode`]. See there for the defaults.
 #[must_use = "nothing happens until `build`"]
 pub struct ReduceNodeBuilder {
     prompt_template: String,
@@ -54,58 +54,58 @@ impl ReduceNodeBuilder {
         }
     }
 
-    /// The keys to be deleted once the model has answered. A key that is not there is no error,
-    /// unless the template names it.
+    /// Sets the keys to delete once the model has answered. A missing key is not an error, unless
+    /// the template names it.
     pub fn input_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.node.input_keys = keys.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The key that the answer goes to. One that is an input key too is replaced, not deleted.
+    /// Sets the key for the answer. If it is also an input key, its value is replaced and not
+    /// deleted.
     pub fn output_key(mut self, key: impl Into<String>) -> Self {
         self.node.output_key = key.into();
         self
     }
 
-    /// Instructions to the model, as a system message.
+    /// Sets the instructions to the model, sent as a system message.
     pub fn system_instruction(mut self, text: impl Into<String>) -> Self {
         self.node.system_instruction = text.into();
         self
     }
 
-    /// What the model is asked of the generation, as its provider names it: `temperature`,
-    /// `max_tokens`.
+    /// Sets generation options by their provider's names: `temperature`, `max_tokens`.
     pub fn generation_config(mut self, config: Map<String, Value>) -> Self {
         self.node.generation_config = config;
         self
     }
 
-    /// The node to run next: returned in [`Reduced::next_node`](crate::Reduced::next_node), never
-    /// run.
+    /// Names the node to run next. It is returned in
+    /// [`Reduced::next_node`](crate::Reduced::next_node), never run.
     pub fn next_node(mut self, name: impl Into<String>) -> Self {
         self.node.next_node = Some(name.into());
         self
     }
 
-    /// What stores inputs before they are deleted.
+    /// Sets the reduction that stores inputs before they are deleted.
     pub fn reduction(mut self, reduction: ToolReduction) -> Self {
         self.node.reduction = Some(reduction);
         self
     }
 
-    /// Whether the output says where its inputs are stored.
+    /// Sets whether the output names the locations of its inputs.
     pub fn originals(mut self, originals: OriginalsNote) -> Self {
         self.node.originals = originals;
         self
     }
 
-    /// How often the model is called at most, the first time included.
+    /// Sets the maximum number of calls to the model, including the first.
     pub fn max_model_calls(mut self, calls: usize) -> Self {
         self.node.max_model_calls = calls;
         self
     }
 
-    /// How long a rate limit is waited out before the second call.
+    /// Sets the wait before the second call after a rate limit.
     pub fn first_wait(mut self, wait: Duration) -> Self {
         self.node.first_wait = wait;
         self
@@ -115,7 +115,7 @@ impl ReduceNodeBuilder {
     ///
     /// # Errors
     ///
-    /// The template can't be read, a key is empty, or the model may never be called.
+    /// The template is invalid, a key is empty, or `max_model_calls` is 0.
     pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
         let Self {
             prompt_template,

@@ -1,34 +1,34 @@
-//! What can go wrong with a `ReduceNode`, before and while it runs.
+//! Errors of building and running a `ReduceNode`.
 
 use offcut::agent::ModelError;
 use offcut::backend::BackendError;
 
 use crate::reducer::BoxError;
 
-/// Why a node can't be built.
+/// Reason for a node that can't be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReduceNodeBuildError {
-    /// The prompt template can't be read.
+    /// The prompt template is invalid.
     #[error("`prompt_template` has at byte {at} {problem}")]
     Template {
-        /// Where, in bytes from 0.
+        /// Offset in bytes, from 0.
         at: usize,
-        /// What is wrong, and what to write.
+        /// The mistake, and what to write instead.
         problem: &'static str,
     },
-    /// A key has no name.
+    /// A key is empty.
     #[error("`{option}` names an empty key: name a key of the state")]
     EmptyKey {
         /// `input_keys` or `output_key`.
         option: &'static str,
     },
-    /// The model may never be called.
+    /// `max_model_calls` is 0.
     #[error("`max_model_calls` is 0: the node needs at least 1")]
     NoModelCalls,
 }
 
-/// Why a node did not run. The state is as it was, and trying again is safe.
+/// Reason for a node that did not run. The state is unchanged, and trying again is safe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReduceNodeError {
@@ -40,12 +40,12 @@ pub enum ReduceNodeError {
         /// The key.
         key: String,
     },
-    /// The state can't hold the output. If that is known before, the model was not called.
+    /// The state can't hold the output. If that is known in advance, the model was not called.
     #[error("the state does not take the output under `{key}`")]
     Output {
-        /// The output's key.
+        /// The output key.
         key: String,
-        /// Why.
+        /// Reason given by the state.
         #[source]
         source: BoxError,
     },
@@ -54,28 +54,28 @@ pub enum ReduceNodeError {
         "the input `{key}` could not be stored: try again, or run the node without a reduction to let inputs go"
     )]
     Store {
-        /// The input's key.
+        /// The input key.
         key: String,
-        /// What the store said.
+        /// The store's error.
         #[source]
         source: BackendError,
     },
     /// The model failed.
     #[error("the model failed after {model_calls} calls")]
     Model {
-        /// How often it was called; more than once only after rate limits.
+        /// Number of calls to the model; more than one only after rate limits.
         model_calls: usize,
-        /// What it said last.
+        /// Error of the last call.
         #[source]
         source: ModelError,
     },
-    /// The model answered nothing, or only thought.
+    /// The model returned nothing, or only a thought.
     #[error("the model gave no answer: try again, or give it more output tokens")]
     NoAnswer,
 }
 
 impl ReduceNodeError {
-    /// Whether the same call may succeed later without anybody mending anything.
+    /// Returns whether the same call may succeed later without any change.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The node itself: asks, stores, condenses.
+//! The node: asks the model, stores the inputs, condenses them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,17 +16,17 @@ use super::error::ReduceNodeError;
 use super::notepad::CondenseTarget;
 use crate::reducer::BoxError;
 
-/// No wait for a rate limit is longer.
+/// Maximum wait for a rate limit.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Whether the output says where its inputs are stored.
+/// Tells whether the output names the locations of its inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OriginalsNote {
     /// A last line names them: `[originals: notes at .offcut/clear/notes-1f2e…]`. Without a
-    /// reduction there is none.
+    /// reduction there is no such line.
     #[default]
     Named,
-    /// The output is the model's answer alone; [`Reduced::stored`] says where they are. For outputs
+    /// The output is the model's answer alone; [`Reduced::stored`] has the locations. For outputs
     /// that a program reads.
     Unnamed,
 }
@@ -42,9 +42,8 @@ pub enum OriginalsNote {
 /// - `next_node`: none
 /// - `reduction`: none, so the inputs are gone once they are condensed
 /// - `originals`: [`OriginalsNote::Named`]
-/// - `max_model_calls`: 5, more than one only while the model says that its rate is limited
-/// - `first_wait`: 1 second before the second call, then twice as long each time, 60 seconds at
-///   most
+/// - `max_model_calls`: 5; more than one only while the model reports a rate limit
+/// - `first_wait`: 1 second before the second call, then doubled each time, up to 60 seconds
 ///
 /// ```
 /// use offcut::ToolReduction;
@@ -78,14 +77,13 @@ pub enum OriginalsNote {
 ///
 /// # Guarantees
 ///
-/// - All or nothing: after an error at any point, and after a dropped future, the state is as it
-///   was.
-/// - With a reduction, what is deleted is stored first, byte for byte: strings as they are, other
-///   values as compact JSON, where [`ToolReduction::store_original`] stores it. The reduction's
-///   reader reads it back. Storing the same again stores nothing. A truncated result or a page of
-///   the reader is not stored again: its own location is named. One that the reduction did not
-///   write stays ([`Reduced::kept`]).
-/// - Without one, what is deleted is gone.
+/// - All or nothing: after an error at any point, or a dropped future, the state is unchanged.
+/// - With a reduction, inputs are stored before they are deleted, byte for byte: strings verbatim,
+///   other values as compact JSON, where [`ToolReduction::store_original`] stores them. The
+///   reduction's reader reads them back. Storing the same input again stores nothing. A truncated
+///   result or a page of the reader is not stored again; its own location is named. A hint that the
+///   reduction did not write stays ([`Reduced::kept`]).
+/// - Without a reduction, deleted inputs are gone.
 pub struct ReduceNode {
     pub(super) model: Arc<dyn ChatModel>,
     pub(super) template: Template,
@@ -100,28 +98,29 @@ pub struct ReduceNode {
     pub(super) first_wait: Duration,
 }
 
-/// What a node has done.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reduced {
-    /// What is under the output key now.
+    /// The new value of the output key.
     pub output: String,
-    /// Which keys were deleted.
+    /// The deleted keys.
     pub deleted: Vec<String>,
-    /// Where they are stored, key by key; more than once for a key that pointed at several places.
+    /// The locations of the deleted values, by key. A key that pointed at several places occurs
+    /// several times.
     pub stored: Vec<(String, Location)>,
-    /// Which input keys stay: with a reduction, a text that looks like one of its hints and shows
-    /// something else. It is neither stored as if it were an original nor lost.
+    /// The input keys that stay. With a reduction, these hold a text that looks like one of its
+    /// hints but is not. It is neither stored as an original nor lost.
     pub kept: Vec<String>,
-    /// Which node is to run next. It is not run.
+    /// The node to run next. It is not run.
     pub next_node: Option<String>,
-    /// How often the model was called.
+    /// Number of calls to the model.
     pub model_calls: usize,
-    /// The input tokens that the provider counted.
+    /// Input tokens as counted by the provider.
     pub input_tokens: Option<u64>,
 }
 
-/// What becomes of the inputs.
+/// The outcome for the inputs.
 #[derive(Default)]
 struct Inputs {
     deleted: Vec<String>,
@@ -130,16 +129,16 @@ struct Inputs {
 }
 
 impl ReduceNode {
-    /// Renders the template, stores what is to be deleted, asks the model, puts its answer under
-    /// the output key and deletes the input keys but for the output key.
+    /// Renders the template, stores the inputs, asks the model, puts its answer under the output
+    /// key and deletes the input keys other than the output key.
     ///
-    /// Rate limits are waited out on tokio's clock: the runtime needs it enabled, as
-    /// `#[tokio::main]` has it. A `<think>…</think>` before the answer is not part of it.
+    /// Waits for rate limits use tokio's clock, so the runtime must have time enabled, as with
+    /// `#[tokio::main]`. A `<think>…</think>` before the answer is removed.
     ///
     /// # Errors
     ///
-    /// The template names a key that the state lacks, an input could not be stored, the model
-    /// failed or gave no answer, or the state does not take it. The state is as it was.
+    /// The template names a missing key, an input could not be stored, the model failed or gave no
+    /// answer, or the state can't hold the answer. The state is unchanged.
     pub async fn run<S: CondenseTarget + ?Sized>(
         &self,
         state: &mut S,
@@ -200,7 +199,7 @@ impl ReduceNode {
         }
     }
 
-    /// The input keys that are there, each once, without the output key.
+    /// Returns the input keys that exist, each once, without the output key.
     fn inputs<'s>(
         &'s self,
         state: &'s (impl CondenseTarget + ?Sized),
@@ -281,7 +280,7 @@ impl ReduceNode {
     }
 }
 
-/// What the model says, without what it thought before; `None` if that is nothing.
+/// Returns the model's answer without its leading thought; `None` if nothing is left.
 fn answer(message: &Message) -> Option<String> {
     let Message::Assistant { content, .. } = message else {
         return None;
@@ -299,7 +298,7 @@ fn answer(message: &Message) -> Option<String> {
     let said = texts.join("\n");
     let mut text = said.trim();
     while let Some(thought) = text.strip_prefix("<think>") {
-        // A thought that does not end is all there is.
+        // An unfinished thought takes up the rest of the text.
         text = thought
             .split_once("</think>")
             .map_or("", |(_, behind)| behind.trim_start());
@@ -326,7 +325,7 @@ impl fmt::Debug for ReduceNode {
     }
 }
 
-/// A string as it is, anything else as compact JSON.
+/// Returns a string verbatim, anything else as compact JSON.
 fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => text.into(),

@@ -1,29 +1,29 @@
-//! What a node reads and changes: a plain map or a declared state.
+//! Targets that a node reads and changes: a plain map or a declared state.
 
 use serde_json::{Map, Value, json};
 
 use crate::current::State;
 use crate::reducer::BoxError;
 
-/// Something with values under keys, some of which can be condensed into one.
+/// A set of values under keys, several of which can be condensed into one.
 pub trait CondenseTarget: Send + Sync {
-    /// The value under `key`, if there is one.
+    /// Returns the value under `key`, if there is one.
     fn value(&self, key: &str) -> Option<&Value>;
 
-    /// Whether it can hold an output under `output_key` once what is under the keys of `delete` is
-    /// gone: asked before the model is, so that no call is wasted.
+    /// Checks that an output fits under `output_key` once the keys of `delete` are gone. Called
+    /// before the model, so that no call is wasted.
     ///
     /// # Errors
     ///
-    /// It can't.
+    /// The output does not fit.
     fn accepts(&self, output_key: &str, delete: &[String]) -> Result<(), BoxError>;
 
-    /// Puts `output` under `output_key` and deletes what is under the keys of `delete`, all or
-    /// nothing. Keys that are not there are no error.
+    /// Puts `output` under `output_key` and deletes the keys of `delete`: all or nothing. Missing
+    /// keys are not an error.
     ///
     /// # Errors
     ///
-    /// It can't hold the output. Nothing has changed.
+    /// The output does not fit. Nothing has changed.
     fn condense(
         &mut self,
         output_key: &str,
@@ -56,8 +56,8 @@ impl CondenseTarget for Map<String, Value> {
     }
 }
 
-/// The output is an update of its field, merged by its reducer. A deleted field is back at its
-/// default, and one that holds null, or was never set and has no default, is not there.
+/// The output is an update of its field, merged by its reducer. A deleted field returns to its
+/// default. A field that holds null, or was never set and has no default, is absent.
 impl CondenseTarget for State {
     fn value(&self, key: &str) -> Option<&Value> {
         let is_empty = |value: &Value| match value {
@@ -72,7 +72,7 @@ impl CondenseTarget for State {
     fn accepts(&self, output_key: &str, _: &[String]) -> Result<(), BoxError> {
         match self.schema().field(output_key) {
             None => Err(format!("there is no field `{output_key}`: declare it").into()),
-            // What other reducers make of a text only they know.
+            // Only the other reducers know whether they accept a text.
             Some(field) if !field.reducer.folds() && !field.of.fits(&json!("")) => Err(format!(
                 "the field `{output_key}` takes {}: declare it as `str`",
                 field.of.described()

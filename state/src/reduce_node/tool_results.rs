@@ -1,4 +1,4 @@
-//! The tool results of a conversation as a notepad.
+//! The tool results of a conversation as a target.
 
 use offcut::Part;
 use offcut::format::{Format, PartRef, Piece};
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::notepad::CondenseTarget;
 use crate::reducer::BoxError;
 
-/// The tool results of a conversation under names of their own, for a node that condenses several
-/// into one.
+/// Tool results of a conversation under names of your own, for a node that condenses several into
+/// one.
 ///
-/// The condensed text takes the place of the first of them, in the order of the conversation; the
-/// others say where it is, unless that would be longer than they are (L3). So each call keeps its
-/// result, and ids, order and error marks stay (L5). The key of the output is not used.
+/// The condensed text replaces the first of them, in conversation order. Each of the others then
+/// says where it is, unless that would be longer than the result (L3). So each call keeps its
+/// result, and ids, order and error marks stay (L5). The output key is ignored.
 ///
 /// ```
 /// use offcut::format::{Message, Plain};
@@ -45,7 +45,7 @@ struct Bound {
     name: String,
     call_id: String,
     text: Value,
-    /// Message and slot.
+    /// Indexes of the message and the slot.
     place: (usize, usize),
 }
 
@@ -59,7 +59,7 @@ pub enum ToolResultError {
         /// The call's id.
         call_id: String,
     },
-    /// It holds more than text, which the model could not be shown and which would be lost.
+    /// The result holds more than text, which the model could not be shown and which would be lost.
     #[error("the result of the call `{call_id}` holds more than text: leave it out")]
     NotText {
         /// The call's id.
@@ -68,7 +68,7 @@ pub enum ToolResultError {
 }
 
 impl<'a, F: Format> ToolResults<'a, F> {
-    /// The results of `messages`; none has a name yet.
+    /// Creates an empty set of results from `messages`.
     pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
         Self {
             format,
@@ -77,7 +77,7 @@ impl<'a, F: Format> ToolResults<'a, F> {
         }
     }
 
-    /// Names the result of a call, the newest one where the id repeats. JSON parts count as their
+    /// Names the result of a call, the newest one if the id repeats. JSON parts count as their
     /// compact text.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl<'a, F: Format> ToolResults<'a, F> {
         Ok(self)
     }
 
-    /// The place and the parts of the newest result of a call.
+    /// Returns the place and the parts of the newest result of a call.
     fn newest(&self, call_id: &str) -> Option<((usize, usize), Vec<PartRef<'_>>)> {
         let mut newest = None;
         for (at, message) in self.messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! State, rule by rule (the reducer table, S1–S7, N1–N5): each case names the document that it
+//! State, rule by rule (the reducer table, S1–S7, N1–N5). Each case names the document that it
 //! comes from.
 //!
 //! "OpenArmature" is its proposal 0023, canonical state reducers; "Agentflow" its reference of
@@ -29,12 +29,12 @@ use std::error::Error;
 use offcut_state::Reducer;
 use serde_json::Value;
 
-/// What `reducer` makes of JSON.
+/// Reduces JSON with `reducer`.
 fn reduce(reducer: &impl Reducer<Value, Update = Value>, existing: Value, update: Value) -> Value {
     reducer.reduce(existing, update).unwrap()
 }
 
-/// What the error says, with its source, after a look that the value came back as it was.
+/// Returns the error's text with its source, after checking that the value came back unchanged.
 #[allow(clippy::needless_pass_by_value, reason = "as reducers take it")]
 fn fails<T: Clone + PartialEq + std::fmt::Debug, R: Reducer<T>>(
     reducer: &R,

@@ -18,7 +18,7 @@ fn refused(text: &str) -> (String, &'static str) {
     (error.to_string(), error.code())
 }
 
-/// One field with this reducer.
+/// Declares one field with this reducer.
 fn one(dialect: &str, of: &str, reducer: &str) -> String {
     format!("dialect: {dialect}\nfields:\n  - name: x\n    type: {of}\n    reducer: {reducer}\n")
 }
@@ -91,8 +91,7 @@ fn s5_sherma_ignores_a_reducer_on_a_field_that_is_no_list() {
     );
 }
 
-/// sherma's plan: `_TYPE_MAP.get(field_def.type, str)`. A type that it does not know is `str`, and
-/// no list.
+/// sherma's plan: `_TYPE_MAP.get(field_def.type, str)`. An unknown type is `str`, not a list.
 #[test]
 fn s5_sherma_reads_an_unknown_type_as_str() {
     let schema = yaml(
@@ -259,7 +258,7 @@ fn s5_every_word_is_a_reducer() {
     }
 }
 
-/// OpenArmature's fixture 030 and S4: wrong parameters are found before any data.
+/// OpenArmature's fixture 030 and S4: wrong parameters are found before any data is seen.
 #[test]
 fn s4_reducer_configuration_invalid() {
     let invalid = |of: &str, reducer: &str| {
@@ -348,7 +347,7 @@ fn s4_conflicting_reducers() {
     );
 }
 
-/// Each error says where: the line and the path in YAML, the path in JSON.
+/// Each error names its place: the line and the path in YAML, the path in JSON.
 #[test]
 fn s5_errors_say_where() {
     let head = "dialect: openarmature\nfields:\n";
@@ -433,7 +432,7 @@ fn s5_errors_say_where() {
     );
 }
 
-/// What could make a small file large or strange is refused.
+/// Everything that could make a small file large or strange is rejected.
 #[test]
 fn s5_yaml_that_is_refused() {
     let field = |default: &str| {
@@ -472,7 +471,7 @@ proptest::proptest! {
     }
 }
 
-/// YAML's core schema, where JSON has the value.
+/// YAML's core schema, for values that JSON has.
 #[test]
 fn s5_yaml_scalars() {
     let scalars = [
@@ -513,7 +512,7 @@ fn s5_yaml_scalars() {
     assert_eq!(block.state().get("a"), Some(&json!("two\nlines\n")));
 }
 
-/// A registered reducer is a word of every dialect; it can't have the name of one that is there.
+/// A registered reducer is a word of every dialect; it can't have a built-in name.
 #[test]
 fn s5_registered_reducers() {
     let sum = || {
@@ -560,7 +559,7 @@ fn s5_registered_reducers() {
     );
 }
 
-/// The same declaration in YAML, in JSON and in Rust is the same state.
+/// The same declaration in YAML, in JSON and in Rust gives the same state.
 #[test]
 fn s5_one_state_however_it_is_declared() {
     let in_yaml = yaml(
@@ -587,7 +586,7 @@ fn s5_one_state_however_it_is_declared() {
     assert_eq!(states[0].get("nothing"), None);
 }
 
-/// A field without a type begins with what its reducer takes.
+/// A field without a type starts with the default of the type that its reducer takes.
 #[test]
 fn s5_defaults() {
     let schema = yaml(
@@ -609,8 +608,8 @@ fn three() -> Schema {
     )
 }
 
-/// S6: all fields or none; the error carries the field, the reducer, the cause and the state as it
-/// was.
+/// S6: all fields or none; the error carries the field, the reducer, the cause and the unchanged
+/// state.
 #[test]
 fn s6_apply_is_atomic_over_all_fields() {
     let mut state = three().state();
@@ -685,7 +684,8 @@ fn s6_undeclared_fields_and_wrong_types() {
     state.apply(json!({})).unwrap();
 }
 
-/// S6: in parallel, an error on a replaced field (LangGraph), folded in order on the others.
+/// S6: parallel updates are an error on a replaced field (LangGraph), and folded in order on the
+/// others.
 #[test]
 fn s6_parallel_updates() {
     let mut state = three().state();
@@ -725,7 +725,7 @@ fn s6_parallel_updates() {
     assert_eq!(state, before);
 }
 
-/// In parallel is the same as one after the other, where that is allowed.
+/// Parallel updates give the same as updates one by one, where they are allowed.
 #[test]
 fn s6_parallel_updates_fold_as_if_one_by_one() {
     let add = || yaml(&one("openarmature", "list", "add_messages")).state();
@@ -746,7 +746,7 @@ fn s6_parallel_updates_fold_as_if_one_by_one() {
     );
 }
 
-/// What a reducer of one's own returns is held to the field's type too, and panics nowhere.
+/// The result of a custom reducer must fit the field's type too, and never causes a panic.
 #[test]
 fn s6_a_custom_reducer_is_checked() {
     struct Forgets;
@@ -773,7 +773,7 @@ fn s6_a_custom_reducer_is_checked() {
     );
 }
 
-/// One reducer may serve several fields, and keeps whether it folds.
+/// One reducer may serve several fields. Sharing it does not change whether it folds.
 #[test]
 fn a_shared_reducer_is_a_reducer() {
     let last: AnyReducer = Arc::new(LastWriteWins);
@@ -792,7 +792,7 @@ fn a_shared_reducer_is_a_reducer() {
     assert_eq!(last.reduce(json!(1), json!(2)).unwrap(), json!(2));
 }
 
-/// A state goes to JSON and back; a snapshot keeps what it was.
+/// A state goes to JSON and back; a snapshot keeps its values.
 #[test]
 fn a_state_survives_a_restart() {
     let mut state = three().state();

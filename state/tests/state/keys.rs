@@ -1,4 +1,4 @@
-//! S1 and S3: what keys are, and the knobs of the one keyed list.
+//! S1 and S3: the types of keys, and the settings of the one keyed list.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicUsize;
@@ -138,7 +138,7 @@ fn s1_missing_and_null_keys() {
     }
 }
 
-/// S1: on a match keep or replace; twins within the update collapse or not.
+/// S1: on a match keep or replace; duplicates within the update collapse or not.
 #[test]
 fn s1_every_setting_of_the_knobs() {
     let existing = || vec![(1, 'a'), (1, 'b')];
@@ -167,7 +167,7 @@ fn s1_every_setting_of_the_knobs() {
     );
 }
 
-/// Keys may be deep in a record.
+/// Keys may be nested deep in a record.
 #[test]
 fn a_json_pointer_finds_a_key() {
     let merge = KeyedList::merge_by_key(Field::new("/meta/id"));
@@ -182,7 +182,7 @@ fn a_json_pointer_finds_a_key() {
     );
 }
 
-/// No quadratic step: each key is asked for once, hashed once, and compared with about one other.
+/// No quadratic step: each key is computed once, hashed once, and compared with about one other.
 #[test]
 fn cost_follows_the_list_and_the_update() {
     static COMPARED: AtomicUsize = AtomicUsize::new(0);
@@ -221,7 +221,7 @@ fn cost_follows_the_list_and_the_update() {
         assert_eq!(list.len(), 10_000);
         assert_eq!(asked.load(Relaxed), 15_000);
         assert_eq!(HASHED.load(Relaxed), 15_000);
-        // A match is one comparison; two keys whose hashes begin alike are one more.
+        // A match is one comparison; two keys whose hashes have a common prefix are one more.
         assert!(
             COMPARED.load(Relaxed) < 16_000,
             "{}",

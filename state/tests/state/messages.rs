@@ -17,8 +17,8 @@ fn add() -> AddMessages<Value> {
     AddMessages::langgraph_json()
 }
 
-/// LangGraph: "deduplicates by ID" (sherma's plan): a known id is replaced in place, new ones go
-/// last.
+/// LangGraph: "deduplicates by ID" (sherma's plan). A known id is replaced in place, new ones are
+/// appended.
 #[test]
 fn langgraph_replaces_by_id_in_place() {
     let existing = json!([message("1", "a"), message("2", "b")]);
@@ -38,7 +38,7 @@ fn langgraph_replaces_by_id_in_place() {
     );
 }
 
-/// LangGraph: `RemoveMessage` removes by id, every one that has it.
+/// LangGraph: `RemoveMessage` removes every message with the id.
 #[test]
 fn s2_removals_are_operations() {
     let existing = || {
@@ -67,7 +67,7 @@ fn s2_removals_are_operations() {
     );
 }
 
-/// LangGraph: "Attempting to delete a message with an ID that doesn't exist" fails, and nothing of
+/// LangGraph: "Attempting to delete a message with an ID that doesn't exist" fails, and no part of
 /// the update has an effect.
 #[test]
 fn s2_an_unknown_removal_fails_and_has_no_effect() {
@@ -95,7 +95,7 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
     );
 }
 
-/// S1: removals none, strict or lenient.
+/// S1: no removals, strict or lenient.
 #[test]
 fn s1_unknown_removals_may_be_ignored() {
     let lenient = AddMessages::langgraph_json().removals(UnknownRemoval::Ignore);
@@ -127,7 +127,7 @@ fn s1_unknown_removals_may_be_ignored() {
     );
 }
 
-/// LangGraph: what is removed and added again in one update takes its old place.
+/// LangGraph: a message removed and added again in one update takes its old place.
 #[test]
 fn s2_remove_then_add_again() {
     let existing = json!([message("1", "a"), message("2", "b")]);
@@ -148,7 +148,7 @@ fn s2_remove_then_add_again() {
     );
 }
 
-/// LangGraph: the last `RemoveAll` wins, what is before it has no effect. LangGraph lets later
+/// LangGraph: the last `RemoveAll` wins, and nothing before it has an effect. LangGraph lets later
 /// removals into the list as messages; here they are operations there too.
 #[test]
 fn s2_remove_all_in_the_middle() {
@@ -185,7 +185,7 @@ fn s2_remove_all_in_the_middle() {
     );
 }
 
-/// LangGraph: "a missing id is assigned". Ours is made of the content, so that the same update
+/// LangGraph: "a missing id is assigned". Ours is derived from the content, so that the same update
 /// gives the same state.
 #[test]
 fn langgraph_assigns_missing_ids() {
@@ -212,7 +212,7 @@ fn langgraph_assigns_missing_ids() {
         );
     }
 
-    // A message that was there is not given a new one, and its content never makes two messages
+    // An existing message is not given a new id, and equal content never merges two messages into
     // one.
     let again = reduce(&add(), state.clone(), json!([same]));
     assert_eq!(
@@ -228,8 +228,8 @@ fn langgraph_assigns_missing_ids() {
     );
 }
 
-/// An explicit id may be the one that a message before it would be given: of what a program has
-/// seen before, say.
+/// An explicit id may be the one that an earlier message would be given, for instance if the
+/// program has seen it in an earlier state.
 #[test]
 fn s1_an_id_that_comes_later_in_the_update_is_taken() {
     let bare = json!({"role": "user", "content": "hi"});
@@ -251,7 +251,7 @@ fn s1_an_id_that_comes_later_in_the_update_is_taken() {
     );
 }
 
-/// S7: ids are added only to formats that have them; others are known by a key.
+/// S7: ids are added only to formats that have them; other messages are identified by a key.
 #[test]
 fn s7_a_key_function_instead_of_ids() {
     let add = AddMessages::langgraph_json_by("tool_call_id");
@@ -266,7 +266,7 @@ fn s7_a_key_function_instead_of_ids() {
     assert_eq!(state, json!([user(), result("a", "2"), user(), user()]));
 }
 
-/// The same over a message type of one's own.
+/// LangGraph's and Agentflow's rules over a custom message type.
 #[test]
 fn typed_messages() {
     #[derive(Clone, Debug, PartialEq)]
@@ -374,7 +374,7 @@ fn agentflow_does_not_add_deltas() {
     assert_eq!(reduce(&add, json!([whole]), json!([delta])), json!([whole]));
 }
 
-/// Agentflow knows no removals; S2: none gets into the state as a message.
+/// Agentflow has no removals; S2: none gets into the state as a message.
 #[test]
 fn s2_agentflow_refuses_removals() {
     let add = AddMessages::agentflow_json();

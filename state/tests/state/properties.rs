@@ -1,5 +1,5 @@
-//! What holds of every reducer, over lists that were not thought of: typed, dynamic and naive are
-//! one; what is promised of order, of splits and of errors.
+//! Properties of every reducer, over generated lists: typed, dynamic and naive versions agree, and
+//! the promises about order, splits and errors hold.
 
 use std::num::NonZeroUsize;
 
@@ -14,7 +14,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-/// A key of which there are few, so that they meet, and what tells two items apart.
+/// A key from a small range, so that keys collide, and a number that tells items apart.
 type Item = (u8, u16);
 
 fn items(max: usize) -> impl Strategy<Value = Vec<Item>> {
@@ -29,7 +29,7 @@ fn records(items: &[Item]) -> Value {
     items.iter().map(record).collect()
 }
 
-/// What the rules say, item by item, with a look through the whole list for each.
+/// The rules, applied item by item with a search of the whole list for each.
 fn naive_keyed(
     list: &[Item],
     update: &[Item],
@@ -111,17 +111,17 @@ fn operation_json(op: &MessageUpdate<Item>) -> Value {
     }
 }
 
-/// A typed key of items. JSON's ids are strings: an id that has to be borrowed.
+/// A typed key of items. JSON's ids are strings, so the id must be borrowed.
 const IDS: [&str; 6] = ["0", "1", "2", "3", "4", "5"];
 
 fn typed_add() -> AddMessages<Item> {
     AddMessages::langgraph(|(id, _): &Item| IDS.get(usize::from(*id)).copied())
 }
 
-/// A message that may have an id, and what tells two of them apart.
+/// A message that may have an id, and a number that tells two of them apart.
 type Note = (Option<String>, u16);
 
-/// Ids of which an assigned one may be any.
+/// Ids, any of which an assigned one may equal.
 const NEAR: [&str; 4] = ["m", "m-2", "m-3", "n"];
 
 fn near_ids() -> impl Strategy<Value = Option<String>> {
@@ -134,14 +134,14 @@ fn near_operations() -> impl Strategy<Value = Vec<MessageUpdate<Note>>> {
     vec(prop_oneof![4 => put, 1 => remove], 0..8)
 }
 
-/// A word of a conversation: see `tool_messages.rs`. Calls are numbered in their order.
+/// A word of a conversation: see `tool_messages.rs`. Calls are numbered in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Word {
     User,
     Answer,
-    /// How many calls.
+    /// Number of calls.
     Calls(usize),
-    /// Of which call.
+    /// Number of the call that it answers.
     Result(usize),
 }
 
@@ -153,8 +153,7 @@ fn conversations() -> impl Strategy<Value = Vec<Word>> {
     vec(word, 0..24)
 }
 
-/// Mostly results that answer something: `Result(n)` is that of the n-th call counted back from the
-/// last.
+/// Mostly results that answer a call: `Result(n)` answers the n-th call counted back from the last.
 fn messages(words: &[Word]) -> (Vec<Value>, Vec<Shape>) {
     let mut calls = 0;
     words
@@ -194,7 +193,7 @@ enum Shape {
     Result(usize),
 }
 
-/// Whether the messages are rounds, one behind the other, each with a result.
+/// Returns whether the messages are consecutive rounds, each with a result.
 fn are_rounds(shapes: &[Shape]) -> bool {
     let mut open: Vec<usize> = Vec::new();
     let mut has_result = true;
@@ -226,7 +225,7 @@ fn are_rounds(shapes: &[Shape]) -> bool {
     has_result && matches!(shapes.first(), Some(Shape::Calls(_)))
 }
 
-/// The finished sequences, found by trying every stretch before every answer, the longest first.
+/// Finds the finished sequences by trying every stretch before every answer, the longest first.
 fn naive_finished(shapes: &[Shape]) -> Vec<usize> {
     let answers = (0..shapes.len()).filter(|at| shapes[*at] == Shape::Answer);
     answers
@@ -271,8 +270,8 @@ proptest! {
         }
     }
 
-    /// Whatever an update names, before or after a message without an id: that message stays, with
-    /// an id of its own.
+    /// A message that an update names, before or after a message without an id, stays, with an id
+    /// of its own.
     #[test]
     fn s1_an_assigned_id_is_one_that_nothing_names(
         list in vec((near_ids(), any::<u16>()), 0..4), update in near_operations(), keep in any::<bool>(),
@@ -312,7 +311,7 @@ proptest! {
         prop_assert_eq!(add.reduce(list, puts).unwrap(), expected);
     }
 
-    /// The promise: one update or several with the same items, the same list.
+    /// The promise: one update or several with the same items give the same list.
     #[test]
     fn splits_do_not_matter(list in items(8), update in items(12), at in 0..12_usize, max in 1..8_usize) {
         let max = NonZeroUsize::new(max).unwrap();
@@ -361,7 +360,7 @@ proptest! {
         prop_assert_eq!(updates.iter().fold(typed(&map), one), expected);
     }
 
-    /// What exists stays in its order, before what is new, and after an error it is what it was.
+    /// Existing items keep their order, before the new ones. After an error the list is unchanged.
     #[test]
     fn order_and_errors(list in items(12), update in items(12), bad in 0..14_usize, keep in any::<bool>()) {
         let on_match = if keep { OnMatch::Keep } else { OnMatch::Replace };
@@ -374,7 +373,7 @@ proptest! {
         first.retain({ let mut seen = Vec::new(); move |id| !seen.contains(id) && { seen.push(*id); true } });
         prop_assert_eq!(&ids(&out)[list.len()..], &first[..]);
 
-        // One key of all can't be had.
+        // The key of one item can't be computed.
         let all: Vec<_> = list.iter().chain(&update).map(|(_, n)| *n).collect();
         let poison = all.get(bad).copied();
         let fussy = KeyedList::merge_by_key(try_by(move |(id, n): &Item| {
@@ -416,7 +415,7 @@ proptest! {
         }
         let cut = all.len() - left.len();
         prop_assert_eq!(&left[..], &all[cut..]);
-        // A result answers its call once, so a second one, or one before its call, is no part of a
+        // A result answers its call once, so a second one, or one before its call, is not part of a
         // pair.
         let mut answered = Vec::new();
         let mut pairs = Vec::new();

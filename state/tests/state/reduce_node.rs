@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::common::{self, call, memory, stored};
 
-/// A model that says what it was told to, and remembers what it was asked.
+/// A model that replies as told and records its requests.
 #[derive(Clone, Default)]
 struct Model {
     says: Arc<Mutex<VecDeque<Result<Message, ModelError>>>>,
@@ -80,7 +80,7 @@ fn notes() -> Map<String, Value> {
     notes.as_object().unwrap().clone()
 }
 
-/// A reduction over `store`, without the tokenizer's start-up time.
+/// Creates a reduction over `store`, without the tokenizer's start-up time.
 fn over(store: impl Backend) -> ToolReduction {
     let builder = ToolReduction::builder().backend(store);
     let builder = builder.max_length_for_trunc(9_000);
@@ -170,7 +170,7 @@ async fn n1_a_missing_key_is_an_error_before_any_call() {
     );
 }
 
-/// N2: no answer, or a thought alone, changes nothing.
+/// N2: an empty answer, or a thought alone, changes nothing.
 #[tokio::test]
 async fn n2_no_answer_leaves_the_state() {
     let call = ToolCall::new("1", "f", "{}");
@@ -200,7 +200,7 @@ async fn n2_no_answer_leaves_the_state() {
     }
 }
 
-/// N2: what the model thought is not its answer.
+/// N2: the model's thought is not part of its answer.
 #[tokio::test]
 async fn n2_thoughts_are_left_out() {
     for (says, expected) in [
@@ -237,7 +237,7 @@ async fn n2_thoughts_are_left_out() {
     );
 }
 
-/// N2: rate limits are waited out, each time twice as long.
+/// N2: after each rate limit the wait doubles.
 #[tokio::test(start_paused = true)]
 async fn n2_rate_limits_are_retried_with_backoff() {
     let limited = || Err(ModelError::rate_limited("429"));
@@ -301,7 +301,7 @@ async fn n2_other_errors_are_not_retried() {
     assert_eq!((state, model.calls()), (notes(), 1));
 }
 
-/// N3: input keys but for the output key go; one that is not there is no error.
+/// N3: the input keys other than the output key are deleted; a missing one is not an error.
 #[tokio::test]
 async fn n3_what_is_deleted() {
     let model = Model::answers("new a");
@@ -324,7 +324,7 @@ async fn n3_what_is_deleted() {
     assert_eq!(state.len(), 4, "read and not deleted: no input keys");
 }
 
-/// N4: values are rendered once, strings as they are, others as JSON.
+/// N4: values are rendered once, strings verbatim, others as JSON.
 #[tokio::test]
 async fn n4_values_are_not_templates() {
     let model = Model::answers("s");
@@ -337,7 +337,8 @@ async fn n4_values_are_not_templates() {
     assert_eq!(model.prompt(), "A: one {b} {{x}}\nB: {\"k\":[1,null]}");
 }
 
-/// N5: with a reduction the inputs are stored first, byte for byte, and the output names where.
+/// N5: with a reduction the inputs are stored first, byte for byte, and the output names the
+/// locations.
 #[tokio::test]
 async fn n5_inputs_are_stored_and_the_output_says_where() {
     let store = memory();
@@ -364,7 +365,7 @@ async fn n5_inputs_are_stored_and_the_output_says_where() {
     ];
     assert_eq!(everything, expected);
 
-    // Again: nothing is stored twice.
+    // Runs again: nothing is stored twice.
     let again = node(OriginalsNote::Unnamed)
         .run(&mut notes())
         .await
@@ -398,7 +399,7 @@ async fn l6_hostile_keys_are_no_paths() {
     );
 }
 
-/// N5: the store fails before the model is asked; the state is as it was, and trying again is safe.
+/// N5: the store fails before the model is asked; the state is unchanged, and trying again is safe.
 #[tokio::test]
 async fn n5_a_store_that_fails() {
     let (store, model) = (Faulty::new(memory()), Model::answers("s"));
@@ -414,7 +415,7 @@ async fn n5_a_store_that_fails() {
     assert_eq!(state.len(), 2);
 }
 
-/// N5: trying again helps where the store is away for a while, and only there.
+/// N5: trying again is advised only while the store is temporarily unavailable.
 #[tokio::test]
 async fn n5_only_a_store_that_is_away_is_worth_another_try() {
     let without = ToolReduction::builder().skip_truncation(true);
@@ -434,7 +435,7 @@ async fn n5_only_a_store_that_is_away_is_worth_another_try() {
     }
 }
 
-/// A dropped future has changed nothing.
+/// Dropping the future changes nothing.
 #[tokio::test]
 async fn a_dropped_run_leaves_the_state() {
     let store = Faulty::new(memory());
@@ -465,7 +466,7 @@ fn declared() -> offcut_state::State {
     state
 }
 
-/// Over a declared state: the output is an update, deleted fields are at their defaults.
+/// Over a declared state: the output is an update, and deleted fields are back at their defaults.
 #[tokio::test]
 async fn over_a_declared_state() {
     let model = Model::says(["s", "t"].map(|text| Ok(Message::assistant(text))));
@@ -488,7 +489,7 @@ async fn over_a_declared_state() {
     assert_eq!(declared().value("synthesis"), Some(&json!("none yet")));
 }
 
-/// An output that the state can't hold is found before the model is asked, or changes nothing.
+/// An output that the state can't hold is rejected before the model is asked, or changes nothing.
 #[tokio::test]
 async fn an_output_that_the_state_refuses() {
     for (key, calls) in [("nowhere", 0), ("n", 0), ("log", 1)] {
@@ -513,7 +514,7 @@ async fn an_output_that_the_state_refuses() {
     }
 }
 
-/// In an agent loop: several results into one. Every call keeps its result, and the reader reads
+/// In an agent loop: several results become one. Every call keeps its result, and the reader reads
 /// the originals back.
 #[tokio::test]
 async fn over_the_tool_results_of_a_conversation() {
@@ -568,7 +569,7 @@ async fn over_the_tool_results_of_a_conversation() {
     }
 }
 
-/// L1: a hint is never stored as if it were an original, and what only looks like one is not lost.
+/// L1: a hint is never stored as an original, and a text that only looks like one is not lost.
 #[tokio::test]
 async fn l1_hints_are_followed_and_imitations_stay() {
     let store = memory();
@@ -645,7 +646,7 @@ async fn l1_hints_are_followed_and_imitations_stay() {
     }
 }
 
-/// A store that can't be asked is a store that fails.
+/// A store that can't be read is a store that fails.
 #[tokio::test]
 async fn n5_a_hint_that_can_not_be_followed() {
     let store = Faulty::new(memory());
@@ -669,7 +670,7 @@ async fn n5_a_hint_that_can_not_be_followed() {
     assert_eq!((state, model.calls()), (before, 0));
 }
 
-/// Futures of the node go to other threads.
+/// Futures of the node are `Send`.
 #[test]
 fn runs_can_be_spawned() {
     fn is_send<T: Send>(_: &T) {}
@@ -725,7 +726,7 @@ fn tool_results_that_can_not_be_condensed() {
     assert!(results.value("r").is_some());
 }
 
-/// L11: what can't work is not built.
+/// L11: a node that can't work does not build.
 #[test]
 fn l11_wrong_nodes_do_not_build() {
     let template = |text: &str| {

@@ -156,8 +156,8 @@ fn bounded_append_holds_over_several_updates() {
     assert_eq!((list, lengths), (vec![4, 5, 6, 7], vec![2, 4, 4, 4]));
 }
 
-/// OpenArmature's fixture 024 and its edge cases: an update over the bound evicts everything; an
-/// empty one changes nothing.
+/// OpenArmature's fixture 024 and its edge cases: an update over the bound evicts everything else;
+/// an empty one changes nothing.
 #[test]
 fn bounded_append_of_a_long_and_of_an_empty_update() {
     assert_eq!(

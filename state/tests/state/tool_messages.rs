@@ -1,4 +1,4 @@
-//! `remove_tool_messages` (Agentflow) and the bound that leaves pairs whole (S7).
+//! `remove_tool_messages` (Agentflow) and the bound that keeps pairs whole (S7).
 
 use std::num::NonZeroUsize;
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{fails, reduce};
 
-/// A conversation in short: `u` a person, `a` an answer, `c1+2` calls 1 and 2, `r1` the result of
-/// call 1, `s` instructions.
+/// A conversation in short: `u` a user message, `a` an answer, `c1+2` calls 1 and 2, `r1` the
+/// result of call 1, `s` instructions.
 fn script(script: &str) -> Vec<Value> {
     script
         .split_whitespace()
@@ -35,7 +35,7 @@ fn message(n: usize, word: &str) -> Value {
     }
 }
 
-/// What is left, in the same words.
+/// Returns the messages that are left, in the same words.
 fn left(conversation: &str) -> String {
     let mut messages = script(conversation);
     let words: Vec<_> = conversation.split_whitespace().collect();
@@ -79,7 +79,7 @@ fn several_calls_in_a_turn() {
     );
 }
 
-/// A chain goes whole, or not at all.
+/// A chain is removed whole, or not at all.
 #[test]
 fn chains() {
     assert_eq!(left("u c1 r1 c2 r2 c3+4 r3 r4 a"), "u a");
@@ -96,7 +96,7 @@ fn sequences_are_judged_one_by_one() {
     assert_eq!(left("c1 r1 a c2"), "a c2");
 }
 
-/// Anything between makes a sequence incomplete.
+/// Anything in between makes a sequence incomplete.
 #[test]
 fn what_is_between_keeps_a_sequence() {
     for kept in [
@@ -133,7 +133,7 @@ fn repeated_ids_pair_by_occurrence() {
     assert_eq!(left("u c0 u c0 r0 a"), "u c0 u a");
 }
 
-/// A result beside a person's words can't go without them.
+/// A result in the same message as text from the user can't be removed without that text.
 #[test]
 fn a_message_that_holds_more_than_results_stays() {
     struct Mixed;
@@ -224,7 +224,8 @@ fn as_a_reducer() {
     );
 }
 
-/// What the bound leaves of a conversation, however it was split into list and update.
+/// Returns the messages that the bound leaves, which must not depend on the split into list and
+/// update.
 fn bounded(conversation: &str, max_len: usize) -> String {
     let reducer = BoundedMessages::new(OpenAiChat, NonZeroUsize::new(max_len).unwrap());
     let all = script(conversation);
@@ -241,7 +242,7 @@ fn bounded(conversation: &str, max_len: usize) -> String {
     kept.remove(0)
 }
 
-/// S7: OpenArmature's bound where no pair is parted; fewer messages where one would be.
+/// S7: OpenArmature's bound if it splits no pair; fewer messages if it would.
 #[test]
 fn s7_the_pair_safe_bound_cuts_no_round() {
     assert_eq!(bounded("u a u a u", 3), "u a u");
@@ -259,7 +260,7 @@ fn s7_the_pair_safe_bound_cuts_no_round() {
     assert_eq!(bounded("u c1 r1 c1 r1 a", 3), "c1 r1 a", "repeated ids");
 }
 
-/// S7: the newest round stays whole, over the bound if it must.
+/// S7: the newest round stays whole, even over the bound.
 #[test]
 fn s7_the_newest_round_is_never_cut() {
     assert_eq!(bounded("u c1+2+3 r1 r2 r3", 2), "c1+2+3 r1 r2 r3");

@@ -18,13 +18,13 @@ use crate::text::lines::{count_lines, first_line};
 pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;
 
-/// The least room, in bytes, that a page's content has.
+/// The least room for a page's content, in bytes.
 pub(crate) const MIN_PAGE: usize = 200;
-/// The lines of longer content are not counted for each page.
+/// The lines of content longer than this, in bytes, are not counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;
 
-/// Whether a hint shows nothing but what is stored, so that it can be cut, or taken out, and
-/// nothing is lost by it. Anybody can write a text that looks like a hint.
+/// Returns true if a hint shows only stored content, so that it can be cut or removed without loss.
+/// Anyone can write a text that looks like a hint.
 pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     match shown.kind {
         Kind::Truncated => is_said(shown, content, said) && previews(shown, content, said.own),
@@ -34,19 +34,19 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     }
 }
 
-/// What the sentences of a hint may be made of.
+/// The parts that the sentences of a hint may be made of.
 #[derive(Clone, Copy)]
 pub(crate) struct Said<'s> {
     pub(crate) prose: &'s Prose,
     pub(crate) tool: &'s str,
-    /// The reader that hints name now, if they do. They may have named none before.
+    /// The reader that hints name now, if any. Older hints may name none.
     pub(crate) reader: Option<&'s str>,
-    /// What user's code previews a text as, if there is any.
+    /// The preview that user code makes of a text, if it makes any.
     pub(crate) own: &'s (dyn Fn(&str) -> Option<String> + Sync),
 }
 
-/// Whether a hint has the size of what is stored and previews nothing else, whatever its sentence
-/// says.
+/// Returns true if a hint has the size of the stored content and previews only that. Its sentence
+/// is not checked.
 pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Option<String>) -> bool {
     let Some((_, text)) = texts_in(shown, content) else {
         return false;
@@ -62,7 +62,7 @@ pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Optio
         }
 }
 
-/// Whether the sentence of a hint at `content` is one of ours.
+/// Returns true if the sentence of a hint for `content` is one of ours.
 pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     let Some((parts, _)) = texts_in(shown, content) else {
         return false;
@@ -79,7 +79,9 @@ pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
     })
 }
 
-/// What can be shown of stored content, and how many texts it is if they were joined.
+/// Splits stored content into the number of joined texts, 0 if it is a single text, and the bytes
+/// that can be shown: all but the manifest. `None` if the hint says joined and there is no
+/// manifest.
 pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
     if !hint.notes.joined {
         return Some((0, content));
@@ -92,7 +94,8 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
     ))
 }
 
-/// A page of `stored` from `from` on, as one text of at most `room` bytes.
+/// A page of `stored` from `from` on, as one text of at most `room` bytes. Its content gets at
+/// least [`MIN_PAGE`] bytes, even if the text then exceeds `room`.
 pub(crate) async fn page(
     session: &Session,
     stored: &Stored,
@@ -119,8 +122,9 @@ pub(crate) async fn page(
     Ok(hint.render())
 }
 
-/// The same with so much room for the content. `known` is a place before `from`: what is before it
-/// need not be read, unless all lines are counted. With where the next page begins.
+/// The hint for a page whose content takes at most `room` bytes, and the beginning of the next
+/// page. `known` is a place at or before `from`: nothing before it is read, unless all lines are
+/// counted.
 async fn page_hint(
     stored: &Stored,
     from: Position,
@@ -139,7 +143,7 @@ async fn page_hint(
     Ok((page.hint(stored.location.clone(), prose), next))
 }
 
-/// What of a page's text is not its content, at most.
+/// An upper bound on the bytes of a page's text beside its content.
 pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     const LARGE: u64 = 999_999_999_999;
     let position = Position {
@@ -149,7 +153,7 @@ pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     let mut hint = Hint::new(Kind::Page { from: position }, LARGE);
     hint.lines = Some(LARGE);
     hint.location = Some(location.clone());
-    // Whole lines, a piece of one, one alone, and none.
+    // Whole lines, a piece of one line, one whole line, and nothing.
     let pages = [
         (LARGE - 1, LARGE, 0, false),
         (LARGE, LARGE, 1, false),

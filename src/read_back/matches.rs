@@ -8,39 +8,40 @@ use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};
 use crate::text::lines::count_lines;
 
-/// Longer lines are searched in windows of so many bytes: memory stays bounded.
+/// Longer lines are searched in windows of this many bytes, so that memory stays bounded.
 const MAX_LINE: usize = 64 << 10;
-/// So much of a window is searched with the next one again: a match across two windows is found if
-/// it is no longer.
+/// Number of bytes of a window that are searched again with the next one. A match across two
+/// windows is found if it is no longer than this.
 const OVERLAP: usize = 1 << 10;
-/// A pattern is given so much time, and more as long as it searches so many bytes a second: time is
-/// linear in the text, but also in the pattern, which a model wrote.
+/// A search may take this long, and longer while it manages [`AT_LEAST_A_SECOND`] bytes a second.
+/// The time is linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
 const AT_LEAST_A_SECOND: u64 = 1 << 20;
-/// The clock is read after so many bytes.
+/// The clock is read after this many bytes.
 const CLOCK_EVERY: u64 = 16 << 10;
-/// What is shown of a long line, in bytes, around its first match.
+/// Bytes shown of a long line, around its first match.
 const EXCERPT: usize = 400;
-/// What a row has beside the line, in bytes: its number, a colon, two cuts and a line feed.
+/// An upper bound on the bytes of a row beside the line: its number, a colon, two cuts and a line
+/// feed.
 const MAX_ROW_BESIDE: usize = 32;
-/// Stands where a long line is cut.
+/// Marks a cut in a long line.
 const CUT: char = '…';
 
-/// Finds matching lines in content that comes in blocks. Holds no more than the page and one line,
-/// whatever the content's length.
+/// Finds matching lines in content that comes in blocks. Holds only the page and one line, however
+/// long the content is.
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,
     from: u64,
     max_matches: u64,
     room: usize,
-    /// The line that is being read, and what of it is not searched yet.
+    /// Number of the current line. `pending` holds the part of it that is not searched yet.
     line: u64,
     pending: Vec<u8>,
     found_in_line: bool,
     shown: String,
     count: u64,
-    /// The first line that matches and is not shown.
+    /// The first matching line that is not shown.
     next: Option<u64>,
     searched: u64,
     spent: Duration,
@@ -66,12 +67,12 @@ impl Finder {
         }
     }
 
-    /// Whether the search was given up.
+    /// Returns true if the search was given up.
     pub(super) fn is_too_costly(&self) -> bool {
         self.is_too_costly
     }
 
-    /// Takes the next block, and says whether it needs more.
+    /// Takes the next block. Returns true if it needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
         let (begun, mut looked_at) = (Instant::now(), self.searched);
         for piece in block
@@ -118,7 +119,7 @@ impl Finder {
     }
 
     fn show(&mut self, line: &[u8], at: usize) {
-        // However little room there is, one row fits: else nobody could get past it.
+        // One row fits, however little room there is. Otherwise a reader could never get past it.
         let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_BESIDE));
         let row = format!(
             "{}:{}\n",
@@ -150,7 +151,7 @@ fn is_too_costly(spent: Duration, searched: u64) -> bool {
     spent > PATIENCE && (searched as f64) < spent.as_secs_f64() * AT_LEAST_A_SECOND as f64
 }
 
-/// What is shown of a line: all of it, or `width` bytes around byte `at`.
+/// The shown part of a line: all of it, or `width` bytes around byte `at`.
 fn excerpt(line: &str, at: usize, width: usize) -> String {
     if line.len() <= width {
         return line.to_owned();
@@ -164,7 +165,8 @@ fn excerpt(line: &str, at: usize, width: usize) -> String {
     out
 }
 
-/// Whether every row is a line of the content, under its number, and the sentence counts them.
+/// Returns true if every row is a line of the content with its number, and the sentence has their
+/// count.
 pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
     let rows: Vec<&str> = if hint.preview.is_empty() {
         Vec::new()
@@ -197,7 +199,7 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
                 .is_some_and(|line| line <= total && says(Some(Position { line, byte: 0 }))))
 }
 
-/// The last number in a sentence.
+/// Parses the last number in a sentence.
 fn next_line(prose: &str) -> Option<u64> {
     prose
         .split(|c: char| !c.is_ascii_digit())

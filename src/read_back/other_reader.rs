@@ -1,4 +1,4 @@
-//! What a reader that is not ours returns of content that is ours.
+//! Results of other readers that return our stored content.
 
 use std::borrow::Cow;
 
@@ -15,22 +15,25 @@ use crate::hint::Placement;
 use crate::session::{Place, Session};
 use crate::store::Stored;
 
-/// The least room, in bytes, that the content of a page has beside what was shown already.
+/// The least room, in bytes, for a page's content beside the part of the result that was shown
+/// already.
 const MIN_ROOM: usize = 16;
-/// How many words of a call's arguments may be locations.
+/// The most words of a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
 
-/// A result over its limit that may be what another reader returned of content that is stored at a
-/// location among the call's arguments. It is compared as it comes, and little of it is held.
+/// A result over its limit that another reader may have read from the store: one of the call's
+/// arguments names the location of stored content. The result is compared as it comes, and little
+/// of it is held.
 ///
-/// Without this, a model that reads stored content with a tool of its own would have the result
-/// stored, and would read that, and so on. A page takes the place of one unbroken stretch of the
-/// stored content alone, so nothing is lost.
+/// Without this, if a model reads stored content with a tool of its own, the result would be stored
+/// again, the model would read that, and so on. A page only ever replaces one unbroken stretch of
+/// the stored content, so nothing is lost.
 pub(crate) struct OtherReader {
     stored: Stored,
-    /// Bytes of the result that are not compared yet.
+    /// Bytes of the result that have not been compared.
     waiting: Bytes,
-    /// The first bytes of the result: those that were shown, and at least a header.
+    /// The first bytes of the result: those already shown, and at least as many as a header may
+    /// have.
     first: Vec<u8>,
     shown: usize,
     stretches: Option<Vec<Stretch>>,
@@ -38,8 +41,8 @@ pub(crate) struct OtherReader {
 }
 
 impl OtherReader {
-    /// `first` are the first bytes of the result, more than its limit, and the first `shown` of
-    /// them were shown. `None` if the call names nothing that is stored.
+    /// Starts with the `first` bytes of a result, more than its limit, of which the first `shown`
+    /// were shown. `None` if the call names nothing that is stored.
     pub(crate) fn new(
         session: &Session,
         call: &ToolCall,
@@ -59,15 +62,15 @@ impl OtherReader {
         })
     }
 
-    /// The result goes on with `bytes`, once what came before was [compared](Self::compare).
+    /// Adds the next `bytes` of the result. Those before must have been [compared](Self::compare).
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.length += bytes.len() as u64;
         self.waiting = bytes;
     }
 
-    /// Compares what came last. `false` if it is a result like any other.
+    /// Compares the bytes added last. Returns false if this is a result like any other.
     pub(crate) async fn compare(&mut self) -> bool {
-        // What can't be read can't be compared.
+        // Content that can't be read can't be compared.
         self.try_compare().await.unwrap_or(false)
     }
 
@@ -97,9 +100,10 @@ impl OtherReader {
         Ok(!self.stretches.insert(left).is_empty())
     }
 
-    /// What is shown in place of the result, which has ended after `length` bytes: the page of the
-    /// stored content that it is a stretch of, and before it, in a text of its own, what was shown
-    /// already and what else the reader said. `limit` is the room for all of it, in bytes.
+    /// Ends the result, after `length` bytes, and returns its replacement: the page of stored
+    /// content that begins with this stretch. If part of the result was shown already, or the
+    /// reader said something else, that comes before it in a text of its own. `limit` is the room
+    /// for all of it, in bytes.
     pub(crate) async fn finish(
         mut self,
         session: &Session,
@@ -186,13 +190,13 @@ impl OtherReader {
     }
 }
 
-/// Content of this session that the call's arguments name.
+/// Stored content of this session that the call's arguments name.
 fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     location_in(session, &arguments, &mut MAX_WORDS.clone())
 }
 
-/// The first location that the arguments name, as a value or as a word of a command.
+/// The first location in the arguments, as a value or as a word of a command.
 fn location_in(session: &Session, arguments: &Value, words: &mut usize) -> Option<Stored> {
     match arguments {
         Value::String(text) => session.resolve(text).or_else(|| {

@@ -1,5 +1,4 @@
-//! Pages: a stretch of the content that ends with a line, or inside a line that is too long for a
-//! page.
+//! Pages: stretches of content that end with a line, or inside a line that is too long for a page.
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};
@@ -7,10 +6,10 @@ use crate::session::{Place, Session};
 use crate::text::lines::{count_lines, first_line};
 use crate::text::utf8::{bytes_shown_as, char_end};
 
-/// The most, in bytes, that a page takes, its hint included. The truncation limit bounds it too.
+/// The longest page, in bytes, including its hint. The truncation limit also bounds it.
 const MAX_PAGE: usize = 16 * 1024;
 
-/// The most bytes that a page may take which `tool` returns: always within its truncation limit.
+/// The longest page that `tool` may return, in bytes: always within its truncation limit.
 pub(super) fn room(session: &Session, tool: &str) -> usize {
     let policy = session.policy(tool);
     if policy.truncates() {
@@ -20,20 +19,20 @@ pub(super) fn room(session: &Session, tool: &str) -> usize {
     }
 }
 
-/// Cuts a page out of content that comes in blocks. Holds no more than the page, whatever the
-/// content's length.
+/// Cuts a page out of content that comes in blocks. Holds only the page, however long the content
+/// is.
 #[derive(Debug)]
 pub(super) struct Cutter {
     from: Position,
     max_lines: Option<u64>,
     room: usize,
-    /// Where the next byte stands.
+    /// The position of the next byte, up to the beginning of the page.
     at: Position,
-    /// The page's bytes, and up to one more, which tells that there are more.
+    /// The page's bytes, and at most one more, which shows that the content goes on.
     bytes: Vec<u8>,
-    /// The end of what was pushed.
+    /// The end of the bytes pushed so far.
     end: Place,
-    /// Where in the content the page's first byte is.
+    /// Offset of the page's first byte in the content.
     begin: u64,
 }
 
@@ -42,16 +41,17 @@ pub(super) struct Cutter {
 pub(super) struct Page {
     from: Position,
     text: String,
-    /// The place after its last byte.
+    /// The position after its last byte.
     end: Position,
-    /// Where the next page begins, unless this is the last one.
+    /// The beginning of the next page; `None` on the last page.
     pub(super) next: Option<Place>,
     total: u64,
     lines: Option<u64>,
 }
 
 impl Cutter {
-    /// The content comes from `known` on, which is not after `from`.
+    /// Starts a page at `from`. The content is pushed from `known` on, which must not be after
+    /// `from`.
     pub(super) fn new(known: Place, from: Position, max_lines: Option<u64>, room: usize) -> Self {
         let Place { position, at } = known;
         Self {
@@ -65,14 +65,14 @@ impl Cutter {
         }
     }
 
-    /// Takes the next block, and says whether it needs more for the page itself.
+    /// Takes the next block. Returns true if the page itself needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
         self.end = Place {
             position: self.end.position.after(block),
             at: self.end.at + block.len() as u64,
         };
         let mut rest = block;
-        // Line by line up to the page's beginning.
+        // Skips line by line up to the beginning of the page.
         while self.at < self.from && !rest.is_empty() && self.bytes.is_empty() {
             let mut step = first_line(rest).len();
             if self.at.line == self.from.line {
@@ -92,9 +92,9 @@ impl Cutter {
         self.bytes.len() <= self.room
     }
 
-    /// The page. `total` is the content's length in bytes, which may be more than was pushed.
+    /// Ends the page. `total` is the content's length in bytes, which may be more than was pushed.
     pub(super) fn finish(self, total: u64) -> Page {
-        // An offset inside a line that is shorter than that begins at the next line.
+        // An offset past the end of its line means the beginning of the next line.
         let from = if self.at > self.from {
             self.at
         } else {
@@ -127,8 +127,8 @@ impl Cutter {
     }
 }
 
-/// Where a page of at most `room` bytes and `max_lines` lines ends: behind a line if it holds a
-/// whole one, else behind a character.
+/// The end of a page of at most `room` bytes and `max_lines` lines: after a line if the page holds
+/// a whole one, otherwise after a character.
 fn stop(bytes: &[u8], room: usize, max_lines: Option<u64>) -> usize {
     let mut stop = bytes.len().min(room);
     if let Some(feed) = max_lines.and_then(|lines| nth_feed(bytes, lines)) {
@@ -161,7 +161,7 @@ impl Page {
 
 /// The sentences for the page from `from` to `end`.
 fn said(prose: &Prose, from: Position, end: Position, has_next: bool) -> String {
-    // The last line that some of is shown.
+    // The last line with any byte shown.
     let last = end.line - u64::from(end.byte == 0 && end.line > from.line);
     prose.of_page(from, last, has_next.then_some(end), from == end)
 }

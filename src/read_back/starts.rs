@@ -1,5 +1,5 @@
-//! Where in stored content a result may begin: found by some of its first bytes, or by the number
-//! of its first line.
+//! Possible beginnings of a result in stored content, found by some of its first bytes or by the
+//! number of its first line.
 
 use memchr::memmem::Finder;
 
@@ -9,18 +9,18 @@ use crate::hint::Position;
 use crate::store::{MAX_WHOLE, Stored};
 use crate::text::lines::begins;
 
-/// How many starts are compared, of each kind, at most. Of a text that comes again and again, the
-/// first places go on longest.
+/// Number of starts of each kind that are compared, at most. If a text repeats, its first places
+/// have the longest continuations.
 const MAX_STARTS: usize = 8;
 /// The longest text that is searched for, in bytes.
 const MAX_NEEDLE: usize = 16 << 10;
-/// The shortest one: less stands everywhere.
+/// The shortest text that is searched for, in bytes. A shorter one would match everywhere.
 const MIN_NEEDLE: usize = 16;
-/// How much of the stored content is read at once.
+/// Bytes of the stored content that are read at once.
 pub(super) const WINDOW: u64 = 256 << 10;
 
-/// The places where a result may begin that begins with `first`. What is further in than
-/// [`MAX_WHOLE`] is not searched: such a result is one like any other.
+/// The possible beginnings, in the stored content, of a result that begins with `first`. Content
+/// after [`MAX_WHOLE`] bytes is not searched: a result from there is treated like any other.
 pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, BackendError> {
     let Some(mut search) = Search::new(first) else {
         return Ok(Vec::new());
@@ -31,16 +31,17 @@ pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, 
     Ok(search.found())
 }
 
-/// A search in content that comes in blocks. Holds a block and what is searched for.
+/// A search in content that comes in blocks. Holds one block and the text that is searched for.
 struct Search<'f> {
-    /// The first bytes of the result, of which a header may be this many.
+    /// The first bytes of the result. At most `header` of them are a reader's header.
     first: &'f [u8],
     header: usize,
     needle: Finder<'f>,
-    /// Lines that the result may begin with, by their number, and the header before each.
+    /// Numbers of lines that the result may begin with, each with the length of the header before
+    /// it.
     lines: Vec<(u64, usize)>,
-    /// The last bytes of the content, the place of the first of them, and how many of all were
-    /// searched.
+    /// The last bytes of the content. `offset` and `position` are the place of the first of them;
+    /// `searched` counts the content's bytes that were searched.
     buffer: Vec<u8>,
     offset: u64,
     position: Position,
@@ -51,9 +52,9 @@ struct Search<'f> {
 }
 
 impl<'f> Search<'f> {
-    /// `None` if there is too little to search for.
+    /// Returns `None` if there is too little to search for.
     fn new(first: &'f [u8]) -> Option<Self> {
-        // Of a short result, most is not header and footer.
+        // Assumes that most of a short result is neither header nor footer.
         let header = MAX_BESIDE.min(first.len() / 4);
         let needle = &first[header..first.len() - header];
         let needle = &needle[..needle.len().min(MAX_NEEDLE)];
@@ -63,8 +64,8 @@ impl<'f> Search<'f> {
             .iter()
             .filter_map(|header| Some((number_at(&first[*header..])?, *header)))
             .collect();
-        // All of the content is found whatever it begins with, so that no reading of it leads to
-        // another.
+        // Content that is read from its beginning is recognised whatever it begins with, so that it
+        // is never stored again.
         let whole = |header| Start {
             header,
             at: 0,
@@ -86,13 +87,13 @@ impl<'f> Search<'f> {
         })
     }
 
-    /// Takes the next block, and says whether it needs more.
+    /// Takes the next block. Returns true if it needs more.
     fn push(&mut self, block: &[u8]) -> bool {
         self.find_lines(block);
         self.buffer.extend_from_slice(block);
         self.find_text();
         let is_done = self.by_text.len() >= MAX_STARTS && self.lines.is_empty();
-        // A match may begin in this block and end in the next one, and its header stands before it.
+        // A match may begin in this block and end in the next one, and its header is before it.
         let overlap = self.needle.needle().len() - 1 + self.header;
         let done = self.buffer.len().saturating_sub(overlap);
         self.position = self.position.after(&self.buffer[..done]);
@@ -101,7 +102,7 @@ impl<'f> Search<'f> {
         !is_done && self.offset < MAX_WHOLE
     }
 
-    /// Where the lines begin that begin in `block`, or after its end.
+    /// Finds numbered lines among those that begin in `block` or right after it.
     fn find_lines(&mut self, block: &[u8]) {
         if self.lines.is_empty() {
             return;
@@ -138,7 +139,7 @@ impl<'f> Search<'f> {
                 .zip(self.buffer[..at].iter().rev());
             let same = before.take_while(|(one, other)| one == other).count();
             let header = self.header - same;
-            // A header ends with its line, where it may.
+            // A header ends at the end of a line, if possible.
             let line = if header == 0 {
                 Some(0)
             } else {

@@ -1,4 +1,4 @@
-//! One way in which a result may be a stretch of stored content, compared as the result comes.
+//! One candidate stretch of stored content for a result, compared as the result comes.
 
 use std::borrow::Cow;
 
@@ -7,53 +7,53 @@ use crate::hint::Position;
 use crate::store::{Blocks, Stored};
 use crate::text::lines::first_line;
 
-/// What a reader may say beside the content, in bytes: a header and a footer.
+/// The most that a reader may say beside the content, in bytes: a header and a footer together.
 pub(super) const MAX_BESIDE: usize = 256;
-/// What a reader may put before each line, in bytes: a number and what separates it.
+/// The most that a reader may put before each line, in bytes: a number and a separator.
 pub(super) const MAX_NUMBER: usize = 16;
-/// A line's number is told from its text by so many bytes, or by the whole line where that is
+/// Bytes of a line that are compared to tell its number from its text; the whole line if it is
 /// shorter.
 const MAX_LOOK: usize = 1024;
 
-/// Where in a result and in the stored content a stretch may begin.
+/// A possible beginning of a stretch, in a result and in the stored content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    /// The bytes of the result before it: a header.
+    /// Number of bytes before it in the result: a header.
     pub(super) header: usize,
-    /// Its first byte in the stored content, and where that is by lines.
+    /// Offset of its first byte in the stored content, and the position of that byte by lines.
     pub(super) at: u64,
     pub(super) position: Position,
-    /// Whether the reader puts the number of each line before it.
+    /// True if the reader puts each line's number before it.
     pub(super) is_numbered: bool,
 }
 
 /// A stretch that begins at one [`Start`], as far as it has been compared. Holds a window of the
-/// stored content, whatever the length of the result.
+/// stored content, however long the result is.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) start: Start,
-    /// The first bytes of the result stay as they are, and this is how many.
+    /// Number of bytes at the beginning of the result that stay as they are.
     keep: u64,
-    /// Where in the stored content what follows them begins, once that is known.
+    /// The position in the stored content right after the kept bytes, once it is known.
     from: Option<Position>,
-    /// The next byte that is compared.
+    /// Offset in the stored content of the next byte to compare.
     at: u64,
     position: Position,
-    /// How many bytes of the result were compared or are a header.
+    /// Number of bytes of the result that were compared or are a header.
     taken: u64,
     is_at_number: bool,
-    /// The beginning of a line that does not tell yet where its number ends.
+    /// The beginning of a line, while the end of its number is unclear.
     begun: Vec<u8>,
-    /// The last line as the result shows it; `None` if it is longer than a footer.
+    /// The last line as the result shows it; `None` if it is longer than a footer may be.
     line: Option<Vec<u8>>,
-    /// Whether there was more than line feeds.
+    /// True if something other than line feeds matched.
     has_text: bool,
-    /// What came after the stretch.
+    /// The bytes of the result after the stretch; `None` before its end.
     footer: Option<Vec<u8>>,
     window: Window,
 }
 
-/// What is known of a stretch once the result has ended.
+/// A stretch that matched the whole result.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) start: Start,
@@ -62,7 +62,7 @@ pub(super) struct Found {
 }
 
 impl Stretch {
-    /// The first `shown` bytes of the result were shown already.
+    /// Starts comparing. The first `shown` bytes of the result were already shown.
     pub(super) fn new(start: Start, shown: usize) -> Self {
         Self {
             start,
@@ -80,13 +80,13 @@ impl Stretch {
         }
     }
 
-    /// How many bytes of the result stay as they are.
+    /// Number of bytes at the beginning of the result that stay as they are.
     pub(super) fn keep(&self) -> usize {
-        // It was a usize.
+        // Set from a `usize`.
         self.keep as usize
     }
 
-    /// The result goes on with `bytes`. `false` if it is not this stretch.
+    /// Compares the next `bytes` of the result. Returns false if it is not this stretch.
     pub(super) async fn push(
         &mut self,
         stored: &Stored,
@@ -96,7 +96,7 @@ impl Stretch {
         self.compare(stored, bytes, window, false).await
     }
 
-    /// The result has ended.
+    /// Ends the result. Returns `None` if it was not this stretch.
     pub(super) async fn finish(
         mut self,
         stored: &Stored,
@@ -106,7 +106,7 @@ impl Stretch {
             return Ok(None);
         }
         let footer = self.footer.take().unwrap_or_default();
-        // A line feed that a reader puts at the end says nothing.
+        // A line feed that a reader adds at the end means nothing.
         let footer = if footer == b"\n" {
             Vec::new()
         } else {
@@ -123,7 +123,8 @@ impl Stretch {
         }))
     }
 
-    /// The footer from the beginning of its line on, which may happen to begin like the stored one.
+    /// Extends the footer back to the beginning of its line, in case that line happens to begin
+    /// like the stored one.
     fn whole_line(&mut self, footer: Vec<u8>) -> Vec<u8> {
         match self.line.take() {
             Some(line)
@@ -204,11 +205,12 @@ impl Stretch {
         self.is_at_number = false;
     }
 
-    /// What is stored comes next in the result.
+    /// Takes bytes of the result that equal the next stored ones.
     fn take(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if self.keep < self.taken + length && self.from.is_none() {
-            // What is kept ends here, or before a number that comes before this.
+            // The kept bytes end here. If they end in a line's number, `take_number` has set
+            // `from`.
             let kept = usize::try_from(self.keep.saturating_sub(self.taken)).unwrap_or_default();
             self.from = Some(self.position.after(&bytes[..kept]));
         }
@@ -219,7 +221,7 @@ impl Stretch {
         self.is_at_number = self.start.is_numbered && bytes.ends_with(b"\n");
     }
 
-    /// Keeps the last line as far as it may be a footer's.
+    /// Keeps the last line while it may belong to a footer.
     fn show(&mut self, bytes: &[u8]) {
         let last = match memchr::memrchr(b'\n', bytes) {
             Some(feed) => {
@@ -238,19 +240,20 @@ impl Stretch {
     }
 }
 
-/// How many bytes of a result's line are its number, where the rest is the beginning of `stored`:
-/// `  12→`, `12: `, `L12|`. Another number is not the reader's but something that is nowhere else.
+/// Length of the number at the beginning of a result's line, such as `  12→`, `12: ` or `L12|`,
+/// where the rest of the line is the beginning of `stored`. Any other number than `number` does not
+/// count: it is not the reader's, but content that is nowhere else.
 fn number_before(line: &[u8], number: u64, stored: &[u8]) -> Option<usize> {
     let is_right = |length: &usize| {
         let rest = &line[*length..];
-        // Readers put a line feed after the last line too.
+        // Readers add a line feed after the last line too.
         let is_last = || rest.strip_suffix(b"\n").is_some_and(|rest| rest == stored);
         number_in(&line[..*length]) == Some(number) && (stored.starts_with(rest) || is_last())
     };
     (1..=line.len().min(MAX_NUMBER)).find(is_right)
 }
 
-/// The number that a reader's mark before a line gives.
+/// Parses the number in a reader's mark before a line.
 fn number_in(mark: &[u8]) -> Option<u64> {
     let mark = std::str::from_utf8(mark).ok()?;
     let is_mark =
@@ -263,7 +266,7 @@ fn number_in(mark: &[u8]) -> Option<u64> {
     }
 }
 
-/// The number that the line which `text` begins with may have before it.
+/// The line number that `text` begins with, if it has one.
 pub(super) fn number_at(text: &[u8]) -> Option<u64> {
     let text = &text[..text.len().min(MAX_NUMBER)];
     let start = text.iter().position(u8::is_ascii_digit)?;
@@ -274,7 +277,7 @@ pub(super) fn number_at(text: &[u8]) -> Option<u64> {
     number_in(&text[..start + length])
 }
 
-/// Some of the stored content, from where it is compared.
+/// A window of the stored content, from the place of comparison on.
 #[derive(Debug, Default)]
 struct Window {
     at: u64,
@@ -283,7 +286,7 @@ struct Window {
 }
 
 impl Window {
-    /// What is stored from `at` on: at least as much as telling a number takes, or all.
+    /// The stored content from `at` on: at least [`MAX_LOOK`] bytes, or all that is left.
     async fn from(&mut self, stored: &Stored, at: u64, length: u64) -> Result<&[u8], BackendError> {
         let start = usize::try_from(at - self.at).unwrap_or(usize::MAX);
         if !self.is_last && self.bytes.len().saturating_sub(start) < MAX_LOOK {

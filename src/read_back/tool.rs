@@ -16,18 +16,18 @@ use crate::session::Session;
 use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
 
-/// `read_file { path, offset?, limit?, pattern? }`: reads stored content back, a bounded page at a
-/// time.
+/// `read_file { path, offset?, limit?, pattern? }`, a tool that reads stored content back one
+/// bounded page at a time.
 ///
-/// It reads only what its own reduction stored, in its own session. What it returns is always under
-/// the truncation limit, so it is never truncated or stored itself.
+/// It reads only content that its own reduction stored in its own session. Its answers are always
+/// within the truncation limit, so they are never truncated or stored themselves.
 #[derive(Clone)]
 pub struct ReadFileTool {
     session: Session,
 }
 
 impl ReadFileTool {
-    /// A compiled `pattern` takes at most so many bytes.
+    /// Size limit of a compiled `pattern`, in bytes.
     pub const MAX_PATTERN: usize = 256 << 10;
 
     pub(crate) fn new(session: Session) -> Self {
@@ -82,12 +82,12 @@ impl Tool for ReadFileTool {
             Ok(request) => read(&self.session, &request, room).await,
             Err(error) => Err(error),
         };
-        // What is wrong with a pattern is said with the pattern.
+        // Errors about a pattern repeat the pattern, so they may be long.
         answer.map_err(|error| error.with_message(|message| Preview::HeadTail.show(message, room)))
     }
 }
 
-/// What the reader is asked.
+/// A parsed call of the reader.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReadRequest {
     path: String,
@@ -254,7 +254,7 @@ async fn find(
     Ok(hint.render().into())
 }
 
-/// An image is shown as an image.
+/// Returns a stored image, sound, video or PDF as media.
 async fn media(stored: &Stored) -> Result<ToolOutput, ToolError> {
     let mime = media_type(&stored.key).unwrap_or_default().to_owned();
     match stored.whole().await.map_err(store_failed)? {

@@ -14,9 +14,9 @@ use super::words::costs_at_most;
 static O200K_BASE: Once = Once::new();
 static CL100K_BASE: Once = Once::new();
 
-/// A longer run of bytes that the encoder would take as one word is cut before it is counted. The
-/// encoder's time and memory grow faster than such a run, and it gives up on a million spaces. Each
-/// cut changes the count by a few tokens at most, up or down.
+/// The longest run, in bytes, that is given to the encoder as one word. Longer runs are cut first:
+/// the encoder's time and memory grow faster than the run, and it gives up on a million spaces.
+/// Each cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
 /// Exact counts for OpenAI's models, and a good estimate for others.

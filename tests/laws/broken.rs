@@ -1,5 +1,4 @@
-//! The checks, held to finding what is broken: each flaw breaks the law that it should, and without
-//! a flaw none is broken.
+//! Tests of the checks: each flaw breaks the expected law, and without a flaw no law is broken.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ async fn try_all<F: Wire>(wire: F, flaw: Flaw, steps: &[Step]) -> Result<(), Vio
     Ok(())
 }
 
-/// How often each law was found broken, over conversations that are always the same.
+/// Counts the violations of each law over a fixed set of conversations.
 fn broken_laws<F: Wire>(wire: F, flaw: Flaw) -> BTreeMap<&'static str, usize> {
     let config = Config {
         rng_seed: RngSeed::Fixed(1),
@@ -78,7 +77,7 @@ fn without_a_flaw_nothing_is_found() {
 
 #[test]
 fn l1_finds_hints_that_are_stored_as_originals() {
-    // The next pass is not the same as the one before, so L4 may be the first to say so.
+    // Each pass differs from the one before, so L4 may be the first to report it.
     assert_caught(Flaw::StoresHints, "L1", &["L4"]);
 }
 

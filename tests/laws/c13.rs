@@ -1,5 +1,5 @@
 //! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time,
-//! nothing is stored twice, and it gets what a loop gets whose messages are changed in place.
+//! stores nothing twice, and gets the same messages as a loop that changes them in place.
 
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
 use offcut::report::Outcome;
@@ -103,7 +103,7 @@ fn resolve(known: &Known, spec: &CallSpec) -> ToolCall {
     call
 }
 
-/// A pass over the originals, beside one in place. Gives what is sent.
+/// Runs a pass over the originals and one in place. Returns the messages to send.
 async fn compare<F: Wire>(
     wire: F,
     over_originals: &mut Loop<F>,

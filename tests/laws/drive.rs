@@ -1,5 +1,5 @@
-//! An agent loop over generated steps: results go through `truncate` when they arrive, passes run
-//! in between, and after every step the laws are checked.
+//! An agent loop over generated steps. Results go through `truncate` as they arrive, passes run in
+//! between, and the laws are checked after every step.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +15,24 @@ use super::subject::{Shown, Subject};
 use super::wire::Wire;
 use super::{Violation, require};
 
-/// Where the store fails in a run.
+/// The write that fails in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultAt {
     pub(crate) step: usize,
-    /// Which of the step's writes, from 1.
+    /// Number of the write within the step, from 1.
     pub(crate) nth: u64,
     pub(crate) is_done: bool,
 }
 
-/// A conversation on its way.
+/// The state of a driven conversation.
 #[derive(Debug)]
 pub(crate) struct Run<F: Wire> {
     pub(crate) messages: Vec<F::Message>,
     pub(crate) shadow: Shadow,
     pub(crate) known: Known,
-    /// The messages that say that something is lost.
+    /// Indexes of the messages that admit a loss.
     pub(crate) lost: BTreeSet<usize>,
-    /// How often each step stored something.
+    /// Number of writes in each step.
     pub(crate) writes: Vec<u64>,
 }
 
@@ -138,7 +138,7 @@ async fn take<F: Wire, S: Subject<F>>(
     Ok(())
 }
 
-/// Whether a result that arrives may stand in one message with the one before.
+/// Tells whether an arriving result may share a message with the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Neighbour {
     None,
@@ -178,7 +178,7 @@ impl<F: Wire> Run<F> {
     }
 }
 
-/// A result arrives.
+/// Truncates a result that arrives, checks it and appends it.
 async fn arrive<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,
@@ -219,7 +219,7 @@ async fn arrive<F: Wire, S: Subject<F>>(
         check_report(report, &returned, &now)?;
     }
     run.shadow.check_store(subject).await?;
-    // The error that ended a stream is shown behind the result, whatever the limit.
+    // The error that ended a stream is shown after the result, even beyond the limit.
     let is_broken = matches!(spec.body, Body::Broken(_));
     if !failed && !is_broken {
         check_stable(subject, call, &shown).await?;
@@ -233,7 +233,8 @@ async fn arrive<F: Wire, S: Subject<F>>(
     Ok(())
 }
 
-/// L1 for what is shown of a result. Gives what counts as the original from now on.
+/// Checks L1 for the parts shown of a result. Returns the parts that count as the original from now
+/// on, and whether they admit a loss.
 async fn check_arrival<F: Wire, S: Subject<F>>(
     subject: &S,
     run: &mut Run<F>,
@@ -248,7 +249,7 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
         Ok(true) => "lost although no store failed".to_owned(),
         Err(why) => why,
     };
-    // Bytes that are no UTF-8 can only be shown with replacements, where nothing is stored.
+    // Invalid UTF-8 that is not stored can only be shown with replacement characters.
     let is_lossy = |(old, now): (&Bit, &Bit)| match old {
         Bit::Raw(bytes) => now.bytes() == String::from_utf8_lossy(bytes).as_bytes(),
         other => other.bytes() == now.bytes(),
@@ -266,9 +267,9 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
     ))
 }
 
-/// R3: whether `now` is a page of something stored, and the original is one stretch of that from
-/// there on, its lines' numbers and a few words before and after it aside, which stand beside the
-/// page.
+/// R3: tells whether `now` is a page of stored content and the original is a stretch of that
+/// content starting at the same place. Line numbers do not count, nor do a few words before and
+/// after the stretch, which `now` shows beside the page.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
     let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else {
         return false;
@@ -303,7 +304,7 @@ async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now:
         && (0..=beside.len()).any(|at| {
             let stretch = original.bytes().strip_prefix(&beside[..at]);
             let stretch = stretch.and_then(|rest| rest.strip_suffix(&beside[at..]));
-            // A line feed at the end says nothing.
+            // A line feed at the end carries no content.
             let is_there = |stretch: &[u8]| ways.iter().any(|way| way.starts_with(stretch));
             stretch.is_some_and(|text| {
                 is_there(text) || text.strip_suffix(b"\n").is_some_and(is_there)
@@ -311,7 +312,7 @@ async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now:
         })
 }
 
-/// L3 for what is shown of a result: text by text, or all together where texts were joined.
+/// Checks L3 for the parts shown: text by text, or all at once if texts were joined.
 fn check_shorter<F: Wire, S: Subject<F>>(
     subject: &S,
     originals: &[Bit],
@@ -340,8 +341,7 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     };
     if originals.len() == shown.len() {
         for (old, new) in originals.iter().zip(shown) {
-            // T14: bytes that are no UTF-8 are stored, and the hint comes on top of what is shown
-            // of them.
+            // T14: invalid UTF-8 is stored, and the hint comes on top of the text shown.
             let is_replaced = old.bytes() != Bit::from(new).bytes() && !matches!(old, Bit::Raw(_));
             if is_replaced && is_text(new) {
                 compare(&[old], &[new])?;
@@ -359,7 +359,7 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     )
 }
 
-/// L12 for a truncation: the sizes are those of the texts.
+/// Checks L12 for a truncation: the reported sizes are those of the texts.
 fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), Violation> {
     let [decision] = &report.decisions[..] else {
         return Ok(());
@@ -370,7 +370,7 @@ fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), V
             .filter(|bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_)));
         texts.map(|bit| bit.bytes().len() as u64).sum()
     };
-    // The error that ended a stream is shown behind the result and is no part of it.
+    // The error that ended a stream is shown after the result and is not a part of it.
     let is_broken = |bits: &[Bit]| bits.last() == Some(&Bit::Text("the pipe broke".into()));
     let trim = |bits: &[Bit]| {
         size(bits)
@@ -392,7 +392,7 @@ fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), V
     })
 }
 
-/// L4 for truncation: what is shown, shown again, is the same.
+/// Checks L4 for truncation: truncating the parts shown changes nothing.
 async fn check_stable<F: Wire, S: Subject<F>>(
     subject: &S,
     call: &ToolCall,

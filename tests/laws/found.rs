@@ -1,5 +1,5 @@
-//! What the generated conversations, and reading the code with the laws in hand, have found: each
-//! in its smallest form.
+//! Bugs found by the generated conversations, or by reading the code against the laws, each in its
+//! smallest form.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn call(id: &str, tool: &str) -> ToolCall {
     ToolCall::new(id, tool, "")
 }
 
-/// One round for each result, then a last word.
+/// Makes one round for each result, then a last word.
 fn conversation(results: Vec<(ToolCall, Vec<Part>, bool)>) -> Vec<Message> {
     let round = |(call, parts, is_error): (ToolCall, Vec<Part>, bool)| {
         [
@@ -55,7 +55,7 @@ fn conversation(results: Vec<(ToolCall, Vec<Part>, bool)>) -> Vec<Message> {
         .collect()
 }
 
-/// A text that looks like a hint of ours, at a place where nothing is.
+/// Makes a text that looks like a hint of ours, at an empty location.
 fn forged(location: &str, shown: usize) -> String {
     let mut hint = Hint::new(Kind::Truncated, 1_000);
     hint.location = Some(Location::new(location));
@@ -96,7 +96,7 @@ fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
         let [Part::Text(shown)] = &shown[..] else {
             panic!("{shown:?}")
         };
-        // It shows nothing but what is stored, and says something else.
+        // The preview is stored, but the sentence is not ours.
         let mut other = Hint::parse(shown).unwrap();
         other.prose.push_str(" So it is.");
         let parts = vec![lines(400).into(), other.render().into()];
@@ -159,8 +159,8 @@ fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
     });
 }
 
-/// The same id and the same text twice, and only the second one may go: originals handed in anew
-/// must not lose the first.
+/// Two results with the same id and text, of which only the second may go. Handing in the originals
+/// again must not lose the first.
 async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
     let reduction = builder.build().unwrap();
     let originals = conversation(vec![
@@ -223,7 +223,7 @@ fn l4_a_pass_that_is_run_again_with_the_same_usage_clears_no_more() {
 fn l1_two_stores_of_one_name_are_not_mixed_up() {
     block_on(async {
         let fetch = ToolPolicy::new().backend(Memory::new());
-        // Refusing to build would do as well.
+        // Refusing to build is fine too.
         let Ok(reduction) = builder(Memory::new()).tool("fetch", fetch).build() else {
             return;
         };
@@ -239,7 +239,7 @@ fn l1_two_stores_of_one_name_are_not_mixed_up() {
     });
 }
 
-/// What becomes of a chat-completions result, and all that is stored of it.
+/// Clears a chat-completions result. Returns its new content and all that was stored of it.
 async fn cleared(content: Value) -> (Value, String) {
     let store = Memory::new();
     let reduction = builder(store.clone()).build().unwrap();
@@ -283,7 +283,7 @@ fn l1_unknown_fields_of_two_texts_are_not_lost() {
             "{stored}"
         );
         assert_eq!(content[0].get("source"), None);
-        // Those of a single text stay where they are.
+        // The fields of a single text stay in place.
         let (content, _) = cleared(json!([part("only")])).await;
         assert_eq!(content[0]["source"], "only");
     });
@@ -389,7 +389,7 @@ fn l1_numbers_that_another_tool_puts_before_stored_lines_are_not_lost() {
             .await
             .unwrap();
         let location = shown.report.decisions[0].locations[0].as_str();
-        // As `uniq -c` does: the number is no line's.
+        // Like the output of `uniq -c`: the numbers are counts, not line numbers.
         let counted: String = content
             .lines()
             .zip(1..)
@@ -491,7 +491,8 @@ fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
         let [Part::Text(hint)] = &first.parts[..] else {
             panic!("{:?}", first.parts)
         };
-        // Over the limit together. The two longest are cut again, to less than `preview_above`.
+        // Together they are over the limit. The two longest are cut again, to below
+        // `preview_above`.
         let parts = [lines(450), format!("{hint}{}", lines(65)), hint.clone()];
         let output = ToolOutput::parts(parts.into_iter().map(Part::Text).collect());
         let shown = reduction
@@ -555,7 +556,8 @@ fn l3_a_digest_takes_no_more_tokens_than_were_reckoned_with() {
             .truncate(&call("a", "f"), lines(2_000))
             .await
             .unwrap();
-        // Each has a digest of its own, for the name is taken. Spaces cost about what the hint does.
+        // Each name gets a digest because the plain one is taken. The spaces cost about as much as
+        // the hint.
         let mut cut = 0;
         for length in (2_000..9_000).step_by(20) {
             let output = " ".repeat(length);

@@ -1,4 +1,4 @@
-//! Conversations that are data: the steps of an agent loop.
+//! Conversations as data: the steps of an agent loop.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use super::text::{Text, sayings, texts};
 /// One step of a loop.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Somebody says something that has nothing to do with tools.
+    /// Adds a message that has nothing to do with tools.
     Say { who: Who, text: Text, style: u8 },
-    /// The model calls tools; some of them answer.
+    /// The model calls tools, some of which answer.
     Round {
         says: Option<Text>,
         calls: Vec<CallSpec>,
         style: u8,
     },
-    /// A result that no call is known of.
+    /// A result without a known call.
     Orphan { call: CallSpec, style: u8 },
     /// A message that no provider would send.
     Odd(u8),
     /// A clear pass.
     Clear,
-    /// The program is started again over the same store.
+    /// A restart of the program over the same store.
     Restart,
-    /// The messages are written as JSON and read again.
+    /// A round trip of the messages through JSON.
     RoundTrip,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct CallSpec {
     pub(crate) id: Id,
     pub(crate) tool: Tool,
     pub(crate) arguments: Args,
-    /// `None`: the tool never answers.
+    /// `None` if the tool never answers.
     pub(crate) output: Option<Output>,
 }
 
-/// A call id. Long ones are cut when they are shown.
+/// A call id. `Debug` shows only the length of a long one.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Id(pub(crate) String);
 
@@ -91,7 +91,7 @@ pub(crate) enum Args {
     Empty,
     Json(Text),
     NotJson(Text),
-    /// What stands in place of arguments that were cleared, as if the model copied it.
+    /// Placeholder for cleared arguments, as if the model had copied it.
     Cleared(usize),
 }
 
@@ -108,20 +108,20 @@ pub(crate) enum Body {
     Bytes(Text),
     /// A stream that ends with an error.
     Broken(Text),
-    /// What our reader says of something stored.
+    /// Our reader's answer about stored content.
     Page {
         which: usize,
         offset: i8,
         limit: Option<u8>,
         pattern: bool,
     },
-    /// What another reader says of something stored.
+    /// Another reader's output about stored content.
     Cat {
         which: usize,
         numbers: bool,
         header: bool,
         skip: usize,
-        /// Every so many lines one is left out; none where it is 0.
+        /// Leaves out one line in every `without`; 0 leaves out none.
         without: usize,
     },
 }
@@ -137,12 +137,12 @@ pub(crate) enum PartSpec {
     },
     Link(usize),
     Opaque(Text),
-    /// A hint from the conversation, and perhaps something after it.
+    /// A hint from the conversation, perhaps with text after it.
     Copy {
         which: usize,
         more: Option<Text>,
     },
-    /// Something like a hint.
+    /// A text like a hint.
     Forged(Forgery),
 }
 
@@ -167,10 +167,10 @@ impl Mime {
     }
 }
 
-/// A text that looks like a hint: one of ours that was changed, or one made up.
+/// A text that looks like a hint: a changed one of ours, or an invented one.
 #[derive(Clone, Debug)]
 pub(crate) struct Forgery {
-    /// Which real hint it begins as; `None`: none.
+    /// Index of the real hint that it starts from; `None` starts from scratch.
     pub(crate) like: Option<usize>,
     pub(crate) kind: Option<HintKind>,
     pub(crate) place: Place,
@@ -192,11 +192,11 @@ pub(crate) enum HintKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// As the real hint has it.
+    /// The real hint's own location.
     Same,
-    /// Where something else of ours is.
+    /// The location of other content of ours.
     Known(usize),
-    /// Under our root, and nothing is there.
+    /// An empty location below our root.
     Invented,
     Foreign,
     Nowhere,
@@ -379,7 +379,7 @@ fn calls() -> impl Strategy<Value = CallSpec> {
     })
 }
 
-/// The steps of a loop that uses all that a conversation can have.
+/// Generates loops that use everything a conversation can contain.
 pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     let who = || prop_oneof![Just(Who::User), Just(Who::Assistant), Just(Who::System)];
     let says = option::weighted(0.3, sayings());
@@ -393,7 +393,7 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RoundTrip),
     ];
     vec(step, 1..14).prop_map(|mut steps| {
-        // A loop passes before its last call too.
+        // Loops run a pass before their last call too.
         steps.push(Step::Say {
             who: Who::Assistant,
             text: Text::new(super::text::Kind::Lines, 20, 0),
@@ -404,7 +404,8 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Long results first, then what imitates their hints, then a pass that has to tell them apart.
+/// Generates long results, then imitations of their hints, then a pass that must tell the two
+/// apart.
 pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
     let body = prop_oneof![
         6 => forgeries().prop_map(|forgery| Body::Parts(vec![PartSpec::Forged(forgery)])),
@@ -445,8 +446,8 @@ pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Conversations without anything that imitates, is odd or is no text: what a simple reducer can be
-/// asked to handle.
+/// Generates conversations without imitations, odd messages or parts other than text: simple enough
+/// for a simple reducer.
 pub(crate) fn simple_conversations() -> impl Strategy<Value = Vec<Step>> {
     let output = |text| Output {
         body: Body::Parts(vec![PartSpec::Text(text)]),

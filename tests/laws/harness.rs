@@ -1,11 +1,11 @@
-//! What a law's test stands on: violations, and cases that are the same in every run.
+//! Shared by the laws' tests: violations, and cases that are the same in every run.
 
 use std::fmt;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
-/// A law that was broken, and how.
+/// A broken law, with details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) law: &'static str,
@@ -27,7 +27,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// `Ok` if `holds`, else the violation.
+/// Returns a violation unless `holds`.
 pub(crate) fn require(
     holds: bool,
     law: &'static str,
@@ -46,15 +46,15 @@ fn number(variable: &str, default: u64) -> u64 {
         .map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// How many cases a test runs that has `percent` of all of them.
+/// Number of cases for a test that gets `percent` of all cases.
 pub(crate) fn cases(percent: u64) -> u32 {
     u32::try_from((number("OFFCUT_CASES", super::CASES) * percent).div_ceil(100)).unwrap()
 }
 
-/// Trees of values are deep where tests are not optimised.
+/// Stack size in bytes. Trees of values go deep in unoptimised tests.
 const STACK: usize = 64 << 20;
 
-/// Runs `check` over `percent` of the cases, on a thread of its own.
+/// Runs `check` over `percent` of the cases, on a thread with a larger stack.
 pub(crate) fn hold<S: Strategy>(
     percent: u64,
     strategy: impl FnOnce() -> S + Send,
@@ -87,7 +87,7 @@ fn run<S: Strategy>(percent: u64, strategy: &S, check: impl Fn(S::Value) -> Resu
     }
 }
 
-/// Runs `future` on a runtime of its own, on this thread.
+/// Runs `future` on a new runtime on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! L12: every decision is one event, and content is in none of them.
+//! L12: every decision is one event, and no event contains content.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -21,14 +21,14 @@ use super::{STORE, Violation, block_on, hold, require};
 type Fields = Vec<(&'static str, String)>;
 
 thread_local! {
-    /// What was emitted on this thread.
+    /// The events emitted on this thread.
     static EVENTS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps what is emitted, for each thread apart.
+/// Captures events, separately for each thread.
 ///
-/// One subscriber for the whole process: one for each test would race with the others for who is
-/// asked about an event first.
+/// There is one subscriber for the whole process. If each test had its own, they would race for who
+/// is asked first about an event.
 struct Capture;
 
 impl<S: Subscriber> Layer<S> for Capture {
@@ -53,7 +53,7 @@ fn install() {
     });
 }
 
-/// What every generated text of some length has in it.
+/// Occurs in every generated text of some length.
 const CONTENT: [&str; 7] = [
     "quick brown",
     "abcdefghij",

@@ -1,4 +1,4 @@
-//! L1 to L5, and L6 and L12 beside, over conversations of all kinds.
+//! L1 to L5, with L6 and L12, over conversations of all kinds.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
-/// Drives one conversation, with every law checked on the way, and drives it once more: the same
-/// input over equal stores gives the same bytes.
+/// Drives one conversation twice, checking every law on the way: the same input over equal stores
+/// gives the same bytes.
 fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
     block_on(async {
         let (first, subject) =

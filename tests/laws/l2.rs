@@ -1,5 +1,5 @@
-//! L2: deciding touches nothing, storing touches no message, changing messages cannot fail; after
-//! an error everything is as it was, and trying again is safe.
+//! L2: deciding changes nothing, storing touches no message, changing messages cannot fail. After
+//! an error everything is unchanged, and trying again is safe.
 
 use futures_util::FutureExt;
 use offcut::Turn;
@@ -17,7 +17,7 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
-/// How many of a conversation's writes fail in turn, spread over all of them.
+/// Number of a conversation's writes that fail in turn, spread over all of them.
 const MAX_FAULTS: usize = 8;
 
 async fn fail_every_write<F: Wire>(
@@ -90,7 +90,8 @@ fn l2_another_store_may_fail_at_every_write() {
     });
 }
 
-/// A conversation that the last pass has not seen, and what happens to it between plan and apply.
+/// Generates a conversation with steps since the last pass, and the changes made between plan and
+/// apply.
 fn interrupted() -> impl Strategy<Value = (Setup, Vec<Step>, Vec<u8>, Meanwhile)> {
     let steps = conversations().prop_map(|mut steps| {
         steps.pop();
@@ -241,7 +242,7 @@ fn l2_what_changed_meanwhile_is_left_alone_in_other_wire_formats() {
     });
 }
 
-/// A pass that hangs and is dropped, at each write.
+/// At each write, drops a pass that hangs there.
 async fn drop_at_every_write<F: Wire>(
     wire: F,
     setup: &Setup,

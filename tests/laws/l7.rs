@@ -56,7 +56,7 @@ const WORDS: [&str; 64] = [
     "mp3",
     "",
     "call_0",
-    // Other formats.
+    // Fields of other formats.
     "call_id",
     "output",
     "summary",
@@ -113,7 +113,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Messages that are nearly messages.
+/// Generates almost valid messages.
 fn malformed() -> impl Strategy<Value = Value> {
     let role = prop_oneof![
         Just("tool"),
@@ -142,7 +142,7 @@ fn malformed() -> impl Strategy<Value = Value> {
     prop_oneof![8 => nearly, 1 => values()]
 }
 
-/// Objects that have a type, and the fields that belong to it, with anything in them.
+/// Generates objects with a type and that type's fields, which hold anything.
 fn typed(
     types: &'static [&'static str],
     fields: &'static [&'static str],
@@ -262,7 +262,7 @@ fn l7_no_part_is_too_odd() {
     });
 }
 
-/// Numbers at the ends of what is possible.
+/// Generates the largest and smallest numbers.
 fn extremes() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -442,7 +442,7 @@ fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
                 "L4",
                 || "other bytes are stored".into(),
             )?;
-            // No chunk at all is no text; a whole result may be an empty one.
+            // No chunks mean no text; a whole result may have an empty one.
             let is_same = whole_shown.parts == pieces_shown.parts || whole_shown.text().is_empty();
             require(is_same, "L4", || {
                 format!(

@@ -1,5 +1,5 @@
-//! L8: what is remembered of a text is never wrong after an edit, and no conversation displaces
-//! what another has counted.
+//! L8: the cache of counts is never wrong after an edit, and conversations do not evict each
+//! other's counts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 
 use super::{Violation, block_on, hold, require};
 
-/// Depends on every byte and its place, so that an edit that keeps the length changes it.
+/// Depends on every byte and its position, so that an edit that keeps the length changes it.
 fn weight(text: &str) -> u64 {
     text.bytes()
         .zip(1..)
@@ -21,17 +21,17 @@ fn weight(text: &str) -> u64 {
         .sum()
 }
 
-/// Something that a loop does to its messages behind our back. Numbers are taken modulo what there
-/// is.
+/// A change that a loop makes to its messages between passes. Indexes are taken modulo the number
+/// of messages.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// One byte of one text, in place: the same string, at the same address, of the same length.
+    /// Changes one byte of one text in place: the same string, address and length.
     Byte(usize, usize),
-    /// Two messages change places.
+    /// Swaps two messages.
     Swap(usize, usize),
     Remove(usize),
     Push(String),
-    /// What one message says, another says too.
+    /// Copies the text of one message to another.
     Copy(usize, usize),
 }
 
@@ -82,8 +82,7 @@ fn apply(edit: &Edit, messages: &mut Vec<Message>) {
     }
 }
 
-/// Counts after every edit, and compares with counting without a memory. Each message costs 4
-/// besides.
+/// Counts after every edit and compares with a count without a cache. Each message adds 4 tokens.
 fn count_after_edits(
     edits: &[Edit],
     mut count: impl FnMut(&mut Vec<Message>) -> u64,
@@ -145,8 +144,8 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
     assert_eq!(found.unwrap_err().law, "L8");
 }
 
-/// A loop that hands in originals, one of which was edited since: what was decided about the one is
-/// not done to the other.
+/// A loop hands in originals, one of which was edited since: the decision about the old text is not
+/// applied to the new one.
 #[test]
 fn l8_a_decision_is_not_repeated_on_what_was_edited() {
     let cases = || {
@@ -212,13 +211,13 @@ fn l8_a_decision_is_not_repeated_on_what_was_edited() {
     });
 }
 
-/// Which of the texts a conversation gets in each turn.
+/// Generates turns: the number of a conversation, and of the text that it gets.
 fn turns() -> impl Strategy<Value = Vec<(usize, u16)>> {
     vec((0_usize..6, 0_u16..400), 1..120)
 }
 
-/// Several conversations take turns, and get texts that the others may have too. Counts each text
-/// that is really counted.
+/// Lets several conversations take turns with texts that they may share. Counts the texts that
+/// reach the counter.
 fn count_in_parallel(
     turns: &[(usize, u16)],
     sessions: &[ToolReduction],
@@ -264,7 +263,7 @@ fn l8_parallel_conversations_share_counts_and_displace_none() {
             .map(|number| reduction.session(&number.to_string()))
             .collect();
         count_in_parallel(&turns, &sessions, &counted)?;
-        // Without sessions too, and then nothing is new.
+        // Also without sessions, where no text is new.
         let alone = vec![reduction.session("7"); 6];
         count_in_parallel(&turns, &alone, &counted)
     });

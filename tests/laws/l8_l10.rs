@@ -17,11 +17,12 @@ use super::text::{Kind, Text};
 use super::world::{World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
-/// What may become a hint is counted as such too, once in each form that it may get.
+/// Allowance for hints in each turn: candidates are counted too, once in each form that they may
+/// take.
 const HINTS: u64 = 600;
 
-/// A loop in which the counter never sees more than what has come, and what may have taken its
-/// place.
+/// Runs a loop in which the counter sees no more bytes than the new texts and their possible
+/// replacements.
 async fn count_what_is_new(
     turns: &[usize],
     threshold: u64,
@@ -114,7 +115,7 @@ fn l10_two_reductions_do_not_know_of_each_other() {
                 drive_one().await?.0.messages,
                 drive_other().await?.0.messages,
             );
-            // Whenever one waits for its files, another goes on.
+            // Whenever one waits for its files, another runs.
             let (first, between, last) = join3(drive_other(), drive_one(), drive_other()).await;
             let others = first?.0.messages == other_alone && last?.0.messages == other_alone;
             require(others && between?.0.messages == alone, "L10", || {

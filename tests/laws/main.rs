@@ -1,12 +1,11 @@
-//! The laws, held against generated conversations; and the checks of the laws, held to finding what
-//! is broken.
+//! The laws, checked over generated conversations, and the checks themselves, run over broken
+//! reducers that they must catch.
 //!
-//! `OFFCUT_CASES` says how many conversations are driven for L1–L5 together (1 000 unless it is
-//! set; the other laws scale with it), `OFFCUT_SEED` says which ones. The same two numbers give the
-//! same conversations.
+//! `OFFCUT_CASES` sets the number of conversations for L1–L5 together (default 1 000; the other
+//! laws scale with it), `OFFCUT_SEED` picks them. The same two numbers give the same conversations.
 
 #![cfg(all(feature = "fs", feature = "tiktoken"))]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod broken;
@@ -37,9 +36,9 @@ mod world;
 use harness::{Violation, block_on, cases, hold, require};
 use world::Store;
 
-/// How many conversations are driven, unless `OFFCUT_CASES` says otherwise.
+/// Number of conversations to drive if `OFFCUT_CASES` is not set.
 const CASES: u64 = 1_000;
-/// What most laws are held to over.
+/// The store that most laws run over.
 const STORE: Store = world::memory;
-/// What some are held to over as well.
+/// A second kind of store, for some of the laws.
 const OTHER_STORE: Store = world::files;

@@ -1,4 +1,4 @@
-//! A reducer that keeps the laws, in as few lines as that takes, and can be broken on purpose.
+//! A minimal reducer that keeps the laws and can be broken on purpose.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,29 +13,29 @@ use super::shadow::{Bit, view};
 use super::subject::{Shown, Subject};
 use super::wire::Wire;
 
-/// What is wrong with it.
+/// The way in which the reducer is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
-    /// Takes a hint for an original, and stores it.
+    /// Takes a hint for an original and stores it.
     StoresHints,
-    /// Changes the message, then stores.
+    /// Changes the message before storing.
     ChangesFirst,
     /// Uses the id as a path.
     IdIsPath,
-    /// Overwrites what another call with this id stored.
+    /// Overwrites content that another call with the same id stored.
     Overwrites,
     /// Replaces short results too.
     Grows,
-    /// Makes a new message, without what it does not know.
+    /// Makes a new message without the fields that it does not know.
     DropsFields,
     /// Removes the result and keeps the call.
     BreaksPairs,
-    /// Says that it stored what it did not.
+    /// Claims to have stored content that it did not store.
     Forgets,
-    /// Puts a number into each hint that differs from pass to pass.
+    /// Puts a number that changes from pass to pass into each hint.
     Restless,
-    /// Stores the first bytes only.
+    /// Stores only the first bytes.
     CutsShort,
 }
 
@@ -126,7 +126,7 @@ impl Naive {
         hint.render()
     }
 
-    /// What stands in place of `text`, or `None` if it stays.
+    /// The replacement for `text`, or `None` if it stays.
     fn cleared(&self, id: &str, text: &str) -> Option<Result<String, String>> {
         let known = Hint::parse(text).filter(|_| self.flaw != Flaw::StoresHints);
         let is_gain = |hint: &String| hint.len() < text.len() || self.flaw == Flaw::Grows;

@@ -1,4 +1,4 @@
-//! What may be in a store's directory, and under which names.
+//! The names that may occur in a store's directory.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use super::world::World;
 use super::{Violation, require};
 
-/// Whether a name in the store is one that this crate makes: a safe id as it is, or else a digest,
-/// and fixed endings.
+/// Checks that a key is one that this crate makes: a safe id unchanged, or else a digest, with
+/// fixed endings.
 pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violation> {
     static SHAPE: OnceLock<Regex> = OnceLock::new();
     static ENDING: OnceLock<Regex> = OnceLock::new();
@@ -43,14 +43,15 @@ pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violati
     require(is_ours, "L6", hostile)
 }
 
-/// Six digits in place of a long id.
+/// Returns six decimal digits that stand for a long id.
 fn short(id: &str) -> String {
     let digest = Sha256::digest(id);
     let number = u64::from_be_bytes(digest[..8].try_into().unwrap());
     format!("{:06}", number % 1_000_000)
 }
 
-/// Whether the stores' directories hold what they should and nothing is outside of them.
+/// Checks that the stores' directories hold only expected files, and that nothing lies outside
+/// them.
 pub(crate) fn check_paths(world: &World) -> Result<(), Violation> {
     static EXPECTED: OnceLock<Regex> = OnceLock::new();
     let expected = EXPECTED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What tools return: from data to parts, with what of the conversation they imitate.
+//! Tool outputs: turns data into parts, some of which imitate earlier parts of the conversation.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -12,7 +12,7 @@ use super::shadow::Bit;
 use super::subject::Subject;
 use super::wire::Wire;
 
-/// What of the conversation so far can be imitated.
+/// The parts of the conversation so far that can be imitated.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     hints: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Takes note of the hints in what a message holds.
+    /// Records the hints in a message.
     pub(crate) fn learn(&mut self, view: &super::shadow::View) {
         for bit in view.slots.iter().flatten() {
             let Bit::Text(text) = bit else { continue };
@@ -71,18 +71,18 @@ fn push_new(list: &mut Vec<String>, text: &str) {
 }
 
 fn pick<T>(list: &[T], which: usize) -> Option<&T> {
-    // The newest first: they are what a program would come across.
+    // Newest first, as a program would find them.
     list.iter().rev().nth(which.checked_rem(list.len())?)
 }
 
-/// What a tool returns, and what of it must never be lost.
+/// A tool's output, and the parts of it that must never be lost.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) output: ToolOutput,
     pub(crate) originals: Vec<Bit>,
 }
 
-/// Readers need a call that says what is read.
+/// Makes `call` name the stored content, which readers need.
 pub(crate) fn aim(known: &Known, body: &Body, call: &mut ToolCall) {
     match body {
         Body::Page {
@@ -179,7 +179,7 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(
     Made { output, originals }
 }
 
-/// What a tool like `cat -n`, `sed`, `grep -v` or an editor's viewer shows.
+/// Imitates the output of tools such as `cat -n`, `sed`, `grep -v` or an editor's viewer.
 fn cat(content: &str, numbers: bool, header: bool, skip: usize, without: usize) -> String {
     let mut out = if header {
         "<file> 1 of 1\n".to_owned()

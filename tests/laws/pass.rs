@@ -1,4 +1,4 @@
-//! One clear pass, with everything that the laws say of it.
+//! One clear pass, checked against every law about it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::wire::Wire;
 use super::world::{Setup, World};
 use super::{Violation, require};
 
-/// Runs a pass over the conversation and checks it. With `may_fail` a store may fail, once.
+/// Runs a pass over the conversation and checks it. With `may_fail` a store may fail once.
 pub(crate) async fn pass<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,
@@ -33,7 +33,8 @@ pub(crate) async fn pass<F: Wire, S: Subject<F>>(
     check_stable(wire, subject, run).await
 }
 
-/// Runs one over nothing but `messages`, however odd, and one more that answers them.
+/// Runs a pass over `messages` alone, however odd, and then over one more message that answers
+/// them.
 pub(crate) async fn pass_over<F: Wire>(
     wire: F,
     setup: Setup,
@@ -50,7 +51,7 @@ pub(crate) async fn pass_over<F: Wire>(
     pass(wire, &Real::new(World::new(setup)), &mut run, false).await
 }
 
-/// Says whether the store failed in it.
+/// Runs and checks one pass. Returns whether a store failed in it.
 async fn one<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,
@@ -107,7 +108,8 @@ async fn one<F: Wire, S: Subject<F>>(
     Ok(failed)
 }
 
-/// Whether the store failed. What handlers and callbacks do wrong must change nothing.
+/// Tells whether a store failed. Failing handlers and callbacks do not count: they must change
+/// nothing.
 pub(crate) fn has_failed(report: &Report) -> bool {
     let of_handlers = [
         "the truncation handler",
@@ -122,7 +124,7 @@ pub(crate) fn has_failed(report: &Report) -> bool {
         .any(is_of_store)
 }
 
-/// L3: what replaces a text is fewer bytes, and no more tokens.
+/// Checks L3: each replacement has fewer bytes and no more tokens than the text it replaces.
 fn check_shorter<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,
@@ -165,7 +167,7 @@ fn size(bits: &[super::shadow::Bit]) -> u64 {
     bits.iter().map(|bit| bit.bytes().len() as u64).sum()
 }
 
-/// L12: the sums are exact, and what is said to have been done is what was done.
+/// Checks L12: the sums are exact, and the report matches the changes.
 fn check_report<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,
@@ -232,8 +234,8 @@ fn check_report<F: Wire, S: Subject<F>>(
     Ok(())
 }
 
-/// L4: over its own output a pass does nothing, also once the messages were written and read, and
-/// in another process.
+/// Checks L4: a pass over its own output does nothing, also after a JSON round trip and in another
+/// process.
 async fn check_stable<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,

@@ -1,8 +1,8 @@
-//! L1, checked against a shadow: what every tool returned and every model asked, kept beside the
-//! conversation.
+//! L1, checked against a shadow: a copy of every tool result and every call's arguments, kept
+//! outside the conversation.
 //!
-//! Written from the laws, not from the library: a slot holds what it held, or hints whose locations
-//! give that back.
+//! Written from the laws, not from the library: a slot holds its original content, or hints whose
+//! locations give that content back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -19,11 +19,11 @@ use super::subject::Subject;
 use super::wire::Wire;
 use super::{Violation, require};
 
-/// A part of a result, for all that matters to the laws: its bytes, and whether it counts as text.
+/// The facts about a part that matter to the laws: its bytes, and whether it counts as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Bit {
     Text(String),
-    /// Text whose bytes are no UTF-8.
+    /// Text that is not valid UTF-8.
     Raw(Bytes),
     Json(String),
     Media(Bytes),
@@ -87,14 +87,14 @@ fn seen(part: PartRef<'_>) -> Bit {
     }
 }
 
-/// What a message holds that a pass may change.
+/// The contents of a message that a pass may change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
     pub(crate) slots: Vec<Vec<Bit>>,
-    /// The ids of the calls that the slots answer.
+    /// Ids of the calls that the slots answer.
     pub(crate) answers: Vec<String>,
     pub(crate) arguments: Vec<String>,
-    /// The ids of the calls.
+    /// Ids of the calls.
     pub(crate) calls: Vec<String>,
 }
 
@@ -117,28 +117,28 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
     view
 }
 
-/// What the conversation held when it was new.
+/// The original content of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
     slots: BTreeMap<(usize, usize), Vec<Bit>>,
     arguments: BTreeMap<(usize, usize), String>,
-    /// Everything that may be stored.
+    /// Every content that may be stored.
     said: HashSet<Vec<u8>>,
     ids: BTreeSet<String>,
-    /// What was stored when it was last looked at.
+    /// The stored content at the last check.
     stored: BTreeMap<String, Bytes>,
 }
 
 impl Shadow {
-    /// Takes note of a result before it goes through `truncate`.
+    /// Records a result before it goes through `truncate`.
     pub(crate) fn say(&mut self, id: &str, originals: &[Bit]) {
         self.ids.insert(id.to_owned());
         self.said
             .extend(originals.iter().map(|bit| bit.bytes().to_vec()));
     }
 
-    /// Takes note of a message that has just been appended, or got another result behind those it
-    /// had. That result is what `say` was told, or else what the message holds.
+    /// Records a message that was just appended, or that just got one more result at its end. The
+    /// new result's originals are `originals`, or else the content of the message.
     pub(crate) fn append<F: Wire>(
         &mut self,
         wire: F,
@@ -170,7 +170,8 @@ impl Shadow {
         }
     }
 
-    /// Whether every slot is what it was, or hints that give it back. Says which slots hold a loss.
+    /// Checks that every slot holds its original or hints that give it back. Returns the indexes of
+    /// the messages that admit a loss.
     pub(crate) async fn check<F: Wire, S: Subject<F>>(
         &self,
         wire: F,
@@ -206,14 +207,15 @@ impl Shadow {
         Ok(lost)
     }
 
-    /// Whether `now` stands for `originals`. `Ok(true)` if it does but for what it says is lost.
+    /// Checks that `now` stands for `originals`. Returns `Ok(true)` if that holds except for losses
+    /// that `now` admits.
     pub(crate) async fn check_slot<F: Wire, S: Subject<F>>(
         &self,
         subject: &S,
         originals: &[Bit],
         now: &[Bit],
     ) -> Result<bool, String> {
-        // An empty text that is left out is no loss, and one that is put in says nothing.
+        // Leaving out an empty text loses nothing, and adding one says nothing.
         let now: Vec<Bit> = now
             .iter()
             .filter(|bit| !bit.is_empty_text())
@@ -279,7 +281,7 @@ impl Shadow {
         }
     }
 
-    /// What is stored stays as it is, and is nothing but what was said.
+    /// Checks that stored content never changes and that all of it was recorded.
     pub(crate) async fn check_store<F: Wire, S: Subject<F>>(
         &mut self,
         subject: &S,
@@ -308,14 +310,15 @@ impl Shadow {
 
     fn was_said(&self, content: &[u8]) -> bool {
         let is_said = |bytes: &[u8]| bytes.is_empty() || self.said.contains(bytes);
-        // What could not be stored leads nowhere: what is left of it is a text like any other.
+        // A result that could not be stored leaves a notice without a location, which later counts
+        // as an ordinary text.
         is_said(content)
             || notice_of_loss(content).is_some()
             || split_manifest(content).is_some_and(|texts| texts.iter().all(|text| is_said(text)))
     }
 }
 
-/// A text that says that what it shows is all that is left of a result.
+/// Parses a hint that says that its preview is all that is left of a result.
 fn notice_of_loss(text: &[u8]) -> Option<Hint> {
     let hint = std::str::from_utf8(text).ok().and_then(Hint::parse)?;
     (hint.kind == Kind::Truncated && hint.location.is_none()).then_some(hint)
@@ -333,7 +336,7 @@ fn shortened(bits: &[Bit]) -> String {
     format!("{:?}", bits.iter().map(show).collect::<Vec<_>>())
 }
 
-/// The texts of a manifest `{"offcut_parts":[…]}` and what follows it.
+/// Splits stored content that starts with a manifest `{"offcut_parts":[…]}` into its texts.
 pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
     let feed = content.iter().position(|byte| *byte == b'\n')?;
     let manifest: Value = serde_json::from_slice(&content[..feed]).ok()?;
@@ -347,16 +350,16 @@ pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
     rest.is_empty().then_some(texts)
 }
 
-/// Lays what is there now over what was there, in order.
+/// Matches the current parts with the original ones, in order.
 struct Fit<'a> {
     originals: &'a [Bit],
     contents: &'a HashMap<String, Option<Bytes>>,
-    /// Whether a hint may say that its original is lost.
+    /// True if a hint may say that its original is lost.
     lossy: bool,
 }
 
 impl Fit<'_> {
-    /// Behind what was joined with an earlier text: the other texts, and the documents that are
+    /// Index after everything joined with an earlier text: the other texts, and the documents
     /// stored with them.
     fn skip(&self, at: usize, joined: &Joined) -> usize {
         let Some(joined) = joined else { return at };
@@ -410,8 +413,8 @@ impl Fit<'_> {
             || now_joined.is_some() && self.hints(more, rest, at + 1, &now_joined)
     }
 
-    /// An empty text says nothing. A document may be lost with the texts that it was joined with:
-    /// nobody knows.
+    /// An empty text may be missing. So may a document if joined texts are lost, because it may
+    /// have been lost with them.
     fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
         let is_lost =
             |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
@@ -420,7 +423,8 @@ impl Fit<'_> {
             .is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
     }
 
-    /// What could not be stored leads nowhere: what is left of it is cleared like any other text.
+    /// The notice of loss that `hint` leads to, or else `hint` itself. A result that could not be
+    /// stored leaves a notice without a location, which later passes may clear like any other text.
     fn behind(&self, hint: Hint) -> Hint {
         self.content(&hint)
             .and_then(|content| notice_of_loss(content))
@@ -434,7 +438,7 @@ impl Fit<'_> {
     }
 
     fn stands_for(&self, hint: &Hint, original: &Bit) -> bool {
-        // A hint that was the original may stand with its header first.
+        // A hint that is its own original may now have its header first.
         let is_itself = || {
             let Bit::Text(text) = original else {
                 return false;
@@ -455,7 +459,7 @@ impl Fit<'_> {
         is_itself() || is_link() || is_lost() || is_there() || self.is_one_hop(hint, original)
     }
 
-    /// The hints after those that stand, one for one, for an original of several.
+    /// Matches an original of several hints, one for one. Returns the hints left over.
     fn stand_for<'h>(&self, hints: &'h [Hint], original: &Bit) -> Option<&'h [Hint]> {
         let Bit::Text(text) = original else {
             return None;
@@ -466,7 +470,8 @@ impl Fit<'_> {
         now.iter().zip(&shown).all(stands).then_some(more)
     }
 
-    /// Whether the original is itself a hint at that content, and says nothing that is not there.
+    /// Tells whether the original is itself a hint at the stored content and says nothing that is
+    /// not stored there.
     fn is_one_hop(&self, hint: &Hint, original: &Bit) -> bool {
         let Bit::Text(text) = original else {
             return false;
@@ -483,8 +488,8 @@ impl Fit<'_> {
             && is_harmless(shown, content)
     }
 
-    /// What a hint at joined texts stands for, if that is all texts, and perhaps documents between
-    /// them.
+    /// The texts that a hint stands for, if they are all of the originals' texts. Documents may
+    /// stand between them.
     fn joined_by(&self, hint: &Hint) -> Joined {
         if hint.location.is_none() {
             return self.lossy.then(Rc::default);
@@ -507,13 +512,13 @@ impl Fit<'_> {
     }
 }
 
-/// What was joined: the bytes of each text and document.
+/// The bytes of each joined text and document.
 type Joined = Option<Rc<Vec<Vec<u8>>>>;
 
-/// The longest sentence that a hint of ours has, in bytes.
+/// Length of the longest sentence in our hints, in bytes.
 const MAX_PROSE: usize = 300;
 
-/// Whether what a hint shows can all be read from `content`, and what it says is no more than a
+/// Tells whether all that a hint shows can be read in `content`, and its prose is no longer than a
 /// sentence.
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
@@ -550,15 +555,15 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
 }
 
 impl Shadow {
-    /// Whether exactly what was stored when it was last looked at is stored now.
+    /// Tells whether `stored` equals the stored content at the last check.
     pub(crate) fn is_stored(&self, stored: &BTreeMap<String, Bytes>) -> bool {
         self.stored == *stored
     }
 }
 
-/// Whether every piece of `preview` stands in `text`, as far as an excerpt of lines and names can
-/// be told without making it anew: each line, its number aside, in the line of that number or in
-/// any, and each name in the line that it is said to be of.
+/// Tells whether every piece of `preview` occurs in `text`, as far as that can be checked without
+/// making the excerpt again: each line, without its number, in the line of that number or in any
+/// line; each name in the line that it is listed under.
 fn shows_pieces_alone(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once("\n[… ") else {
         return false;

@@ -1,4 +1,4 @@
-//! What the checks are run over: this crate, and reducers that are broken on purpose.
+//! The reducers under test: this crate, and some that are broken on purpose.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use offcut_testkit::Fault;
 use super::wire::Wire;
 use super::world::World;
 
-/// What is shown of a result.
+/// A result as it is shown.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) parts: Vec<Part>,
@@ -21,50 +21,50 @@ pub(crate) struct Shown {
     pub(crate) report: Option<Report>,
 }
 
-/// A reduction as the laws see it. Errors are texts: no law is about them.
+/// A reduction as the laws see it. Errors are texts, because no law is about them.
 pub(crate) trait Subject<F: Wire>: Sized {
     async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String>;
 
     async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String>;
 
-    /// All that is stored at a location, as hints show it.
+    /// Reads the content at a location, which is written as in hints.
     async fn read(&self, location: &str) -> Option<Bytes>;
 
-    /// Everything that is stored, by name.
+    /// Lists everything stored, by name.
     async fn stored(&self) -> BTreeMap<String, Bytes>;
 
-    /// How often something was stored or tried to be.
+    /// Number of writes so far, including those that failed.
     fn writes(&self) -> u64;
 
     fn count(&self, message: &F::Message) -> u64;
 
-    /// Another process over the same store.
+    /// Opens the same store in another process.
     fn restarted(&self) -> Self;
 
-    /// The n-th write from now on fails, after it was done if `is_done`.
+    /// Makes the `nth` write from now on fail, after it took effect if `is_done`.
     fn fault(&self, nth: u64, is_done: bool);
 
-    /// Nothing fails any more.
+    /// Cancels the planned fault.
     fn heal(&self);
 
-    /// Whether some loss has been asked for.
+    /// Tells whether the settings allow content to be lost.
     fn may_lose(&self) -> bool {
         false
     }
 
-    /// Whether results of the tool are truncated at all.
+    /// Tells whether results of the tool can be truncated.
     fn truncates(&self, tool: &str) -> bool {
         let _ = tool;
         true
     }
 
-    /// What the reader answers.
+    /// Answers a call of the reader.
     async fn page(&self, call: &ToolCall) -> Option<ToolOutput> {
         let _ = call;
         None
     }
 
-    /// Whatever else is to be checked about what is stored.
+    /// Checks the stored content in ways that only this subject can.
     fn check_places(&self) -> Result<(), super::Violation> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Texts that are data: a kind, a length and a seed, so that a failing case can be read and shrunk.
+//! Texts as data: a kind, a length and a seed, so that a failing case can be read and shrunk.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use proptest::prelude::{Just, Strategy, prop_oneof};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
     pub(crate) kind: Kind,
-    /// In bytes, up to the next character boundary below.
+    /// In bytes, rounded down to a character boundary.
     pub(crate) length: usize,
     pub(crate) seed: u8,
 }
@@ -19,14 +19,14 @@ pub(crate) enum Kind {
     Chinese,
     Json,
     Spaces,
-    /// Control characters, line ends of all kinds, emoji, combining marks.
+    /// Control characters, all kinds of line ends, emoji, combining marks.
     Odd,
     /// Pieces of hints and of previews' marks.
     Marks,
-    /// What previews choose by: names, some on lines that say their own number, and what looks like
-    /// an excerpt's marks.
+    /// Material for previews that choose lines: names, lines that state their own number, and
+    /// imitations of an excerpt's marks.
     Names,
-    /// What the first line of joined texts looks like.
+    /// Looks like the first line of joined texts.
     Manifest,
 }
 
@@ -92,7 +92,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
     ]
 }
 
-/// Texts of every length, most of them short, and some that come again and again.
+/// Generates texts of every length, most of them short, some of them repeated.
 pub(crate) fn texts() -> impl Strategy<Value = Text> {
     let lengths = prop_oneof![
         2 => Just(0),
@@ -112,7 +112,7 @@ pub(crate) fn texts() -> impl Strategy<Value = Text> {
     prop_oneof![5 => any, 1 => again]
 }
 
-/// What people and models say: short.
+/// Generates what people and models say: short texts.
 pub(crate) fn sayings() -> impl Strategy<Value = Text> {
     (kinds(), 0_usize..200, 0_u8..3).prop_map(|(kind, length, seed)| Text { kind, length, seed })
 }

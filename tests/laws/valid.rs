@@ -1,5 +1,5 @@
-//! L5: what a provider accepted before a pass, it accepts after it, and what a pass does not
-//! replace is as it was.
+//! L5: a provider that accepted the conversation before a pass accepts it after, and all that a
+//! pass does not replace stays the same.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, hold, require};
 
-/// Whether a message is one that a provider of chat completions accepts, as far as a pass could
+/// Tells whether a chat-completions provider would accept the message, as far as a pass could
 /// change that.
 pub(crate) fn is_valid(message: &Value) -> bool {
     let part_is_valid = |part: &Value| match part["type"].as_str() {
@@ -44,8 +44,8 @@ pub(crate) fn is_valid(message: &Value) -> bool {
     content_is_valid && calls_are_valid && answers
 }
 
-/// Which messages are not as they were. Whatever else than content of results and arguments has
-/// changed breaks L5.
+/// Returns the indexes of the changed messages. A change to anything but results' content and
+/// arguments breaks L5.
 pub(crate) fn changed<F: Wire>(
     wire: F,
     before: &[F::Message],
@@ -68,7 +68,7 @@ pub(crate) fn changed<F: Wire>(
             "L5",
             || format!("message {at} is not valid any more: {after}"),
         )?;
-        // As text: the order of keys is compared too.
+        // Compared as text, because the order of keys counts.
         let [old, new] = [before, after].map(|mut message| {
             wire.blank(&mut message);
             message.to_string()
@@ -80,7 +80,8 @@ pub(crate) fn changed<F: Wire>(
     Ok(changed)
 }
 
-/// Content of results that was an array of parts stays one, with the mark that its parts had.
+/// Checks that result content given as an array of parts is still an array, with the parts' cache
+/// mark.
 fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), String> {
     for (old, new) in wire
         .contents(before)
@@ -112,7 +113,7 @@ fn check_content<F: Wire>(wire: F, before: &Value, after: &Value) -> Result<(), 
     Ok(())
 }
 
-/// Which call each result answers, for results whose id is that of exactly one call.
+/// Pairs each result with its call, for results whose id belongs to exactly one call.
 pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, usize); 2]> {
     let views: Vec<_> = messages
         .iter()
@@ -140,7 +141,7 @@ pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, u
     paired.collect()
 }
 
-/// A conversation that providers accept, with results and calls that are long enough to go.
+/// Generates conversations that providers accept, with results and calls long enough to be cleared.
 fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
     conversations().prop_map(|steps| {
         let mut valid = vec![Step::Say {
@@ -153,8 +154,8 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
             match &mut step {
                 Step::Odd(_) | Step::Orphan { .. } => continue,
                 Step::Round { calls, style, says } => {
-                    // No calls without ids, no arguments that are no text, no tools that are no
-                    // functions.
+                    // Without calls that have no id, arguments that are not text, and tools that
+                    // are not functions.
                     *style &= 0b0110_1101;
                     *says = says.filter(|text| !text.render().trim().is_empty());
                     for call in calls {

@@ -1,4 +1,4 @@
-//! Stores and settings that a conversation is driven with.
+//! The stores and settings that drive a conversation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,24 +21,24 @@ use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use tempfile::TempDir;
 
-/// Everything that can be set, as data.
+/// Every setting, as data.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) store: Store,
     pub(crate) counter: Counter,
-    /// Above the least limit that builds.
+    /// Added to the smallest limit that builds.
     pub(crate) more_limit: usize,
     pub(crate) limit_in_tokens: bool,
-    /// Of what the limit has room for.
+    /// Percentage of the room that the limit leaves.
     pub(crate) preview_percent: usize,
     pub(crate) stub_length: usize,
     pub(crate) previews: Previews,
     pub(crate) threshold: u64,
     pub(crate) keep: usize,
     pub(crate) at_least: u64,
-    /// Of the threshold.
+    /// Percentage of the threshold.
     pub(crate) target_percent: Option<u64>,
-    /// Where there is no target: what is expected of rewrites.
+    /// The expected cost of rewrites; used only without a target.
     pub(crate) cost_aware: Option<CostAware>,
     pub(crate) names: StoredNames,
     pub(crate) keep_errors: bool,
@@ -52,11 +52,12 @@ pub(crate) struct Setup {
     pub(crate) handlers: Handlers,
 }
 
-/// What users' handlers and callbacks do for all tools: nothing that may change what is done.
+/// Behaviour of the user's handlers and callbacks for every tool. None of these may change the
+/// outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handlers {
     None,
-    /// They want the default treatment.
+    /// Ask for the default treatment.
     Default,
     Fail,
     Panic,
@@ -67,7 +68,7 @@ impl Handlers {
         match self {
             Self::None | Self::Default => Ok(Action::Default),
             Self::Fail => Err("a handler's failure".into()),
-            // Without the hook that prints it.
+            // Unlike `panic!`, does not call the hook that prints the panic.
             Self::Panic => std::panic::resume_unwind(Box::new("a handler's panic")),
         }
     }
@@ -88,47 +89,47 @@ impl Handlers {
     }
 }
 
-/// How results are previewed.
+/// The preview settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Previews {
     pub(crate) preview: Preview,
-    /// Whether lengths grow with the text.
+    /// True if lengths grow with the text.
     pub(crate) grow: bool,
-    /// Results within the limit are previewed above this percentage of it.
+    /// Percentage of the limit above which results within it get a preview.
     pub(crate) above: Option<usize>,
 }
 
-/// What is different for single tools.
+/// Overrides for single tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tools {
-    /// `fetch` has a store of its own.
+    /// True if `fetch` has its own store.
     pub(crate) fetch_elsewhere: bool,
-    /// `shell` is never truncated.
+    /// True if `shell` is never truncated.
     pub(crate) shell_whole: bool,
-    /// `cat` is never cleared.
+    /// True if `cat` is never cleared.
     pub(crate) cat_stays: bool,
-    /// `grep` has other lengths.
+    /// Bytes added to the least limit, and the stub length, of `grep`.
     pub(crate) grep_lengths: Option<(usize, usize)>,
 }
 
-/// Makes a place for stores, of a kind: the same in every call but for what is stored.
+/// Creates an empty home for stores of one kind. Two homes of a kind differ only in their content.
 pub(crate) type Store = fn() -> Box<dyn Home>;
 
-/// What stores lie in, gone with it.
+/// The place where stores keep their content; dropping it deletes the content.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// The store of this name. It names its content alike in all homes of a kind.
+    /// Opens the store called `name`. All homes of a kind use the same locations for the same name.
     fn open(&self, name: &str) -> Arc<dyn Backend>;
 
-    /// Where all of them are, if that is a directory.
+    /// The directory that holds the stores, if there is one.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// The n-th write from now on fails, after it was done if `is_done`: what lies below the
-    /// stores, if anything does.
+    /// Makes the `nth` write from now on fail, after it took effect if `is_done`. Does nothing if
+    /// no faulty layer lies below the stores.
     fn fault(&self, _nth: u64, _is_done: bool) {}
 
-    /// Takes back what was to fail.
+    /// Cancels the planned fault.
     fn heal(&self) {}
 }
 
@@ -166,7 +167,7 @@ pub(crate) fn files() -> Box<dyn Home> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
     Estimate,
-    /// A closure: white space is cheap.
+    /// A closure that charges little for white space.
     Words,
     Tiktoken,
 }
@@ -175,7 +176,7 @@ pub(crate) fn words(text: &str) -> u64 {
     text.split_ascii_whitespace().count() as u64 + (text.len() / 6) as u64
 }
 
-/// Half of the time the default.
+/// Picks the default strategy half of the time.
 pub(crate) fn preview() -> impl Strategy<Value = Preview> {
     let others = prop_oneof![
         Just(Preview::Lines),
@@ -285,13 +286,13 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     )
 }
 
-/// The stores that outlive a process, and what a process is started with.
+/// The stores, which outlive a process, and the settings that each process starts with.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) stores: [Faulty<Arc<dyn Backend>>; 2],
     pub(crate) home: Box<dyn Home>,
-    /// How many decisions were reported.
+    /// Number of decisions reported.
     pub(crate) decisions: Arc<AtomicU64>,
 }
 
@@ -307,7 +308,7 @@ impl World {
         }
     }
 
-    /// A process: a reduction that knows nothing but the stores.
+    /// Starts a process: a reduction that knows nothing but the stores.
     pub(crate) fn reduction(&self) -> ToolReduction {
         let (mut least, mut preview) = (1, usize::MAX);
         loop {
@@ -342,7 +343,7 @@ impl World {
         } else {
             SizeLimit::Bytes(limit)
         };
-        // `room` is for the tightest of the tools.
+        // `room` applies to the tightest of the tools.
         let preview = if room == usize::MAX {
             room
         } else {
@@ -398,7 +399,7 @@ impl World {
         self.setup.handlers.set(builder).build()
     }
 
-    /// Everything that is stored, by store and key.
+    /// Lists everything stored, by store and key.
     pub(crate) async fn stored(&self) -> BTreeMap<String, Bytes> {
         let mut all = BTreeMap::new();
         for (store, name) in self.stores.iter().zip(["one", "two"]) {
@@ -416,7 +417,8 @@ impl World {
         all
     }
 
-    /// Every path under the home of the stores, relative to it; none for stores that are elsewhere.
+    /// Lists every path below the stores' directory, relative to it; empty for other kinds of
+    /// stores.
     pub(crate) fn paths(&self) -> Vec<String> {
         fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
             for entry in at.read_dir().unwrap() {

@@ -1,4 +1,4 @@
-//! What becomes of streams when the store fails, wherever it does (L1, L12, T8, T12).
+//! Streams over a store that fails at any point (L1, L12, T8, T12).
 
 use std::error::Error as _;
 
@@ -13,7 +13,7 @@ use proptest::prelude::{Just, Strategy, prop_oneof};
 use super::super::{STORE, Violation, block_on, hold, require};
 use super::{Case, Item, cases};
 
-/// Where the store fails, and how.
+/// The failing store call, and the way it fails.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
     call: Call,
@@ -48,7 +48,7 @@ fn failures() -> impl Strategy<Value = Failure> {
     })
 }
 
-/// Whatever the store does: what is shown is the tool's own, or a hint that says what is so.
+/// Checks that all shown parts are the tool's own, or hints that are true.
 async fn a_failing_store_loses_nothing_in_silence(
     case: Case,
     failure: Failure,
@@ -130,7 +130,8 @@ async fn a_failing_store_loses_nothing_in_silence(
         let may_lose = match (failure.then, failure.call) {
             (OnStoreFailure::PreviewOnly, _) => true,
             (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
-            // What was to be shown after all, and can't be read back: one text within the limit.
+            // The held-back text was due to be shown but can't be read back: one text within the
+            // limit.
             (OnStoreFailure::KeepOriginal, Call::Read) => {
                 lost.len() == 1 && (case.counter.is_some() || lost[0] <= case.limit as u64)
             }

@@ -1,7 +1,7 @@
-//! L9: a stream is never held whole. T2: how a result was cut into chunks changes nothing. T10: its
-//! beginning goes out at once.
+//! L9: a stream is never held whole. T2: chunk boundaries change nothing. T10: the beginning of a
+//! stream goes out at once.
 //!
-//! How much memory a stream costs is measured in a process of its own, `tests/stream_memory.rs`.
+//! The memory that a stream needs is measured in a separate process, by `tests/stream_memory.rs`.
 
 mod failures;
 
@@ -29,38 +29,38 @@ use super::text::{Kind, Text, texts};
 use super::world::{preview as strategies, words};
 use super::{STORE, Violation, block_on, hold, require};
 
-/// A streamed result, and everything that may change what becomes of it.
+/// A streamed result, and everything that may affect its treatment.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) id: Id,
-    /// Whether the id's own name holds other content.
+    /// True if other content is stored under the id's own name.
     pub(crate) is_taken: bool,
     pub(crate) pieces: Vec<Piece>,
-    /// The sizes of the chunks, over and over.
+    /// Sizes of the chunks, used cyclically.
     pub(crate) chunks: Vec<usize>,
-    /// Whether the tool fails at the end.
+    /// True if the tool fails at the end.
     pub(crate) breaks_off: bool,
     pub(crate) limit: usize,
     pub(crate) counter: Option<Counter>,
     pub(crate) preview: usize,
     pub(crate) strategy: Preview,
-    /// Results within the limit are previewed above so many bytes.
+    /// Size in bytes above which results within the limit get a preview.
     pub(crate) above: Option<usize>,
     pub(crate) language: Language,
 }
 
-/// What a limit in tokens counts with.
+/// The counter for a limit in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counter {
     Estimate,
     Words,
-    /// White space costs nothing.
+    /// Charges nothing for white space.
     Lines,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// Bytes of a text, and where in them there are some that are no UTF-8. Two pieces in a row are
+    /// A text's bytes, with invalid bytes inserted at these positions. Two such pieces in a row are
     /// one text.
     Bytes(Text, Vec<(usize, u8)>),
     Raw(Vec<u8>),
@@ -179,7 +179,7 @@ impl Case {
         ToolCall::new(&self.id.0, "build", "{}")
     }
 
-    /// The tool's output in as few chunks as can be: two in a row are never bytes.
+    /// The tool's output in as few chunks as possible: no two byte chunks in a row.
     fn whole(&self) -> Vec<Chunk> {
         let mut whole: Vec<Chunk> = Vec::new();
         for chunk in self.pieces.iter().flat_map(Piece::render) {
@@ -193,7 +193,7 @@ impl Case {
         whole
     }
 
-    /// The same cut into chunks of `sizes`, over and over.
+    /// The same output cut into chunks of `sizes`, used cyclically.
     fn cut(&self, sizes: &[usize]) -> Vec<Chunk> {
         let mut sizes = sizes.iter().copied().cycle();
         let mut chunks = Vec::new();
@@ -253,7 +253,7 @@ impl Case {
         }
     }
 
-    /// A reduction over a store.
+    /// Makes a reduction over a store.
     async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
         let reduction = self.reduction(Arc::clone(store), OnStoreFailure::KeepOriginal);
         if self.is_taken {
@@ -266,7 +266,7 @@ impl Case {
     }
 }
 
-/// What became of a result: what is stored where, what is shown, what was decided.
+/// The outcome for a result: the stored content, the parts shown and the decision.
 #[derive(Debug, PartialEq)]
 struct Became {
     stored: BTreeMap<String, Bytes>,
@@ -290,7 +290,7 @@ async fn became(
         );
     }
     let mut decision = report.decisions[0].clone();
-    // A hint behind its preview may be two bytes longer than one before it.
+    // A hint after its preview may be two bytes longer than one before it.
     decision.bytes.after = 0;
     decision
         .tokens
@@ -304,7 +304,7 @@ async fn became(
     }
 }
 
-/// With hints before their previews, as whole results have them.
+/// Moves hints before their previews, as in whole results.
 fn hints_first(part: Part) -> Part {
     match part {
         Part::Text(text) => match Hint::parse(&text) {
@@ -388,7 +388,7 @@ fn t2_how_a_result_was_cut_into_chunks_changes_nothing() {
     hold(100, cases, |case| block_on(chunks_change_nothing(case)));
 }
 
-/// A tool's output that comes when it is fed, and waits when it is not.
+/// A tool output that yields chunks as they are fed, and waits in between.
 #[derive(Clone, Default)]
 struct Feed(Arc<Mutex<(VecDeque<Item>, bool)>>);
 
@@ -413,8 +413,7 @@ impl Feed {
     }
 }
 
-/// All that a stream shows as long as nothing more comes, as text; parts that are no text are left
-/// out.
+/// Reads all text that a stream shows until it waits. Skips parts that are not text.
 fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(Some(item)) = shown.next().now_or_never() {
@@ -427,15 +426,15 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
     bytes
 }
 
-/// A text that comes in chunks is shown as it comes, as far as its head, and at its end what was
-/// shown is its beginning.
+/// A text that comes in chunks is shown as it comes, up to its head. In the end it starts with the
+/// bytes already shown.
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
-    // The others speak at the end.
+    // The other strategies show nothing before the end.
     let case = Case {
         strategy: Preview::HeadTail,
         ..case
     };
-    // One that answers at once.
+    // A store that answers at once.
     let store: Arc<dyn Backend> = Arc::new(Memory::new());
     let reduction = case.over(&store).await;
     let preview = reduction.settings().preview_length.at_most();
@@ -443,15 +442,14 @@ async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));
     let (mut came, mut all) = (Vec::new(), Vec::new());
     for chunk in case.cut(&case.chunks) {
-        // The first text alone: nobody can tell about the others before it has ended.
+        // Only the first text: nothing is known about the others before it ends.
         let Chunk::Bytes(bytes) = &chunk else { break };
         came.extend_from_slice(bytes);
         feed.give(chunk);
         all.extend(shown_now(&mut shown));
-        // The last character may not have come whole. Marks need 78 bytes, and no preview is made
-        // without them.
+        // The last character may be incomplete. Marks need 78 bytes; shorter previews are not made.
         let came = String::from_utf8_lossy(&came[..came.len().saturating_sub(3)]);
-        // An end of a line in the last quarter of the head may be where it ends.
+        // The head may end at a line end in its last quarter.
         let least = if preview / 2 > 78 {
             came.len().min(preview / 2).saturating_sub(8) * 3 / 4
         } else {

@@ -1,4 +1,4 @@
-//! Anthropic's messages, where the results of a round stand in one message.
+//! Anthropic's messages, where one message holds all results of a round.
 
 use offcut::format::{Anthropic, WireFormat};
 use offcut::{Part, ToolCall};
@@ -9,7 +9,7 @@ use super::Wire;
 
 impl Wire for Anthropic {
     fn say(self, who: Who, text: String, style: u8) -> Value {
-        // What the system says has no message of its own.
+        // System texts have no message of their own.
         let role = if who == Who::Assistant {
             "assistant"
         } else {
@@ -168,7 +168,7 @@ impl Wire for Anthropic {
             .collect()
     }
 
-    /// There are no other bytes than images and PDF.
+    /// Images and PDF are the only binary parts.
     fn can_hold(self, mut parts: Vec<Part>) -> Vec<Part> {
         for part in &mut parts {
             if let Part::Media { mime, .. } = part
@@ -185,7 +185,7 @@ impl Wire for Anthropic {
             last["content"].as_array_mut().unwrap(),
             next["content"].as_array().unwrap(),
         );
-        // Behind what the user says there are no more results.
+        // After the user's text there are no more results.
         let is_open = last
             .last()
             .is_some_and(|block| block["type"] == "tool_result");

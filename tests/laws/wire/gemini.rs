@@ -1,4 +1,4 @@
-//! Gemini's contents, where the responses to a turn stand in one content.
+//! Gemini's contents, where one content holds all responses to a turn.
 
 use offcut::format::{Gemini, WireFormat};
 use offcut::{Part, ToolCall};
@@ -9,7 +9,7 @@ use super::Wire;
 
 impl Wire for Gemini {
     fn say(self, who: Who, text: String, style: u8) -> Value {
-        // What the system says has no content of its own.
+        // System texts have no content of their own.
         let role = if who == Who::Assistant {
             "model"
         } else {
@@ -126,7 +126,7 @@ impl Wire for Gemini {
             }
             for name in ["functionResponse", "function_response"] {
                 if let Some(Value::Object(response)) = part.get_mut(name) {
-                    // Whether it is an error is all that has to stay.
+                    // Only the error status must stay.
                     let given = &response.get("response").cloned().unwrap_or_default();
                     let is_error = !given["error"].is_null() && given.get("output").is_none();
                     response.retain(|field, _| !matches!(field.as_str(), "response" | "parts"));
@@ -148,7 +148,7 @@ impl Wire for Gemini {
         Vec::new() // it is always an object
     }
 
-    /// Media stand behind everything else.
+    /// Media come after everything else.
     fn can_hold(self, parts: Vec<Part>) -> Vec<Part> {
         let (media, mut others): (Vec<_>, Vec<_>) = parts
             .into_iter()

@@ -14,25 +14,25 @@ use serde_json::{Value, json};
 
 use super::generate::Who;
 
-/// A message type that a conversation can be made of. `style` says how, where the type has several
-/// ways.
+/// A message type for generated conversations. `style` picks one of several ways to write a
+/// message.
 pub(crate) trait Wire:
     Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static
 {
     fn say(self, who: Who, text: String, style: u8) -> Self::Message;
-    /// A turn that calls tools.
+    /// Makes a turn that calls tools.
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Self::Message>;
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Self::Message;
-    /// A message that no provider would send.
+    /// Makes a message that no provider would send.
     fn odd(self, which: u8) -> Self::Message;
     fn json(self, message: &Self::Message) -> Value;
     fn parse(self, json: Value) -> Self::Message;
-    /// Takes out of a message what a pass may change: content of results, arguments of calls.
+    /// Removes from a message everything that a pass may change: results' content and arguments.
     fn blank(self, json: &mut Value);
-    /// Whether a provider takes the message.
+    /// Tells whether a provider accepts the message.
     fn is_valid(self, json: &Value) -> bool;
 
-    /// Whether a provider takes the conversation.
+    /// Checks that a provider accepts the conversation.
     fn accepts(self, messages: &[Self::Message]) -> Result<(), String>;
 
     /// The contents of a message's results, as the message holds them.
@@ -40,13 +40,13 @@ pub(crate) trait Wire:
         vec![&json["content"]]
     }
 
-    /// What a tool can return to this format: parts of the kinds it has, in the order it keeps.
+    /// Limits a tool's output to this format: to the kinds of parts it has, in the order it keeps.
     fn can_hold(self, parts: Vec<Part>) -> Vec<Part> {
         parts
     }
 
-    /// Puts the results of `next` behind those of `last`, where the results of a round stand in one
-    /// message.
+    /// Appends the results of `next` to those of `last`, if one message holds all results of a
+    /// round. Returns whether it did.
     fn join(self, last: &mut Self::Message, next: &Self::Message) -> bool {
         let _ = (last, next);
         false
@@ -338,9 +338,10 @@ impl Wire for OpenAiChat {
     }
 }
 
-/// Whether a provider takes a message of results or of calls, with as much around it as that takes.
+/// Tells whether a provider accepts a message of results or calls, surrounded by the messages that
+/// it needs.
 fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool {
-    // What is no function is answered as what it is.
+    // A custom call gets a custom result.
     let tool = if json["type"]
         .as_str()
         .is_some_and(|kind| kind.starts_with("custom_"))
@@ -371,5 +372,5 @@ fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool 
     wire.accepts(&around).is_ok()
 }
 
-/// The tool that is no function, where a format tells them apart.
+/// The tool called as a custom one by formats that tell custom tools from functions.
 const CUSTOM: &str = "fetch";

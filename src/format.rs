@@ -95,7 +95,7 @@ fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
     calls
 }
 
-/// The examples of docs/formats.md compile and run.
+/// Compiles and runs the examples of docs/formats.md.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/formats.md")]
 struct Page;

@@ -120,7 +120,7 @@ impl Blocks for Anthropic {
     }
 
     fn read<'m, V: View<'m>>(block: V) -> Option<PartRef<'m>> {
-        // A document with a title or citations is more than its bytes.
+        // A document with a title or citations is more than its bytes, so it stays opaque.
         let is_bare = |name: &str| matches!(name, "type" | "source") || is_cache_mark(name);
         match block.text("type") {
             "image" => {}

@@ -99,7 +99,7 @@ pub(super) trait Blocks {
         vec![Edit::set(path, field, content)]
     }
 
-    /// New content.
+    /// Content made of new parts.
     fn content(parts: Vec<Part>) -> Value {
         match <[Part; 1]>::try_from(parts) {
             Ok([Part::Text(text)]) => Value::String(text),

@@ -61,7 +61,7 @@ pub enum BodyError {
     /// best to pass such a body on as it is.
     #[error("`{field}` stands twice in the body: leave one of them")]
     KeyTwice {
-        /// The key.
+        /// The key that occurs twice.
         field: &'static str,
     },
 }
@@ -121,7 +121,7 @@ impl RequestBody {
         self.format
     }
 
-    /// The messages.
+    /// The messages as they are now.
     #[must_use]
     pub fn messages(&self) -> &[JsonText] {
         &self.messages

@@ -70,7 +70,7 @@ pub struct Messages<'a, F: Format> {
 }
 
 impl<'a, F: Format> Messages<'a, F> {
-    /// `messages`, seen through `format`.
+    /// Presents `messages` through `format`.
     pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
         Self { format, messages }
     }

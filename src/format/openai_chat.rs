@@ -176,7 +176,7 @@ impl Blocks for OpenAiChat {
                     image
                 }
             }
-            // A file with a name is more than its bytes.
+            // A file with a name is more than its bytes, so it stays opaque.
             "file" => {
                 let file = part.get("file").filter(|file| file.fields().count() == 1)?;
                 file.get("file_data")?

@@ -72,7 +72,7 @@ impl<'m> Call<'m> {
 pub enum Arguments<'m> {
     /// JSON as text, which may be invalid if a model wrote it.
     Text(&'m str),
-    /// JSON.
+    /// A JSON document.
     Json(JsonRef<'m>),
 }
 

@@ -145,7 +145,7 @@ impl Blocks for Responses {
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         let url = match part.text("type") {
             "input_image" => part.get("image_url"),
-            // A file with a name is more than its bytes.
+            // A file with a name is more than its bytes, so it stays opaque.
             "input_file" if !part.has("filename") => {
                 part.get("file_data").or_else(|| part.get("file_url"))
             }

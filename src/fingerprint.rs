@@ -48,7 +48,7 @@ impl Hash for Fingerprint {
     }
 }
 
-/// For maps whose keys are fingerprints.
+/// The hasher of maps whose keys are fingerprints.
 pub(crate) type AsItIs = BuildHasherDefault<Identity>;
 
 /// A hasher that uses the hash in a fingerprint unchanged.

@@ -128,7 +128,7 @@ impl<'f> Search<'f> {
     }
 
     fn find_text(&mut self) {
-        // Both are within the buffer.
+        // Both offsets are within the buffer, so their difference fits.
         let mut from = (self.searched - self.offset) as usize;
         while self.by_text.len() < MAX_STARTS
             && let Some(at) = self.needle.find(&self.buffer[from..]).map(|at| from + at)

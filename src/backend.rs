@@ -1,4 +1,4 @@
-//! Where content is stored: the contract that every store keeps.
+//! Stores for content, and the contract that every store fulfils.
 
 mod key;
 
@@ -25,52 +25,54 @@ pub use memory::Memory;
 pub(crate) use range::{indexes_within, within};
 pub use url::{StoreUrl, open};
 
-/// A store for what leaves a conversation.
+/// A store for content that leaves a conversation.
 ///
-/// [`Fs`] and [`Memory`] are ready. To write one, keep the contract below and run
-/// `backend::conformance` of the crate `offcut-testkit` over it in your tests.
+/// [`Fs`] and [`Memory`] are built in. To write your own, fulfil the contract below and run
+/// `backend::conformance` of the crate `offcut-testkit` on it in your tests.
 ///
 /// # Contract
 ///
-/// - **Create-only.** What is stored under a key never changes. [`put`](Self::put) and
-///   [`Writer::finish`] answer [`PutOutcome::Taken`] rather than overwrite, also when many tasks, threads
-///   or processes store at the same moment.
-/// - **Atomic.** A key reads as not found, or as the whole content, at every moment; a crash and a
-///   dropped future included. After a dropped future the content is there whole or not at all.
-/// - **Says the truth.** `Ok(PutOutcome::Stored)` and `Ok(PutOutcome::AlreadyThere)` mean that exactly this
-///   content can be read under this key from now on. An error means that nobody knows; storing the
-///   same again is always safe.
-/// - **Inverse.** `resolve(locate(key)) == Some(key)`. What this store did not name resolves to
-///   `None`. Neither does any I/O, and both give the same in another process over the same store.
-/// - **Unique.** No two stores that can be used together give one location to different content, or
-///   their [`store_id`](Self::store_id) tells them apart.
-/// - **Bounded.** No call waits for ever: a store behind a network has a time-out of its own.
-/// - **Removed whole.** Once [`remove`](Self::remove) has answered, its key reads as not found,
-///   until something is stored there again; every other key reads as before, one that was copied
-///   from it or to it included.
+/// - **Create-only.** The content of a key never changes. [`put`](Self::put) and [`Writer::finish`]
+///   return [`PutOutcome::Taken`] rather than overwrite, even if many tasks, threads or processes
+///   store at the same time.
+/// - **Atomic.** At every moment a key reads as not found or as its whole content, even after a
+///   crash or a dropped future.
+/// - **Truthful.** `Ok(PutOutcome::Stored)` and `Ok(PutOutcome::AlreadyThere)` mean that from now
+///   on the key reads as exactly this content. An error means that the outcome is unknown; storing
+///   the same content again is always safe.
+/// - **Inverse.** `resolve(locate(key)) == Some(key)`. A location that this store did not create
+///   resolves to `None`. Neither method does any I/O, and both give the same answers in another
+///   process over the same store.
+/// - **Unique.** If two stores that can be used together give the same location to different
+///   content, their [`store_id`](Self::store_id)s differ.
+/// - **Bounded.** Every call ends: a store on a network has a timeout of its own.
+/// - **Removed whole.** After [`remove`](Self::remove) returns, the key reads as not found until
+///   something is stored there again. Every other key still reads as before, including copies of
+///   the removed key and keys it was copied from.
 ///
-/// A store that wraps another hands on every method. What keeps a swept store readable is built of
+/// A store that wraps another must forward every method. Reading swept content relies on all of
+/// them, and a default method would run on the wrapper instead of the wrapped store.
 /// these, and one that is left to its default is a wrapper's own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// How hints name what is stored under `key`. A person, a model and [`resolve`](Self::resolve)
-    /// all read it.
+    /// Returns the location that hints show for `key`. People, models and
+    /// [`resolve`](Self::resolve) read it.
     fn locate(&self, key: &Key) -> Location;
 
-    /// The key that a location names, or `None` if this store did not name it. `location` was
-    /// written by a model: hostile.
+    /// Returns the key of a location, or `None` if this store did not create it. A model wrote
+    /// `location`: treat it as hostile.
     fn resolve(&self, location: &str) -> Option<Key>;
 
-    /// What tells two stores apart that name their content alike: clones of one store have the
-    /// same. `None`, the default, where the same location always means the same content. A
-    /// configuration with two stores that differ in nothing else is refused.
+    /// Distinguishes stores that give the same locations to different content; clones of a store
+    /// share the id. `None`, the default, means that a location always has the same content.
+    /// Settings with two stores that differ only in their ids are refused.
     fn store_id(&self) -> Option<usize> {
         None
     }
 
-    /// A store on this machine that takes what this one, for good, could not: see [`Writer::finish_in_spool`].
-    /// `None`, the default, where there is none. What is kept there is as good as stored: its
-    /// locations are resolved and read back like this store's own.
+    /// A local store for content that this one permanently failed to store; see
+    /// [`Writer::finish_in_spool`]. `None`, the default, means that there is none. Content in the
+    /// spool counts as stored: its locations resolve and read like this store's own.
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         None
     }
@@ -79,41 +81,40 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store failed. Whether the content is there is not known.
+    /// The store failed. The content may or may not be there.
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError>;
 
-    /// Opens a writer for content that comes piece by piece and is named at its end.
+    /// Opens a writer for content that arrives in chunks and gets its key at the end.
     ///
     /// # Errors
     ///
     /// The store failed.
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError>;
 
-    /// The bytes of `range` that are stored under `key`. What of the range lies behind the end is
-    /// left out; a range that ends before it begins is empty.
+    /// Reads the bytes in `range` of the content of `key`. Bytes past the end are left out; a range
+    /// that ends before it starts is empty.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if nothing is stored there, or the store failed.
+    /// [`ErrorKind::NotFound`] if nothing is stored under `key`, or the store failed.
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError>;
 
-    /// Everything that is stored, in no order. Content that is stored or removed meanwhile may be
-    /// in it or not.
+    /// Lists all content, in any order. Content stored or removed during the call may or may not
+    /// appear.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Whether anybody may ever sweep what is stored here (`offcut-sweep`), by whichever way they
-    /// reach it. `false` spares a look-up at each save and at each read, and nothing here is swept.
+    /// Returns true if anyone may ever sweep this store (`offcut-sweep`), by any path to it.
+    /// `false` avoids a look-up on each save and read, but then nothing here can be swept.
     fn can_be_swept(&self) -> bool {
         true
     }
 
-    /// Removes what is stored under `key`; where nothing is, that is done already. Only a sweep
-    /// calls it.
+    /// Removes the content of `key`. Does nothing if there is none. Only a sweep calls it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] where nothing can be removed, as with this default; or the store
-    /// failed, and nobody knows whether it is gone. Removing again is safe.
+    /// [`ErrorKind::Unsupported`] if the store can't remove content, as in this default. Otherwise
+    /// the store failed, and the content may or may not be gone; removing it again is safe.
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
         let why = format!(
             "`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept"
@@ -121,10 +122,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Err(BackendError::new(ErrorKind::Unsupported, why))
     }
 
-    /// Stores what is stored under `from` under `to` as well, as [`put`](Self::put) would. What it
-    /// stores is stored now: [`Entry::stored_at`] of `to` says so, and that of `from` may.
+    /// Stores the content of `from` also under `to`, as [`put`](Self::put) would.
+    /// [`Entry::stored_at`] of `to` is then the current time, and that of `from` may be too.
     ///
-    /// The default reads, and writes with a [`writer`](Self::writer).
+    /// The default reads the content and writes it with a [`writer`](Self::writer).
     ///
     /// # Errors
     ///
@@ -150,8 +151,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Removes what processes that ended in the middle have left behind before `before` and nobody
-    /// can read, and says how much of it there was. Only a sweep calls it. The default does nothing.
+    /// Removes unreadable leftovers of interrupted processes, older than `before`, and returns
+    /// their number. Only a sweep calls it. The default does nothing.
     ///
     /// # Errors
     ///
@@ -162,37 +163,37 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// How many bytes the default of [`Backend::copy`] holds.
+/// Number of bytes that the default of [`Backend::copy`] holds at once.
 const COPIED_AT_ONCE: u64 = 1 << 20;
 
-/// Content that comes piece by piece. Nothing is visible until [`finish`](Self::finish) has named
-/// it; dropped before that, it leaves nothing behind.
+/// A sink for content that arrives in chunks. Nothing is visible until [`finish`](Self::finish)
+/// stores it under a key. A writer dropped before that leaves nothing behind.
 #[async_trait]
 pub trait Writer: fmt::Debug + Send {
-    /// Appends `chunk`. Not to be called after [`finish`](Self::finish).
+    /// Appends `chunk`. Must not be called after [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// The store failed, or a call was dropped before it was done. Nothing more can be written;
-    /// what was written before `chunk` should still be [read](Self::read), for it may be all there
-    /// is.
+    /// The store failed, or an earlier call was dropped before it ended. No more can be written.
+    /// Everything written before `chunk` should still be [readable](Self::read), as there may be no
+    /// other copy.
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
 
-    /// The bytes of `range` of what was written so far, as [`Backend::read`] would give them: for
-    /// content that turns out to be shown after all, or to be stored together with other content.
-    /// Not to be called once [`finish`](Self::finish) has stored it. After a call that failed, a
-    /// writer should still give what it has.
+    /// Reads the bytes in `range` of the content so far, as [`Backend::read`] would. Used for
+    /// content that must be shown after all, or stored together with other content. Must not be
+    /// called once [`finish`](Self::finish) has stored the content. After a failed call, a writer
+    /// should still return the bytes that it has.
     ///
     /// # Errors
     ///
     /// The store failed.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
-    /// Stores what was written under `key`, as [`Backend::put`] would. After [`PutOutcome::Taken`] it can
-    /// be called again with another key; after any other answer the writer is done.
+    /// Stores the content under `key`, as [`Backend::put`] would. After [`PutOutcome::Taken`] it
+    /// may be called again with another key; after any other answer the writer is done.
     ///
-    /// A store that can't make sure that it overwrites nothing, as with the multipart uploads of
-    /// object stores, may answer [`PutOutcome::Taken`] for every key that [does not name its
+    /// A store that can't prevent overwriting, such as an object store with multipart uploads, may
+    /// return [`PutOutcome::Taken`] for every key that is [not derived from its
     /// content](Key::is_addressed_by).
     ///
     /// # Errors
@@ -200,14 +201,13 @@ pub trait Writer: fmt::Debug + Send {
     /// The store failed.
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError>;
 
-    /// Once [`finish`](Self::finish) has failed: stores what was written under `key` in the store's
-    /// [spool](Backend::spool), so that it is not lost. After [`PutOutcome::Taken`] it can be called again
-    /// with another key.
+    /// Stores the content under `key` in the store's [spool](Backend::spool) after
+    /// [`finish`](Self::finish) has failed, so that it is not lost. After [`PutOutcome::Taken`] it
+    /// may be called again with another key.
     ///
     /// # Errors
     ///
-    /// There is no spool, as with stores that are local themselves and with this default, or it
-    /// failed too.
+    /// There is no spool, as in local stores and in this default, or the spool failed too.
     async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         Err(BackendError::new(
             ErrorKind::Other,
@@ -216,39 +216,39 @@ pub trait Writer: fmt::Debug + Send {
     }
 }
 
-/// What became of content that was to be stored.
+/// The outcome of storing content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It is stored now.
+    /// The content is now stored.
     Stored,
     /// The same bytes were stored under this key before.
     AlreadyThere,
-    /// Something else is there: other bytes, or what this store can't take for content. It was left
-    /// as it is.
+    /// The key has other bytes, or an object that is not this store's content. It was left
+    /// unchanged.
     Taken,
 }
 
-/// A part of what is stored.
+/// A range of stored content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadRange {
-    /// The bytes of the range asked for, as far as there are any.
+    /// The bytes that exist in the requested range.
     pub bytes: Bytes,
-    /// How many bytes are stored in all.
+    /// Length of the whole content in bytes.
     pub total: u64,
 }
 
-/// One thing that is stored.
+/// A list entry for stored content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Under which key.
+    /// Its key.
     pub key: Key,
-    /// How many bytes.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Since when, by the store's clock.
+    /// Time of storing, by the store's clock.
     pub stored_at: SystemTime,
 }
 
-/// The name of stored content, as a hint shows it: a path, a URL.
+/// The location of stored content as hints show it: a path or a URL.
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -256,12 +256,12 @@ pub struct Entry {
 pub struct Location(String);
 
 impl Location {
-    /// A location that reads as `text`.
+    /// A location with the given text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text of it.
+    /// Returns its text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -274,7 +274,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// Why a store could not do what it was asked. Stored content is never part of it.
+/// A store's error. It never contains stored content.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct BackendError {
@@ -284,7 +284,7 @@ pub struct BackendError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of failure it was.
+/// The kind of a store's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -303,7 +303,7 @@ pub enum ErrorKind {
 }
 
 impl BackendError {
-    /// A failure of `kind`. The message says what failed and what to do about it.
+    /// An error of `kind`. The message must say what failed, and how to fix it.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -312,7 +312,7 @@ impl BackendError {
         }
     }
 
-    /// The same, with what caused it.
+    /// Adds the cause of the error.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -322,20 +322,20 @@ impl BackendError {
         self
     }
 
-    /// What kind of failure it was.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether the same call may succeed later without anybody mending anything.
+    /// Returns true if the same call may succeed later without anyone fixing anything.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable)
     }
 }
 
-/// A store that is shared is a store.
+/// A shared store is a store.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<B: Backend + ?Sized> Backend for Arc<B> {

@@ -1,4 +1,4 @@
-//! A store in a directory.
+//! Store in a directory.
 
 mod error;
 mod list;
@@ -33,13 +33,13 @@ impl Backend for Fs {
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {
-        // By text alone: what the file system would make of `..`, of links or of case is not what
-        // this store has named.
+        // Compares text only: `..`, links or case that the file system understands were not part of
+        // the locations that this store gave out.
         let under = |prefix: &str| Key::new(location.strip_prefix(prefix)?).ok();
         under(&self.shown).or_else(|| under(self.root.prefix()))
     }
 
-    /// The directory: two of them may be shown alike.
+    /// Derived from the directory, since two directories may be shown alike.
     fn store_id(&self) -> Option<usize> {
         let mut hash = DefaultHasher::new();
         self.root.prefix().hash(&mut hash);
@@ -90,7 +90,7 @@ impl Backend for Fs {
         .await
     }
 
-    /// Removes staging files: a process that was killed has left them.
+    /// Removes staging files of killed processes.
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
         let store = self.clone();
         blocking(move || {
@@ -109,16 +109,16 @@ fn not_found(location: &Location) -> BackendError {
 }
 
 impl Fs {
-    /// Tries out all that storing needs: a file, a directory and a hard link. Leaves nothing
-    /// behind, and makes no store: where the directory is not there yet, it tries the nearest one
-    /// above it.
+    /// Tries everything that storing needs: a file, a directory and a hard link. Leaves nothing
+    /// behind and does not create the store: if the directory is missing, it tries the nearest
+    /// existing parent.
     ///
-    /// Storing does the same before the first content of a process. To be called at the start of a
-    /// program, so that a missing permission or a file system without hard links is found then.
+    /// The first content stored by a process does the same. Call this at program start to find a
+    /// missing permission, or a file system without hard links, early.
     ///
     /// # Errors
     ///
-    /// What keeps the store from storing, and what to do about it.
+    /// The reason why the store can't store, and how to fix it.
     pub async fn check(&self) -> Result<(), BackendError> {
         let store = self.clone();
         blocking(move || store.check_now()).await
@@ -140,7 +140,7 @@ impl Fs {
     }
 
     fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<PutOutcome> {
-        // First, because on a full disk what is stored already still is.
+        // Compare first, so that content already stored succeeds even on a full disk.
         if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {
             return Ok(put);
         }
@@ -152,7 +152,7 @@ impl Fs {
     fn remove_now(&self, key: &Key) -> io::Result<()> {
         if self.root.remove(key)? {
             if self.durable {
-                // What comes back with the power would stand for what was stored there since.
+                // Otherwise the file could reappear after a power loss, in place of newer content.
                 self.root.sync_parent(key)?;
             }
             self.root.remove_empty_parents(key);
@@ -175,7 +175,7 @@ impl Fs {
         let Range { start, end } = within(range, total);
         let length = end - start;
         let mut bytes = Vec::new();
-        // Not `with_capacity`, which aborts the process where the range is larger than the memory.
+        // `with_capacity` would abort the process if the range is larger than the memory.
         usize::try_from(length).ok().and_then(|length| bytes.try_reserve_exact(length).ok()).ok_or_else(|| {
             let why = format!("reading {location} failed: {length} bytes do not fit into memory; read a smaller range");
             BackendError::new(ErrorKind::Other, why)

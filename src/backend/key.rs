@@ -1,4 +1,4 @@
-//! Names that are safe to use as paths.
+//! Names that are safe as paths.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
-/// One to 16 segments, joined by `/`; each of 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
-/// with no `.` at either end, and none that Windows takes for a device. At most 900 bytes in all.
-/// So a key is a safe relative path on every file system and a safe object name in every store, and
-/// nothing that a model wrote becomes a path in any other way.
+/// One to 16 segments, joined by `/`. Each has 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
+/// does not begin or end with `.`, and is not a device name on Windows. At most 900 bytes in all.
+/// So a key is a safe relative path on every file system and a safe object name in every store.
+/// Text from a model becomes a path only as a key.
 ///
 /// ```
 /// use offcut::backend::Key;
@@ -26,16 +26,16 @@ pub(crate) const DIGEST: usize = 16;
 const MAX_KEY: usize = 900;
 
 impl Key {
-    /// The length of the longest segment, in bytes.
+    /// Maximum length of a segment in bytes.
     pub const MAX_SEGMENT: usize = 255;
-    /// The largest number of segments.
+    /// Maximum number of segments.
     pub const MAX_SEGMENTS: usize = 16;
 
-    /// Checks `path` and makes it a key.
+    /// Checks `path` and turns it into a key.
     ///
     /// # Errors
     ///
-    /// `path` is not a safe relative path as the type's doc describes it.
+    /// `path` is not a safe relative path as described for the type.
     pub fn new(path: impl Into<String>) -> Result<Self, KeyError> {
         let path = path.into();
         let safe = path.len() <= MAX_KEY
@@ -48,8 +48,8 @@ impl Key {
         }
     }
 
-    /// Whether the key is made for the content with this SHA-256 and no other: its last segment, a
-    /// file ending aside, ends in the digest's first 16 hexadecimal digits.
+    /// Returns true if the key is derived from the content with this SHA-256: its last segment,
+    /// apart from a file extension, ends in the first 16 hexadecimal digits of the digest.
     ///
     /// ```
     /// # use offcut::backend::Key;
@@ -62,7 +62,7 @@ impl Key {
     #[must_use]
     pub fn is_addressed_by(&self, sha256: &[u8; 32]) -> bool {
         let name = self.0.rsplit('/').next().unwrap_or_default();
-        // An id may have a dot of its own.
+        // An id may contain a dot.
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let digest = hex(sha256);
         let ends_in_it = |name: &str| {
@@ -72,7 +72,7 @@ impl Key {
         ends_in_it(name) || ends_in_it(stem)
     }
 
-    /// The path, relative to the backend's root.
+    /// The path relative to the backend's root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -85,8 +85,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A path that is not safe as a key. The path itself may be hostile, so it is not part of the
-/// message.
+/// A path that is not safe as a key. The message leaves it out, since it may be hostile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a path of {length} bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', \
@@ -98,7 +97,7 @@ pub struct KeyError {
     pub length: usize,
 }
 
-/// Whether `name` can be a segment of a [`Key`].
+/// Returns true if `name` can be a segment of a [`Key`].
 pub(crate) fn is_safe_segment(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let stem = name
@@ -122,12 +121,12 @@ pub(crate) fn is_safe_segment(name: &str) -> bool {
         && !numbered("lpt")
 }
 
-/// 16 hexadecimal digits that stand for `content`: the first 64 bits of its SHA-256.
+/// Digest of `content` in 16 hexadecimal digits: the first 64 bits of its SHA-256.
 pub(crate) fn digest(content: &[u8]) -> String {
     hex(&Sha256::digest(content).into())
 }
 
-/// The same for content whose SHA-256 is known.
+/// Digest of content with a known SHA-256.
 pub(crate) fn hex(sha256: &[u8; 32]) -> String {
     sha256[..DIGEST / 2]
         .iter()

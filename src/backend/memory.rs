@@ -1,4 +1,4 @@
-//! A store that lives as long as the process.
+//! A store in the process's memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,7 @@ use super::{
     Writer, indexes_within, is_safe_segment,
 };
 
-/// Keeps content in this process's memory, for tests and for conversations that need not outlive
-/// it.
+/// A store in this process's memory, for tests and for conversations that end with the process.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -34,16 +33,15 @@ use super::{
 ///
 /// # Default
 ///
-/// - no name: locations read `memory:/trunc/call_1`. [`Memory::named`] gives it one.
+/// - no name: locations read `memory:/trunc/call_1`. [`Memory::named`] sets a name.
 ///
 /// # Guarantees
 ///
-/// - Clones share their content. It is gone when the last of them is dropped, and nothing but a
-///   sweep removes any of it before: memory grows with what is stored.
-/// - What is put is kept as it was handed in, without a copy. A [`Bytes`] that is a slice keeps all
-///   that it is a slice of.
-/// - Two stores of one name resolve each other's locations, and hold different content: one
-///   configuration refuses to have both.
+/// - Clones share their content, which is freed with the last clone. Until then only a sweep
+///   removes content, so memory grows with each result stored.
+/// - `put` keeps its [`Bytes`] without copying them. A slice keeps its whole buffer alive.
+/// - Two stores with the same name resolve each other's locations but hold different content, so
+///   they can't be used in one configuration.
 #[derive(Clone, Default)]
 pub struct Memory {
     name: Option<Arc<str>>,
@@ -62,8 +60,7 @@ impl Memory {
         Self::default()
     }
 
-    /// An empty store whose locations begin with `memory://name/`, so that several can be told
-    /// apart.
+    /// An empty store whose locations begin with `memory://name/`, to distinguish it from others.
     ///
     /// # Errors
     ///
@@ -79,19 +76,19 @@ impl Memory {
         })
     }
 
-    /// How many keys have content.
+    /// Number of keys with content.
     #[must_use]
     pub fn len(&self) -> usize {
         self.content().len()
     }
 
-    /// Whether nothing is stored.
+    /// Returns true if nothing is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.content().is_empty()
     }
 
-    /// How many bytes are stored in all. Linear in the number of keys.
+    /// Total number of bytes stored. Linear in the number of keys.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.content()
@@ -100,8 +97,7 @@ impl Memory {
             .sum()
     }
 
-    /// The map is whole whenever the lock is free, so a panic elsewhere while it was held does not
-    /// matter.
+    /// Ignores lock poisoning: the map is consistent whenever the lock is free.
     fn content(&self) -> MutexGuard<'_, BTreeMap<Key, Stored>> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +121,7 @@ impl Memory {
     }
 }
 
-/// Says how much is stored, never what.
+/// Shows the amount of content, never the content.
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory")
@@ -209,11 +205,10 @@ impl Backend for Memory {
     }
 }
 
-/// Copies its chunks: kept as they come, small slices of large read buffers would keep the whole
-/// buffers.
+/// Copies its chunks, since small slices of large read buffers would keep the whole buffers alive.
 struct MemoryWriter {
     store: Memory,
-    /// `None` once the content has its name.
+    /// `None` once the content is stored.
     buffer: Option<Vec<u8>>,
 }
 
@@ -244,7 +239,7 @@ impl Writer for MemoryWriter {
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let mut buffer = self.buffer.take().ok_or_else(finished)?;
-        // What is stored stays: not at twice its size.
+        // Stored content lives on, so free its spare capacity.
         buffer.shrink_to_fit();
         let content = Bytes::from(buffer);
         let put = self.store.insert(key, &content);

@@ -1,14 +1,14 @@
-//! Ranges that may go beyond the content that they are of.
+//! Ranges that may extend past the end of their content.
 
 use std::ops::Range;
 
-/// The part of `range` that content of `length` bytes has.
+/// The part of `range` within content of `length` bytes.
 pub(crate) fn within(range: &Range<u64>, length: u64) -> Range<u64> {
     let end = range.end.min(length);
     range.start.min(end)..end
 }
 
-/// The part of `range` that `length` bytes in memory have.
+/// The part of `range` within `length` bytes in memory.
 pub(crate) fn indexes_within(range: &Range<u64>, length: usize) -> Range<usize> {
     let Range { start, end } = within(range, length as u64);
     // Both are at most `length`.

@@ -1,4 +1,4 @@
-//! A store by the URL that settings name it by.
+//! URLs of stores in settings.
 
 mod pieces;
 mod shown;
@@ -13,12 +13,12 @@ use pieces::{has_options, is_plain, split_scheme};
 
 use super::{Backend, BackendError, ErrorKind, Memory};
 
-/// A store's URL as settings name it: `memory:NAME`, a directory as a path or as `file:///path`,
+/// URL of a store in settings: `memory:NAME`, a directory as a path or as `file:///path`,
 /// `s3://bucket/prefix`.
 ///
-/// Both `Display` and `Debug` leave out what may be secret: user, password and the values of
-/// options. Whatever shows a store's URL to a person, a model or a log shows it through this type.
-/// [`as_str`](Self::as_str) and `Serialize` give all of it.
+/// `Display` and `Debug` hide possible secrets: user, password and values of options. All code that
+/// shows a store's URL to a person, a model or a log must use this type. [`as_str`](Self::as_str)
+/// and `Serialize` give the complete URL.
 ///
 /// ```
 /// use offcut::backend::StoreUrl;
@@ -32,14 +32,14 @@ use super::{Backend, BackendError, ErrorKind, Memory};
 pub struct StoreUrl(String);
 
 impl StoreUrl {
-    /// The URL as it was written, secrets included: for what opens the store.
+    /// The URL as written, secrets included, for opening the store.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The directory that it names as a path or as a `file:` URL; `None` if it names none, or is
-    /// refused by [`open`].
+    /// The directory of a path or of a `file:` URL. `None` for other URLs and for those that
+    /// [`open`] refuses.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         match self.kind() {
@@ -48,12 +48,12 @@ impl StoreUrl {
         }
     }
 
-    /// Whether its path says what it means. Parsers of URLs change `/../x` into `/x` and take `\`
-    /// for `/`, so that another place than the written one would be opened.
+    /// Returns true if URL parsers can't change the path's meaning. They turn `/../x` into `/x` and
+    /// `\` into `/`, and would so open another place than the one written.
     ///
-    /// False for a URL whose path has a segment `.` or `..`, an empty one, a `\`, or one of these
-    /// percent-encoded, and for any with control characters or with white space around it. A path
-    /// without a scheme may be relative: true.
+    /// False for a URL whose path has a segment `.` or `..`, an empty segment, a `\`, or one of
+    /// these percent-encoded. False also for any URL with control characters or surrounding white
+    /// space. True for a path without a scheme, which may be relative.
     ///
     /// ```
     /// use offcut::backend::StoreUrl;
@@ -123,9 +123,9 @@ impl StoreUrl {
     }
 }
 
-/// What a URL names, of what this crate opens.
+/// A URL that this crate can open.
 enum Kind<'u> {
-    /// A store in memory, and its name.
+    /// The name of a store in memory.
     Memory(&'u str),
     Directory(&'u str),
 }
@@ -154,11 +154,11 @@ impl From<String> for StoreUrl {
     }
 }
 
-/// Opens the store that `url` names: `memory:` or `memory:NAME`, or a directory as a path or as
+/// Opens the store at `url`: `memory:` or `memory:NAME`, or a directory as a path or as
 /// `file:///path`.
 ///
-/// This is what [`Builder::settings`](crate::Builder::settings) takes for settings that need no
-/// other stores. Object stores are opened by the crate `offcut-object-store`.
+/// Pass it to [`Builder::settings`](crate::Builder::settings) if the settings name no other kinds
+/// of stores. The crate `offcut-object-store` opens object stores.
 ///
 /// ```
 /// use offcut::backend::open;
@@ -170,9 +170,9 @@ impl From<String> for StoreUrl {
 ///
 /// # Errors
 ///
-/// The URL names no store that this crate has, its path does not [say what it
-/// means](StoreUrl::has_plain_path), or the directory can't be used: see
-/// [`Fs::open`](super::Fs::open). The error shows the URL as [`StoreUrl`] does.
+/// This crate has no store for the URL, its path is [not plain](StoreUrl::has_plain_path), or the
+/// directory can't be used; see [`Fs::open`](super::Fs::open). The error hides secrets as
+/// [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let url = StoreUrl::from(url);
     match url.kind()? {

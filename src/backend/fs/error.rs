@@ -1,4 +1,4 @@
-//! What an I/O error means for the caller, and what to do about it.
+//! Translation of I/O errors into the store's errors, with advice.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use crate::backend::{BackendError, ErrorKind, Location};
 
-/// What failed.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Open,
@@ -20,7 +20,7 @@ pub(super) enum Doing {
     Tidy,
 }
 
-/// The error for `source`, met while doing something at `location`.
+/// The error for `source` in an operation at `location`.
 pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> BackendError {
     let operation = match doing {
         Doing::Open => "opening the store in",
@@ -51,12 +51,12 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         Io::NotFound if doing == Doing::Open => {
             (ErrorKind::Other, "no directory can be made there")
         }
-        // Not `ErrorKind::NotFound`, which is about content.
+        // `ErrorKind::NotFound` is only for missing content.
         Io::NotFound => (
             ErrorKind::Other,
             "the directory or the staging file was removed meanwhile; clean up only while no process uses the store",
         ),
-        // cap-std's own error, the only one without a code of the system.
+        // cap-std's own error, the only one without an OS error code.
         Io::PermissionDenied if source.raw_os_error().is_none() => (
             ErrorKind::Denied,
             "a symbolic link leads out of the store; remove the link",
@@ -65,7 +65,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
             ErrorKind::Denied,
             "the system refuses; give this user the right to read and write the store's directory, or choose another one",
         ),
-        // From `link_refused`; the system's own would have a code.
+        // From `link_refused`; the system's own error would have a code.
         Io::Unsupported if source.raw_os_error().is_none() => (
             ErrorKind::Other,
             "the file system has no hard links, or refuses them here, and without them nothing can be stored whole and never \
@@ -95,7 +95,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     }
 }
 
-/// The directory of a store is not where it was when the store was opened.
+/// The store's directory is not where it was when the store was opened.
 #[derive(Debug, thiserror::Error)]
 #[error("its directory was moved or replaced while it was open")]
 struct Moved;
@@ -104,10 +104,9 @@ pub(super) fn moved() -> io::Error {
     io::Error::other(Moved)
 }
 
-/// The error for a hard link that was refused: `source`, or one that says so if the file system may
-/// have none.
+/// Marks an error of a refused hard link as unsupported if the file system may have no hard links.
 pub(super) fn link_refused(source: io::Error) -> io::Error {
-    const EPERM: i32 = 1; // Linux's word for it on FAT and exFAT; the same number on every Unix
+    const EPERM: i32 = 1; // from Linux on FAT and exFAT; same on every Unix
     if source.kind() == io::ErrorKind::Unsupported
         || (cfg!(unix) && source.raw_os_error() == Some(EPERM))
     {
@@ -118,8 +117,8 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
 
 /// Runs `work` on one of tokio's blocking threads.
 ///
-/// Where the future is dropped, `work` still runs to its end, or is dropped before its begin: it
-/// must own what it needs, and clean up by dropping it.
+/// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
+/// and clean up when dropped.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {

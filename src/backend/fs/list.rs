@@ -1,4 +1,4 @@
-//! The walk over all that is stored.
+//! Walk over all stored content.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use super::error::{Doing, blocking, failed};
 use super::stage::STAGING;
 use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 
-/// How many entries one blocking call looks for.
+/// Number of entries that one blocking call collects.
 const BATCH: usize = 256;
 
-/// Every regular file whose path is a key. Links are not followed. A directory that can't be read
-/// is an error in the stream, which goes on with the next; so is a link to another directory of the
-/// store, for its content has two names.
+/// Every regular file whose path is a key. Links are not followed. An unreadable directory yields
+/// an error, and the stream goes on with the next one. So does a link to another directory of the
+/// store, since its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
     let batches = stream::unfold(Some(Walk { store, open: None }), |walk| async {
         let mut walk = walk?;
@@ -33,19 +33,19 @@ pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>>
 
 struct Walk {
     store: Fs,
-    /// The directories from the root to where the walk is: no more than a key has segments. `None`
-    /// before the begin.
+    /// Path of open directories from the root to the current one, at most as many as a key has
+    /// segments. `None` before the walk starts.
     open: Option<Vec<Level>>,
 }
 
 struct Level {
     entries: ReadDir,
-    /// What the keys in it begin with: nothing, or a path that ends in `/`.
+    /// Prefix of all keys in the directory: empty, or a path that ends in `/`.
     prefix: String,
 }
 
 impl Walk {
-    /// The next entries; none at the end.
+    /// Returns the next entries, or none at the end.
     fn step(&mut self) -> Vec<Result<Entry, BackendError>> {
         let mut found = Vec::new();
         while found.len() < BATCH {
@@ -58,7 +58,7 @@ impl Walk {
                 }
                 Ok(Step::On) => {}
                 Ok(Step::End) => break,
-                // Removed meanwhile, and so not stored.
+                // Removed during the walk, so it is no longer stored.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => found.push(Err(failed(error, Doing::List, &place))),
             }
@@ -77,7 +77,7 @@ impl Walk {
 
     fn advance(&mut self) -> io::Result<Step> {
         let Some(open) = &mut self.open else {
-            // Begun even if this fails, or the walk would never end.
+            // Mark the walk as started even on failure, or it would never end.
             let open = self.open.insert(Vec::new());
             let entries = self.store.root.dir()?.entries()?;
             open.push(Level {
@@ -98,7 +98,7 @@ impl Walk {
                 Look::Other => {}
             },
             Some(Err(error)) => {
-                // Asked again, a broken directory might answer so for ever.
+                // A broken directory might return the same error for ever.
                 open.pop();
                 return Err(error);
             }
@@ -109,7 +109,7 @@ impl Walk {
 
 enum Step {
     Entry(Entry),
-    /// What is there has other names than those that are listed.
+    /// The entry's content can't be listed under its proper name.
     Refused(String),
     On,
     End,
@@ -117,7 +117,7 @@ enum Step {
 
 enum Look {
     File(Entry),
-    // Windows reads directories into the struct itself.
+    // Boxed because on Windows the struct contains the directory's read buffer.
     Directory(Box<Level>),
     Refused(String),
     Other,
@@ -126,12 +126,12 @@ enum Look {
 fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
     let name = entry.file_name();
     if !prefix.is_empty() && name == STAGING {
-        // What is in it has other names where its agents opened it.
+        // Agents that opened this nested store use other names for its content.
         return Ok(Look::Refused(
             "it is a store of its own; open that, or move it away".to_owned(),
         ));
     }
-    // The path of a directory is a key as well, if there can be keys in it.
+    // A directory's path must be a key too, or no key could be below it.
     let Some(key) = name
         .to_str()
         .and_then(|name| Key::new(format!("{prefix}{name}")).ok())
@@ -145,7 +145,7 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
             prefix: format!("{key}/"),
         })));
     }
-    // What was stored through a link is read through it, and is listed where it leads.
+    // Content stored through a link is read through it, and listed at the link's target.
     if metadata.is_symlink()
         && store
             .root

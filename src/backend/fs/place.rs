@@ -1,18 +1,18 @@
-//! The path of a store: found out without writing anything, and made for the first content.
+//! The path of a store: resolved without writing, created for the first content.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The absolute `path`, free of links as far as it is there. Nothing of it has to be there.
+/// Resolves the links in the existing part of the absolute `path`. None of the path needs to exist.
 ///
-/// Fails for a path that can never be a directory. Whatever else is wrong, such as a permission,
-/// may be mended later.
+/// Fails for a path that can never be a directory. Other problems, such as a permission, may be
+/// fixed later.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut at = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
-            // Without a link in it, what comes before `..` can be taken off.
+            // Links are already resolved, so `..` just removes the last component.
             Component::ParentDir => drop(at.pop()),
             Component::Prefix(_) | Component::RootDir => at.push(component),
             Component::Normal(name) => {
@@ -36,17 +36,17 @@ fn is_hopeless(error: &io::Error) -> bool {
     matches!(error.kind(), InvalidFilename | InvalidInput | NotADirectory)
 }
 
-/// Makes the directory `path`, private, with its parents.
+/// Creates the directory `path` with mode 0700, and its parents.
 pub(super) fn make(path: &Path) -> io::Result<()> {
-    // The directories in which others are made: without a sync of these, a new store is lost with
-    // the power.
+    // Parents of the new directories: they must be synced, or a power loss could remove the new
+    // store.
     let parents: Vec<&Path> = path
         .ancestors()
         .take_while(|directory| !directory.exists())
         .filter_map(Path::parent)
         .collect();
     private().recursive(true).create(path)?;
-    // By who made them: another handle does not know that they are new.
+    // Sync here, since other handles can't tell that the directories are new.
     if cfg!(unix) {
         for parent in parents {
             sync(&std::fs::File::open(parent)?)?;
@@ -55,7 +55,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the directory `path`, private, where nothing is.
+/// Creates the directory `path` with mode 0700; fails if it exists.
 pub(super) fn make_new(path: &Path) -> io::Result<()> {
     private().create(path)
 }
@@ -70,7 +70,7 @@ fn private() -> std::fs::DirBuilder {
 
 pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
     match directory.sync_all() {
-        // A file system that can't sync directories; there is nothing more to be done.
+        // This file system can't sync directories, so nothing more can be done.
         Err(error)
             if matches!(
                 error.kind(),

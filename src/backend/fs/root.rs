@@ -1,4 +1,4 @@
-//! The directory of a store, out of which no name leads.
+//! The directory of a store, confined so that no name leads out of it.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -14,38 +14,38 @@ use super::error::{Doing, failed, moved};
 use super::place::{self, sync};
 use crate::backend::{BackendError, ErrorKind, Key, Location};
 
-/// A directory, opened as soon as it is there and kept open. Paths are relative to it from then on.
+/// A directory, opened once it exists and kept open. All paths are relative to the open directory.
 #[derive(Debug)]
 pub(super) struct Root {
     /// Absolute, and free of links when the store was opened.
     path: PathBuf,
     prefix: String,
     dir: OnceLock<Dir>,
-    /// Whether all that storing needs was done once.
+    /// True once everything that storing needs has been tried.
     is_tried: AtomicBool,
-    /// For a directory that goes with its store: whether it was made.
+    /// For a disposable directory: true once it was created.
     temporary: Option<Mutex<bool>>,
 }
 
-/// What is under a key.
+/// The object found under a key.
 pub(super) enum Found {
     Nothing,
     /// A regular file and its length.
     File(File, u64),
-    /// A directory, a link, a device: nothing that a store has stored.
+    /// A directory, a link or a device, which no store creates.
     Foreign,
 }
 
 impl Root {
-    /// Writes nothing: an agent that starts again on a full disk still has to read what is there.
+    /// Writes nothing: an agent that restarts on a full disk must still read its content.
     pub(super) fn open(path: &Path) -> Result<Self, BackendError> {
         let root = Self::at(path)?;
-        // What is there is held from now on. What keeps it from being opened may pass.
+        // Holds an existing directory open from now on. An error may be temporary, so ignore it.
         _ = root.dir();
         Ok(root)
     }
 
-    /// A directory of a name that nobody can guess.
+    /// A directory with an unguessable name.
     pub(super) fn temporary() -> Result<Self, BackendError> {
         let name = format!("offcut-{:016x}", random());
         let mut root = Self::at(&std::env::temp_dir().join(name))?;
@@ -55,7 +55,7 @@ impl Root {
 
     fn at(path: &Path) -> Result<Self, BackendError> {
         let place = Location::new(format!("{path:?}"));
-        // Absolute at once: the process may change its directory later.
+        // Made absolute now, as the process may change its working directory later.
         let path = std::path::absolute(path).and_then(|path| place::resolve(&path));
         let path = path.map_err(|source| failed(source, Doing::Open, &place))?;
         let prefix = path.to_str().filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
@@ -73,7 +73,7 @@ impl Root {
         })
     }
 
-    /// The directory; [`io::ErrorKind::NotFound`] where it is not there yet.
+    /// The directory; [`io::ErrorKind::NotFound`] if it does not exist yet.
     pub(super) fn dir(&self) -> io::Result<&Dir> {
         match self.dir.get() {
             Some(dir) => Ok(dir),
@@ -84,14 +84,14 @@ impl Root {
 
     fn enter(&self) -> io::Result<&Dir> {
         let dir = Dir::open_ambient_dir(&self.path, ambient_authority())?;
-        // What was not there when the store was opened may be a link by now.
+        // A path that did not exist when the store was opened may now be a link.
         if self.path.canonicalize()? != self.path {
             return Err(moved());
         }
         Ok(self.dir.get_or_init(|| dir))
     }
 
-    /// Makes the directory if it is not there.
+    /// Creates the directory if it does not exist.
     pub(super) fn make(&self) -> io::Result<()> {
         if self.dir.get().is_some() {
             return Ok(());
@@ -116,8 +116,7 @@ impl Root {
         }
     }
 
-    /// Fails where the path of the directory leads elsewhere by now: a hint would name what is not
-    /// there.
+    /// Fails if the directory's path now leads elsewhere, since new hints would be wrong.
     #[cfg(unix)]
     pub(super) fn expect_in_place(&self) -> io::Result<()> {
         use cap_std::fs::MetadataExt;
@@ -130,7 +129,7 @@ impl Root {
         }
     }
 
-    /// Windows lets nobody move a directory that is open.
+    /// Windows does not let anyone move an open directory.
     #[cfg(not(unix))]
     #[expect(
         clippy::unnecessary_wraps,
@@ -141,7 +140,7 @@ impl Root {
         Ok(())
     }
 
-    /// Whether all that storing needs was done once: see [`was_tried`](Self::was_tried).
+    /// Returns true after [`was_tried`](Self::was_tried).
     pub(super) fn is_tried(&self) -> bool {
         self.is_tried.load(Ordering::Relaxed)
     }
@@ -150,8 +149,7 @@ impl Root {
         self.is_tried.store(true, Ordering::Relaxed);
     }
 
-    /// The directory if it is there, else the nearest one above it that is: where the first of
-    /// those that are missing is made.
+    /// The directory if it exists, otherwise its nearest existing parent.
     pub(super) fn nearest(&self) -> &Path {
         let is_there = |path: &&Path| self.dir.get().is_some() || path.exists();
         self.path.ancestors().find(is_there).unwrap_or(&self.path)
@@ -170,7 +168,7 @@ impl Root {
         self.temporary.is_some()
     }
 
-    /// What is under `key`. Never follows a link at the key itself.
+    /// Looks up `key`. Never follows a link at the key itself.
     pub(super) fn find(&self, key: &Key) -> io::Result<Found> {
         let path = Path::new(key.as_str());
         let dir = match self.dir() {
@@ -178,7 +176,7 @@ impl Root {
             Err(error) if is_absent(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(error),
         };
-        // Looked at before it is opened: opening a pipe waits until somebody writes to it.
+        // Check the type before opening: opening a pipe would block until someone writes to it.
         match dir.symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => {}
             Ok(_) => return Ok(Found::Foreign),
@@ -190,7 +188,7 @@ impl Root {
             Err(error) if is_absent(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(error),
         };
-        // Asked of what is open: the name may have changed hands.
+        // Check the open file, since the name may point to another file by now.
         let metadata = file.metadata()?;
         Ok(if metadata.is_file() {
             Found::File(file, metadata.len())
@@ -199,7 +197,7 @@ impl Root {
         })
     }
 
-    /// Makes the directory `path`, private, if nothing is there.
+    /// Creates the directory `path` with mode 0700 if nothing is there.
     pub(super) fn make_directory(&self, path: &str) -> io::Result<Made> {
         #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
         let mut builder = DirBuilder::new();
@@ -216,7 +214,8 @@ impl Root {
         }
     }
 
-    /// What root makes in somebody else's store, as it sweeps it, has to be open to whose it is.
+    /// Gives a new directory to the store's owner, who must be able to use what a sweep by root
+    /// creates.
     #[cfg(unix)]
     fn give_to_owner(&self, path: &str) {
         use cap_std::fs::MetadataExt;
@@ -233,21 +232,21 @@ impl Root {
         }
     }
 
-    /// Makes the directories that `key` lies in.
+    /// Creates the parent directories of `key`.
     pub(super) fn make_parents(&self, key: &Key) -> io::Result<()> {
         let key = key.as_str();
         key.match_indices('/')
             .try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
     }
 
-    /// Removes the file under `key`, if there is one, and says whether there was.
+    /// Removes the file under `key`, and returns whether there was one.
     pub(super) fn remove(&self, key: &Key) -> io::Result<bool> {
         match self
             .dir()
             .and_then(|dir| dir.symlink_metadata(key.as_str()))
         {
             Ok(metadata) if metadata.is_file() => {}
-            // Nothing that a store has stored.
+            // Not an object that a store creates.
             Ok(_) => return Ok(false),
             Err(error) if is_absent(&error) => return Ok(false),
             Err(error) => return Err(error),
@@ -258,7 +257,7 @@ impl Root {
         }
     }
 
-    /// Syncs the directory that `key` lies in, if it is still there.
+    /// Syncs the parent directory of `key`, if it still exists.
     pub(super) fn sync_parent(&self, key: &Key) -> io::Result<()> {
         let parent = key
             .as_str()
@@ -274,8 +273,8 @@ impl Root {
         }
     }
 
-    /// Removes the directories that `key` lay in, as far as they are empty and as this store makes
-    /// them: one with another mode is somebody's own.
+    /// Removes the parent directories of `key` that are empty and have the mode that this store
+    /// gives. A directory with another mode belongs to someone else.
     pub(super) fn remove_empty_parents(&self, key: &Key) {
         let (key, Ok(dir)) = (key.as_str(), self.dir()) else {
             return;
@@ -295,10 +294,10 @@ impl Root {
         }
     }
 
-    /// Syncs the directories on the way to `key`. All of them, for one that is not new may be
-    /// another process's that has not synced it yet.
+    /// Syncs all parent directories of `key`: another process may have created one without syncing
+    /// it yet.
     pub(super) fn sync_directories(&self, key: &Key) -> io::Result<()> {
-        // Elsewhere a directory can't be opened as a file.
+        // Other systems can't open a directory as a file.
         if cfg!(unix) {
             let (key, dir) = (key.as_str(), self.dir()?);
             for (end, _) in key.rmatch_indices('/') {
@@ -317,7 +316,7 @@ impl Drop for Root {
             .as_mut()
             .map(|made| *made.get_mut().unwrap_or_else(PoisonError::into_inner));
         if is_made == Some(true) {
-            // Windows does not remove a directory that is open.
+            // Windows does not remove an open directory.
             drop(self.dir.take());
             if let Err(error) = std::fs::remove_dir_all(&self.path) {
                 tracing::warn!(%error, root = self.prefix, "a disposable store could not be removed");
@@ -326,14 +325,14 @@ impl Drop for Root {
     }
 }
 
-/// Whether a directory is new.
+/// Tells a new directory from an existing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     New,
     Before,
 }
 
-/// Whether `error` says that nothing has that name. Below a file there is nothing either.
+/// Returns true if `error` means that the name does not exist. A path below a file doesn't either.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -341,7 +340,7 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// `prefix` as what locations begin with.
+/// Makes `prefix` end in a slash.
 pub(super) fn ending_in_slash(mut prefix: String) -> String {
     if !prefix.ends_with('/') {
         prefix.push('/');
@@ -349,8 +348,8 @@ pub(super) fn ending_in_slash(mut prefix: String) -> String {
     prefix
 }
 
-/// `path` with the separators that keys have. Windows canonicalises to `\\?\C:\store`, a form in
-/// which it takes no `/`.
+/// Replaces the separators of `path` by those of keys. Windows canonicalises to `\\?\C:\store`, a
+/// form that allows no `/`.
 fn portable(path: &str) -> String {
     if !cfg!(windows) {
         return path.to_owned();
@@ -362,7 +361,7 @@ fn portable(path: &str) -> String {
     path.replace('\\', "/")
 }
 
-/// A number that no other process has, nor guesses.
+/// A random number that no other process has or can guess.
 pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

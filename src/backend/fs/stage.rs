@@ -1,4 +1,4 @@
-//! How content gets its name: whole, once, and never over something else.
+//! Storing under a name: whole, once, and never over something else.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -11,20 +11,21 @@ use super::error::link_refused;
 use super::root::{Found, Made, random};
 use crate::backend::{Key, PutOutcome, within};
 
-/// Where content waits for its name. No segment of a key begins with a dot, so nothing in it can be
-/// listed or read.
+/// Directory for files without their final name. Segments of keys don't begin with a dot, so
+/// nothing in it can be listed or read.
 pub(super) const STAGING: &str = ".staging";
-/// How often something is tried again that another process has made undone, such as a directory it
-/// found empty.
+/// Number of attempts at a step that another process may undo, for example by removing a directory
+/// while it is empty.
 const ATTEMPTS: usize = 16;
-/// How much of a file is held at once, in bytes.
+/// Number of bytes of a file held in memory at once.
 const BUFFER: usize = 64 * 1024;
 
-/// Content that has no name yet. Dropped, it is gone, but for the name it may have been given.
+/// A file without its final name. Dropping it removes the staging file, but not the content under
+/// its final name.
 ///
-/// All that is stored goes through here, so that no step can be forgotten: a file of its own,
-/// synced if it must be durable, linked to its name, which fails where there is something, and
-/// unlinked from its staging name by `drop`.
+/// All storing uses it, so that no step can be forgotten. It creates a staging file, syncs it if it
+/// must be durable, links it to its name, which fails if the name is in use, and unlinks the
+/// staging name on `drop`.
 #[derive(Debug)]
 pub(super) struct Stage {
     // First, so that it is closed before a temporary root is removed.
@@ -34,9 +35,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Makes the store's directory for its first content, and tries out all that storing needs
-    /// until that has once succeeded: a long stream should not find out at its end that it can't be
-    /// named.
+    /// Creates the store's directory for the first content. Until it has succeeded once, tries
+    /// everything that storing needs: a long stream should not find out at its end that it can't be
+    /// stored.
     pub(super) fn create(store: &Fs) -> io::Result<Self> {
         store.root.make()?;
         if !store.root.is_tried() {
@@ -73,12 +74,12 @@ impl Stage {
         Err(last)
     }
 
-    /// Appends `bytes`. After an error, nobody knows how many there are.
+    /// Appends `bytes`. After an error, the number of bytes written is unknown.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
 
-    /// The bytes of `range` of what was written so far.
+    /// Reads the bytes in `range` of the content so far.
     pub(super) fn read(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         let Range { start, end } = within(range, self.file.metadata()?.len());
         let mut bytes = Vec::new();
@@ -90,15 +91,15 @@ impl Stage {
         Ok(bytes)
     }
 
-    /// Stores what was written under `key`. After [`PutOutcome::Taken`] another key can be tried.
+    /// Stores the content under `key`. After [`PutOutcome::Taken`] another key can be tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
         let mut put = self.link(key);
         if put
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         {
-            // A sweep took it for a leftover, for nothing was written to it for so long. It is
-            // still open.
+            // A sweep took the idle staging file for a leftover and removed it, but it is still
+            // open.
             let mut again = Self::create(&self.store)?;
             self.file.rewind()?;
             io::copy(&mut self.file, &mut again.file)?;
@@ -106,7 +107,7 @@ impl Stage {
             put = self.link(key);
         }
         let back = self.file.seek(SeekFrom::End(0));
-        // Only for another key the file has to be at its end: what is stored is stored.
+        // Only a retry with another key needs the file at its end; other outcomes stand.
         if let Ok(PutOutcome::Taken) = put {
             back?;
         }
@@ -115,13 +116,13 @@ impl Stage {
 
     fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
         if self.store.durable {
-            // Before it has its name: a name without its content would be taken for ever.
+            // Sync first: a name without its content would be taken for ever.
             self.file.sync_all()?;
         }
         link(&self.store, &self.path, &mut self.file, key)
     }
 
-    /// The store that it is for.
+    /// The store that this file is for.
     pub(super) fn store(&self) -> &Fs {
         &self.store
     }
@@ -135,13 +136,13 @@ impl Drop for Stage {
             .dir()
             .and_then(|dir| dir.remove_file(&self.path))
         {
-            // What is stored is not in danger: it has a name of its own.
+            // Stored content is safe: it has a name of its own.
             tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
         }
     }
 }
 
-/// Gives `file`, which is at `path`, the name of `key` too, if nothing has it.
+/// Links `file`, which is at `path`, to the name of `key`, unless that is taken.
 fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOutcome> {
     let (root, dir) = (&store.root, store.root.dir()?);
     root.expect_in_place()?;
@@ -161,7 +162,7 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOut
                 }
             }
             io::ErrorKind::NotFound => match root.make_parents(key) {
-                // A sweep has removed one of them, empty as it was, before the next was made in it.
+                // A sweep removed an empty parent directory before the next one was made in it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 made => made?,
             },
@@ -171,21 +172,21 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOut
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Stores what is under `from` under `to` as well; `None` if nothing is under `from`.
+/// Stores the content of `from` also under `to`; `None` if `from` has none.
 ///
-/// As another name of the same file where that can be made to say that it is stored now, which
-/// takes the owner's rights; else as a file of its own.
+/// Links the same file if its modification time can be set to now, which only its owner can do;
+/// otherwise copies it to a new file.
 pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<PutOutcome>> {
     let Found::File(mut file, length) = store.root.find(from)? else {
         return Ok(None);
     };
-    // Before the time is changed: what is there already is not stored now.
+    // Compare before changing the time: content already at `to` is not stored now.
     if let Some(put) = compare(store, to, &file, length)? {
         return Ok(Some(put));
     }
     match touch(store, from) {
         Ok(()) => match link(store, from.as_str(), &mut file, to) {
-            // A link that finds nothing to link to was removed meanwhile.
+            // The file to link was removed during the call.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             linked => linked.map(Some),
         },
@@ -198,9 +199,9 @@ pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<PutOut
     }
 }
 
-/// Says of what is under `key` that it is stored now.
+/// Sets the modification time of the content of `key` to now.
 fn touch(store: &Fs, key: &Key) -> io::Result<()> {
-    // Windows sets the time of what is open for writing only.
+    // On Windows the file must be open for writing to set its time.
     let file = store
         .root
         .dir()?
@@ -209,7 +210,7 @@ fn touch(store: &Fs, key: &Key) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-/// Removes staging files that nobody has written to since `before`, and says how many.
+/// Removes staging files last written before `before`, and returns their number.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     let entries = match store.root.dir().and_then(|dir| dir.read_dir(STAGING)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -219,7 +220,7 @@ pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     for entry in entries {
         match remove_if_older(&entry?, before) {
             Ok(is_removed) => removed += u64::from(is_removed),
-            // Its writer is done with it.
+            // Its writer removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -236,8 +237,7 @@ fn remove_if_older(entry: &DirEntry, before: SystemTime) -> io::Result<bool> {
     Ok(is_older)
 }
 
-/// What storing `content`, of `length` bytes, under `key` comes to if something is there, and
-/// `None` if nothing is.
+/// Compares `content`, of `length` bytes, with what is stored under `key`; `None` if nothing is.
 pub(super) fn compare(
     store: &Fs,
     key: &Key,
@@ -254,13 +254,12 @@ pub(super) fn compare(
     }
     store.root.expect_in_place()?;
     if store.durable {
-        // Who stored it may not have synced it yet, or not have cared to. Windows syncs no file
-        // that is open for reading.
+        // Whoever stored it may not have synced it. Windows can't sync a file open for reading.
         if cfg!(unix) {
             stored.sync_all()?;
         }
         match store.root.sync_directories(key) {
-            // Swept meanwhile, with the directory that it was alone in.
+            // Removed by a sweep during the call, together with its directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             synced => synced?,
         }
@@ -273,7 +272,7 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
     loop {
         ours.clear();
         theirs.clear();
-        // `take` with `read_to_end` fills the buffer, where a plain `read` may stop anywhere.
+        // `take` with `read_to_end` fills the buffer; a plain `read` may return fewer bytes.
         a.by_ref().take(BUFFER as u64).read_to_end(&mut ours)?;
         b.by_ref().take(BUFFER as u64).read_to_end(&mut theirs)?;
         if ours != theirs {
@@ -285,7 +284,7 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
     }
 }
 
-/// Does all that storing needs, leaving nothing behind.
+/// Tries everything that storing needs, leaving nothing behind.
 pub(super) fn try_out(store: &Fs) -> io::Result<()> {
     let dir = store.root.dir()?;
     let made = store.root.make_directory(STAGING)?;
@@ -297,15 +296,15 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
         dir.remove_file(&name)
     });
     if made == Made::New {
-        // Fails if another process uses it by now, as it should.
+        // Fails, as it should, if another process now uses it.
         _ = dir.remove_dir(STAGING);
     }
     tried
 }
 
-/// A path in the staging directory. Random, because processes in containers share numbers and may
-/// share a directory; the dot keeps it from being a key even where the staging directory is a link
-/// to another one.
+/// A path in the staging directory. It is random, because processes in containers share process ids
+/// and may share a directory. Its dot keeps it from being a key even if the staging directory is a
+/// link to another one.
 fn unused_path() -> String {
     format!("{STAGING}/.{:016x}", random())
 }
@@ -314,7 +313,7 @@ fn unused_path() -> String {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, as a file may.
+    /// Reads one byte at a time, as files may.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

@@ -1,4 +1,4 @@
-//! The store itself: its directory, and how it is used.
+//! The store type: its directory and its options.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::root::{self, Root};
 use crate::backend::BackendError;
 
-/// Keeps each content as one file in a directory, where people and programs can read it too.
+/// A store with one file per content in a directory, which people and programs can read too.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -28,72 +28,72 @@ use crate::backend::BackendError;
 /// # Default
 ///
 /// - locations are absolute paths: [`shown_as`](Self::shown_as) shortens them.
-/// - not durable: what is stored outlives the process, and a loss of power only with
+/// - not durable: content outlives the process, but survives a power loss only with
 ///   [`durable`](Self::durable).
 ///
 /// # Guarantees
 ///
-/// - **Create-only and atomic.** Content is written to a file of its own under `.staging`, then
-///   given its name by a hard link, which fails where the name is in use. So it needs a file system
-///   with hard links. Any number of processes may share a directory.
-/// - **Nothing outside of the directory** is read or written. Symbolic links within it are not
-///   followed out of it, and one where content should be is never followed nor replaced: the name
-///   counts as taken.
-/// - **Private.** Files are made with mode 0600, directories with 0700 (Unix). What was there keeps
-///   its mode.
-/// - **Bounded.** Reading costs memory for the range asked for, streaming to a file for 2 MiB and
+/// - **Create-only and atomic.** Content is written to its own file under `.staging`, then
+///   hard-linked to its name, which fails if the name is in use. So the file system must support
+///   hard links. Any number of processes may share a directory.
+/// - **Confined to its directory.** Nothing outside is read or written. Symbolic links are not
+///   followed out of the directory. A link in place of content is neither followed nor replaced:
+///   the name counts as taken.
+/// - **Private.** Files are created with mode 0600 and directories with 0700 (Unix). Existing ones
+///   keep their mode.
+/// - **Bounded.** Reading needs memory for the requested range, streaming to a file for 2 MiB and
 ///   one chunk, listing for 256 entries.
-/// - **Swept in place.** What a sweep moves aside is another name of the same file, where the file's
-///   owner does it. Directories that are empty then go, if they have the mode with which this store
-///   makes them.
-/// - **No call blocks the runtime.** All I/O but that of [`open`](Self::open), and removing the
-///   staging file of a writer or a disposable store that is dropped, runs on tokio's blocking
-///   threads: it needs a tokio runtime.
+/// - **Swept in place.** If the file's owner runs the sweep, moved content becomes another name of
+///   the same file. Directories left empty are then removed if they have the mode with which this
+///   store creates them.
+/// - **Non-blocking.** I/O runs on tokio's blocking threads, so a tokio runtime is required.
+///   Exceptions are [`open`](Self::open), and removing the files of a dropped writer or disposable
+///   store.
 ///
-/// A process that is killed may leave a file in `.staging`. It is never listed or read. A sweep
-/// removes it, and while no process uses the store, `.staging` can be deleted.
+/// A killed process may leave a file in `.staging`. It is never listed or read. A sweep removes it.
+/// You can also delete `.staging` while no process uses the store.
 #[derive(Clone)]
 pub struct Fs {
     pub(super) root: Arc<Root>,
-    /// What locations begin with; ends in `/`.
+    /// Prefix of locations; ends in `/`.
     pub(super) shown: Arc<str>,
     pub(super) durable: bool,
 }
 
 impl Fs {
-    /// The directory: absolute, and free of symbolic links when it was opened.
+    /// The absolute path of the directory, free of symbolic links when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         Path::new(self.root.prefix())
     }
 
-    /// Opens the store in the directory `path`, which need not be there: the first content makes
-    /// it, with its parents, all with mode 0700 (Unix).
+    /// Opens the store in the directory `path`, which need not exist: the first content creates it
+    /// and its parents, all with mode 0700 (Unix).
     ///
-    /// Writes nothing, so what is stored can be read on a disk that is full or read-only. A store
-    /// that can't be written to fails when it is to store something, and works as soon as that is
-    /// mended; [`check`](Self::check) finds out before. A symbolic link in `path` is followed once,
-    /// now: it may point elsewhere later without moving the store. Does blocking I/O.
+    /// Opening writes nothing, so content on a full or read-only disk stays readable. A store
+    /// without write access fails when storing, and works once access is granted; use
+    /// [`check`](Self::check) to find out early. A symbolic link in `path` is followed once, now;
+    /// changing it later does not move the store. Does blocking I/O.
     ///
     /// # Errors
     ///
-    /// `path` can never be a directory, such as one below a file or at a link that leads nowhere;
-    /// or no hint can show it: it is not UTF-8, or has control characters.
+    /// `path` can never be a directory, for example because it is below a file or is a dangling
+    /// link; or it can't be shown in a hint, because it is not UTF-8 or has control characters.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         Root::open(path.as_ref()).map(Self::over)
     }
 
-    /// A disposable store: a new private directory under the system's temporary one, made for the
-    /// first content, and **removed with all its content** when the last clone and the last writer
-    /// are dropped.
+    /// A disposable store: a new private directory under the system's temporary one. The first
+    /// content creates it. **It is removed with all its content** when the last clone and the last
+    /// writer are dropped.
     ///
-    /// For tests and trials. A hint that outlives it points to nothing; a `tracing` event says so
-    /// at level `WARN`. A process that is killed, and a store that is kept in a `static`, leave the
-    /// directory behind.
+    /// For tests and trials. A hint that outlives the store points to nothing; a `tracing` event at
+    /// level `WARN` says so. A killed process leaves the directory behind, and so does a store in a
+    /// `static`.
     ///
     /// # Errors
     ///
-    /// No hint can show the path of the temporary directory, or it can never be a directory.
+    /// The path of the temporary directory can't be shown in a hint, or can never be a directory.
     pub fn temporary() -> Result<Self, BackendError> {
         let store = Self::over(Root::temporary()?);
         tracing::warn!(root = %store.shown, "this store is disposable: its content is removed when it is dropped");
@@ -108,24 +108,23 @@ impl Fs {
         }
     }
 
-    /// What hints show in place of the directory's absolute path: with `.offcut`, locations read
-    /// `.offcut/trunc/call_1`.
+    /// Sets the prefix that hints show instead of the directory's absolute path: with `.offcut`,
+    /// locations read `.offcut/trunc/call_1`.
     ///
-    /// `prefix` should be a line of text that tells the reader where to look. Where it does not end
-    /// in `/`, one is added. Both forms, this and the absolute one, resolve; where a text could be
-    /// either, it is this one.
+    /// `prefix` should be one line that tells the reader where to look. A missing `/` at its end is
+    /// added. Locations in both forms resolve; an ambiguous one is read with this prefix.
     #[must_use]
     pub fn shown_as(mut self, prefix: impl Into<String>) -> Self {
         self.shown = root::ending_in_slash(prefix.into()).into();
         self
     }
 
-    /// Whether what is stored must outlive a crash of the machine.
+    /// Makes stored content survive a power loss or a crash of the machine.
     ///
-    /// Without it, content that was stored in the seconds before a loss of power may be missing, or
-    /// empty, or cut short. With it, an answer comes only after the file and every directory on the
-    /// way to it have been synced (`fsync`): a few milliseconds for each put on an SSD, some ten on
-    /// a disk. Directories are synced on Unix only; Windows keeps their entries in a journal.
+    /// Without it, content stored in the seconds before a power loss may be missing, empty or cut
+    /// short. With it, a call returns only after the file and all its parent directories are synced
+    /// (`fsync`). That takes a few milliseconds per put on an SSD and some ten on a hard disk.
+    /// Directories are synced on Unix only; Windows journals their entries.
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;

@@ -1,4 +1,4 @@
-//! Content for a file, piece by piece.
+//! A writer for files.
 
 use std::fmt;
 use std::io;
@@ -15,35 +15,35 @@ use crate::backend::{
     Backend, BackendError, ErrorKind, Key, Location, PutOutcome, Writer, indexes_within, within,
 };
 
-/// How many bytes are gathered before a blocking thread is asked to write them: each time costs two
-/// changes of threads.
+/// Number of bytes to collect before a blocking thread writes them, since each write costs two
+/// thread switches.
 const BUFFER: usize = 1024 * 1024;
-/// Shorter chunks are copied together.
+/// Chunks shorter than this, in bytes, are copied into one buffer.
 const SMALL: usize = 16 * 1024;
 
-/// While one buffer is on its way to the file, the next is filled. The stage is owned by one of the
-/// two, the writer or a blocking call, at every moment, and whoever drops it removes the file: also
-/// a call that nobody waits for any more.
+/// Fills one buffer while the other is written to the file. At any time either the writer or a
+/// blocking call owns the stage, and its owner removes the file when dropped. That holds even for a
+/// call that nobody awaits any more.
 pub(super) struct FsWriter {
     stage: Place,
-    /// How many bytes are in the file for sure.
+    /// Number of bytes known to be in the file.
     on_disk: u64,
-    /// What is on its way behind them; kept until it has arrived.
+    /// The bytes after those, being written; kept until the write succeeds.
     in_flight: Buffer,
-    /// What comes behind that.
+    /// The bytes after `in_flight`.
     next: Buffer,
-    /// Whether writing failed: nothing can be appended any more, but what is there can be read.
+    /// True after a failed write: no more can be appended, but existing bytes can be read.
     is_broken: bool,
-    /// A call to write is under way. Where one is found so, the last one was dropped, and nobody
-    /// knows what it has done.
+    /// True during a call to `write`. If a call finds it true, the previous call was dropped and
+    /// its effect is unknown.
     is_writing: bool,
 }
 
 enum Place {
     Here(Stage),
-    /// A blocking call has it, and writes.
+    /// A blocking call owns the stage and writes.
     Writing(JoinHandle<(io::Result<()>, Stage)>),
-    /// The content has its name, or a call with it was dropped.
+    /// The content is stored, or a call that owned the stage was dropped.
     Gone,
 }
 
@@ -51,7 +51,7 @@ enum Place {
 #[derive(Default)]
 struct Buffer {
     pieces: Vec<Bytes>,
-    /// Short chunks, behind the pieces.
+    /// Short chunks that follow `pieces`.
     small: BytesMut,
     length: usize,
 }
@@ -74,12 +74,12 @@ impl Buffer {
         &self.pieces
     }
 
-    /// Takes back the last `length` bytes that were appended.
+    /// Removes the last `length` bytes appended.
     fn take_back(&mut self, length: usize) {
         self.gather();
         self.length -= length;
         if let Some(last) = self.pieces.pop() {
-            // Small chunks are gathered in one.
+            // Small chunks were merged into one piece.
             self.pieces.push(last.slice(..last.len() - length));
         }
     }
@@ -101,7 +101,7 @@ impl FsWriter {
         })
     }
 
-    /// Waits until nothing is on its way. Where the future is dropped, that goes on.
+    /// Waits for the write in flight. If the future is dropped, the write goes on.
     async fn settle(&mut self) -> Result<(), BackendError> {
         let Place::Writing(call) = &mut self.stage else {
             return Ok(());
@@ -130,7 +130,7 @@ impl FsWriter {
         }
     }
 
-    /// The stage, once nothing is on its way.
+    /// Takes the stage; fails while a write is in flight.
     fn take(&mut self) -> Result<Stage, BackendError> {
         match std::mem::replace(&mut self.stage, Place::Gone) {
             Place::Here(stage) => Ok(stage),
@@ -142,7 +142,7 @@ impl FsWriter {
         }
     }
 
-    /// The stage, if something can still be appended.
+    /// Takes the stage, if more can be appended.
     fn take_whole(&mut self) -> Result<Stage, BackendError> {
         let stage = self.take()?;
         let why = match () {
@@ -154,7 +154,7 @@ impl FsWriter {
         Err(BackendError::new(ErrorKind::Other, why))
     }
 
-    /// Sends what is buffered to the file. Nothing else may be on its way.
+    /// Sends the buffer to the file. No other write may be in flight.
     fn send(&mut self) -> Result<(), BackendError> {
         let runtime = runtime()?;
         let mut stage = self.take_whole()?;
@@ -206,7 +206,7 @@ impl Writer for FsWriter {
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
-        // What failed to arrive is in memory.
+        // On failure the bytes are still in memory.
         let _ = self.settle().await;
         let total = self.on_disk + (self.in_flight.length + self.next.length) as u64;
         let range = within(&range, total);
@@ -249,7 +249,8 @@ impl Writer for FsWriter {
             let put = stage
                 .name(&key)
                 .map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
-            // Kept to be read or for another name, or dropped here, on the thread that may block.
+            // Keep the stage for reading or another name, or drop it here, on a thread that may
+            // block.
             let is_stored = matches!(put, Ok(PutOutcome::Stored | PutOutcome::AlreadyThere));
             Ok((put, (!is_stored).then_some(stage), true))
         });

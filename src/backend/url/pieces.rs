@@ -1,6 +1,6 @@
-//! The pieces of a URL.
+//! Parts of a URL.
 
-/// The scheme and what comes after its colon. A single letter is a drive of Windows.
+/// Splits off the scheme. A single letter is a Windows drive, not a scheme.
 pub(super) fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.trim_start().split_once(':')?;
     let is_scheme = scheme.len() > 1
@@ -11,14 +11,14 @@ pub(super) fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Whether a path ends as a URL with options does: it was meant for one, and its directory's name
-/// would hold their values.
+/// Returns true if a path ends with options, like a URL. A URL was probably meant, and the
+/// directory's name would contain the values.
 pub(super) fn has_options(path: &str) -> bool {
     path.rsplit_once('?')
         .is_some_and(|(_, options)| options.contains('='))
 }
 
-/// Whether a segment of a path is one to every parser.
+/// Returns true if every parser reads `segment` as a single path segment.
 pub(super) fn is_plain(segment: &str) -> bool {
     let decoded = percent_decoded(segment.as_bytes());
     let is_decoded = decoded.len() < segment.len();

@@ -1,19 +1,18 @@
-//! A store's URL without what may be secret.
+//! URLs of stores with secrets hidden.
 
 use super::pieces::split_scheme;
 
-/// Stands for what is not shown.
+/// Replacement for hidden text.
 const HIDDEN: &str = "…";
-/// The longest port.
+/// Maximum number of digits of a port.
 const MAX_PORT: usize = 5;
-/// The longest name of an option that is shown.
+/// Maximum length in bytes of an option's name that is shown.
 const MAX_NAME: usize = 40;
 
-/// `url` without user, password, fragment, and values of options.
+/// Hides user, password, fragment and values of options in `url`.
 ///
-/// It need not be a URL: a secret with a `/`, a `?` or an `@` in it is often pasted without being
-/// encoded, and a scheme without its colon makes a path of the rest. Where it is not clear what a
-/// piece is, it is hidden.
+/// It may not be a valid URL: people paste secrets that contain `/`, `?` or `@` without encoding
+/// them, and a scheme without its colon turns the rest into a path. Any ambiguous part is hidden.
 pub(super) fn shown(url: &str) -> String {
     let (scheme, rest) = match split_scheme(url) {
         Some((scheme, rest)) => (format!("{scheme}:"), rest),
@@ -35,7 +34,7 @@ pub(super) fn shown(url: &str) -> String {
     format!("{scheme}{slashes}{user}{head}{}", without_values(tail))
 }
 
-/// What stands for user and password, and what comes after them.
+/// Replaces user and password; returns the replacement and the rest.
 fn without_user(rest: &str, is_place: bool) -> (String, &str) {
     let Some((before, _)) = rest.rsplit_once('@') else {
         return (String::new(), rest);
@@ -46,11 +45,11 @@ fn without_user(rest: &str, is_place: bool) -> (String, &str) {
         rest[..head].rfind('@'),
     );
     let at = match of_head {
-        // A directory may have an `@` in its name; what is between a `:` and an `@` looks like a
+        // A directory's name may contain an `@`, but text between a `:` and an `@` looks like a
         // password.
         Some(at) if is_place => (at < host || rest[..at].contains(':')).then_some(at),
         Some(at) => Some(at),
-        // After a `?`: of the value of an option, unless the user's own part began before it.
+        // After a `?`, the `@` is in an option's value, unless the user part began before.
         None => rest[..head.min(host)].contains(':').then_some(before.len()),
     };
     match at {
@@ -59,8 +58,7 @@ fn without_user(rest: &str, is_place: bool) -> (String, &str) {
     }
 }
 
-/// A host with its path; what is behind a `:` and is no port may be a password whose `@` is
-/// missing.
+/// Hides text after a host's `:` that is not a port: it may be a password without its `@`.
 fn without_password(head: &str) -> String {
     let (host, path) = head.split_at(head.find('/').unwrap_or(head.len()));
     match host.split_once(':') {
@@ -73,7 +71,7 @@ fn without_password(head: &str) -> String {
     }
 }
 
-/// The names of options; what has no name, and the fragment, may be anything.
+/// Shows only the names of options; text without a name, and the fragment, may be secret.
 fn without_values(tail: &str) -> String {
     let (query, fragment) = tail.split_at(tail.find('#').unwrap_or(tail.len()));
     let option = |option: &str| match option.split_once('=') {
@@ -145,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        /// A secret of any characters, in any of the places where one is put.
+        /// A secret of any characters, in any place where secrets are put.
         #[test]
         fn no_secret_is_shown(
             secret in "SECRET[ -~]{0,8}SECRET",

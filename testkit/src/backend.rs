@@ -1,4 +1,4 @@
-//! The contract of [`Backend`], as a suite that any store can be held to.
+//! The contract of [`Backend`] as a test suite for any store.
 
 mod check;
 mod content;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use offcut::backend::Backend;
 
-/// Holds a store to every clause of [`Backend`]'s contract that can be tested from outside.
+/// Checks a store against every clause of [`Backend`]'s contract that can be tested from outside.
 ///
-/// `make` is called once for each clause, and must make an empty store each time: a new directory,
-/// a prefix of its own.
+/// `make` is called once for each clause and must return an empty store each time, for example a
+/// new directory or a prefix of its own.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -26,16 +26,15 @@ use offcut::backend::Backend;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Clauses about removing are left out for a store that says of itself that it is never swept, or
-/// that it has no [`remove`](Backend::remove).
+/// Clauses about removing are skipped for a store that reports that it is never swept, or that has
+/// no [`remove`](Backend::remove).
 ///
-/// It needs a tokio runtime, writes some 50 MiB in all, and calls the store some thousand times.
-/// What it can't test: a crash, two processes, and that no call waits for ever; give the test a
-/// time-out.
+/// Needs a tokio runtime, writes about 50 MiB in all, and calls the store some thousand times.
+/// Crashes, two processes and calls that never return can't be tested; give the test a time-out.
 ///
 /// # Panics
 ///
-/// Where the store breaks the contract. The message names the clause.
+/// Panics if the store breaks the contract. The message names the clause.
 pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     names::names_are_inverse(&make().await);
     names::what_was_not_named_resolves_to_none(&make().await);

@@ -14,8 +14,7 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-/// A store that does what `inner` does until its cue, for tests of what code does when a store
-/// fails.
+/// A store that behaves like `inner` until its cue, to test code against failing stores.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -38,32 +37,31 @@ use offcut::backend::{
 /// # What counts
 ///
 /// - a *write* is a call of [`Backend::put`], [`Backend::copy`], [`Backend::remove`] or
-///   [`Writer::finish`]: what can change what is visible;
+///   [`Writer::finish`], which can change visible content;
 /// - a *chunk* is a call of [`Writer::write`];
 /// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
 ///
-/// Calls are counted from 1 when they are first polled, all clones together, failed ones too.
-/// Opening a writer, listing, tidying, locating, resolving, and what goes to the spool are handed
-/// on and not counted.
+/// Calls are counted from 1 at their first poll, over all clones, failed calls included. Opening a
+/// writer, listing, tidying, locating, resolving and calls of the spool are passed on and not
+/// counted.
 #[derive(Debug)]
 pub struct Faulty<B> {
     inner: Arc<B>,
     cues: Arc<Cues>,
 }
 
-/// How a call fails.
+/// A way for a call to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It does nothing and returns an error of this kind.
+    /// Does nothing and returns an error of this kind.
     Fail(ErrorKind),
-    /// It does nothing and never returns.
+    /// Does nothing and never returns.
     Hang,
-    /// It does what it should, then returns an error of kind [`ErrorKind::Unavailable`]: the answer
-    /// was lost.
+    /// Takes effect, then returns an error of kind [`ErrorKind::Unavailable`], as if the answer was
+    /// lost.
     ApplyThenFail,
-    /// It does what it should, then never returns: the place to drop a future whose effect is
-    /// there.
+    /// Takes effect, then never returns. Use it to drop a future that has already taken effect.
     ApplyThenHang,
 }
 
@@ -82,7 +80,7 @@ struct Cue {
 }
 
 impl<B> Faulty<B> {
-    /// A store that hands everything on to `inner` until it is told otherwise.
+    /// Creates a store that passes every call on to `inner` until told otherwise.
     pub fn new(inner: B) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -90,56 +88,56 @@ impl<B> Faulty<B> {
         }
     }
 
-    /// The store behind, to look at without being counted.
+    /// Returns the inner store, whose calls are not counted.
     #[must_use]
     pub fn inner(&self) -> &B {
         &self.inner
     }
 
-    /// The `n`-th write, counted from 1 since the store was made, fails in this way. Once.
+    /// Makes the `n`-th write fail once in this way, counted from 1 since the store was created.
     pub fn fault_on_write(&self, n: u64, fault: Fault) -> &Self {
         lock(&self.cues.writes).at.insert(n, fault);
         self
     }
 
-    /// The next write fails in this way. Once.
+    /// Makes the next write fail once in this way.
     pub fn fault_on_next_write(&self, fault: Fault) -> &Self {
         lock(&self.cues.writes).at_next(fault);
         self
     }
 
-    /// Every write from now on fails in this way.
+    /// Makes every write fail in this way from now on.
     pub fn fault_on_every_write(&self, fault: Fault) -> &Self {
         lock(&self.cues.writes).every = Some(fault);
         self
     }
 
-    /// The `n`-th chunk, counted from 1 over all writers, fails in this way. Once.
+    /// Makes the `n`-th chunk fail once in this way, counted from 1 over all writers.
     pub fn fault_on_chunk(&self, n: u64, fault: Fault) -> &Self {
         lock(&self.cues.chunks).at.insert(n, fault);
         self
     }
 
-    /// The `n`-th read, counted from 1 since the store was made, fails in this way. Once.
+    /// Makes the `n`-th read fail once in this way, counted from 1 since the store was created.
     pub fn fault_on_read(&self, n: u64, fault: Fault) -> &Self {
         lock(&self.cues.reads).at.insert(n, fault);
         self
     }
 
-    /// The next read fails in this way. Once.
+    /// Makes the next read fail once in this way.
     pub fn fault_on_next_read(&self, fault: Fault) -> &Self {
         lock(&self.cues.reads).at_next(fault);
         self
     }
 
-    /// Every read from now on fails in this way.
+    /// Makes every read fail in this way from now on.
     pub fn fault_on_every_read(&self, fault: Fault) -> &Self {
         lock(&self.cues.reads).every = Some(fault);
         self
     }
 
-    /// Takes back all faults that have not happened. The counts go on. A call that hangs already
-    /// does so for ever.
+    /// Cancels all faults that have not happened yet. The counts go on. A call that already hangs
+    /// never returns.
     pub fn heal(&self) -> &Self {
         for cue in [&self.cues.writes, &self.cues.chunks, &self.cues.reads] {
             let mut cue = lock(cue);
@@ -149,26 +147,26 @@ impl<B> Faulty<B> {
         self
     }
 
-    /// How many writes there were.
+    /// Number of writes so far.
     #[must_use]
     pub fn writes(&self) -> u64 {
         lock(&self.cues.writes).calls
     }
 
-    /// How many chunks there were.
+    /// Number of chunks so far.
     #[must_use]
     pub fn chunks(&self) -> u64 {
         lock(&self.cues.chunks).calls
     }
 
-    /// How many reads there were.
+    /// Number of reads so far.
     #[must_use]
     pub fn reads(&self) -> u64 {
         lock(&self.cues.reads).calls
     }
 }
 
-/// A clone shares the store behind, the counts and the faults to come.
+/// A clone shares the inner store, the counts and the pending faults.
 impl<B> Clone for Faulty<B> {
     fn clone(&self) -> Self {
         Self {
@@ -193,12 +191,12 @@ fn lock(cue: &Mutex<Cue>) -> MutexGuard<'_, Cue> {
     cue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes `call` as `cue` has it.
+/// Makes `call` with the fault that `cue` has for it.
 async fn on_cue<T>(
     cue: &Mutex<Cue>,
     call: impl Future<Output = Result<T, BackendError>>,
 ) -> Result<T, BackendError> {
-    // A statement of its own: the lock must be free again before anything is awaited.
+    // A separate statement, so that the lock is released before the await.
     let fault = lock(cue).next();
     match fault {
         None => call.await,
@@ -234,7 +232,7 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.store_id()
     }
 
-    /// The spool of the store behind, which is not told to fail.
+    /// The inner store's spool, which never fails on cue.
     fn spool(&self) -> Option<Arc<dyn Backend>> {
         self.inner.spool()
     }
@@ -277,8 +275,8 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 }
 
-/// Gives what it has after a failure too, as the contract asks, whatever became of the writer
-/// behind.
+/// Passes the chunks on and keeps a copy. So it returns the content after a failure too, as the
+/// contract requires, whatever the state of the inner writer.
 struct FaultyWriter {
     inner: Box<dyn Writer>,
     cues: Arc<Cues>,

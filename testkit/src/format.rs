@@ -1,4 +1,4 @@
-//! The contract of [`Format`], as a suite that any format can be held to.
+//! The contract of [`Format`] as a test suite for any format.
 
 mod clauses;
 mod json;
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use self::clauses::{Shape, all_clauses};
 
-/// Holds a format to every clause of [`Format`]'s contract, over `messages`.
+/// Checks a format against every clause of [`Format`]'s contract, using `messages`.
 ///
-/// Give it messages of every kind that the format knows: among them there must be a result and a
-/// call, and every way in which they can stand in a message. What messages do not have is not
+/// Pass messages of every kind that the format knows. They must include a result and a call, in
+/// every position that they can have in a message. Anything that is missing from `messages` is not
 /// tested.
 ///
 /// ```
@@ -27,8 +27,8 @@ use self::clauses::{Shape, all_clauses};
 ///
 /// # Panics
 ///
-/// Where the format breaks the contract. The message names the clause and the place of the message
-/// in `messages`.
+/// Panics if the format breaks the contract. The message names the clause and the index in
+/// `messages`.
 pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     let (mut slots, mut calls) = (0, 0);
     for (at, message) in messages.iter().enumerate() {
@@ -46,9 +46,9 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
     );
 }
 
-/// The same, and what concerns the messages' JSON: that they are the same once they were written
-/// and read, that fields which the format does not know survive every replacement, and that no
-/// message, however malformed, makes it panic.
+/// Runs [`conformance`] and checks the messages' JSON: messages survive writing and reading, fields
+/// unknown to the format survive every replacement, and no message, however malformed, makes the
+/// format panic.
 ///
 /// # Panics
 ///
@@ -65,8 +65,8 @@ where
     }
 }
 
-/// Holds a format to what must hold of any messages, however malformed: each is seen alike twice,
-/// and only what is replaced in it changes, where anything can be.
+/// Checks the rules that hold for any messages, however malformed: a message is seen alike twice,
+/// and a replacement, if possible, changes nothing else.
 ///
 /// # Panics
 ///

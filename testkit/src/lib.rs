@@ -1,17 +1,18 @@
-//! What tests around [`offcut`] need: suites that hold stores and formats to their contracts, a
-//! store that fails on cue, and the rules that providers have for messages.
+//! Test helpers for code around [`offcut`]: contract suites for stores and formats, a store that
+//! fails on cue, and the rules of providers for messages.
 //!
-//! - **A store of your own:** [`backend::conformance`] holds it to every clause of
+//! - **Your own store:** [`backend::conformance`] checks it against every clause of
 //!   [`Backend`](offcut::backend::Backend)'s contract.
-//! - **A format of your own:** [`format::json_conformance`] does the same
-//!   for [`Format`](offcut::format::Format).
+//! - **Your own format:** [`format::json_conformance`] does so for
+//!   [`Format`](offcut::format::Format).
 //! - **A store that fails, hangs, or applies and then fails:** [`Faulty`].
-//! - **Messages that a provider has to accept:** [`validate`].
+//! - **Messages that a provider must accept:** [`validate`].
 //!
-//! All but `validate` panics where a test should fail. It belongs among your dev-dependencies.
+//! The suites panic if a test should fail; `validate` returns an error. Add this crate to your
+//! dev-dependencies.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// A suite speaks to its caller by panicking, as `assert!` does.
+// A suite reports failures by panicking, as `assert!` does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod backend;
@@ -22,7 +23,7 @@ mod validate;
 pub use faulty::{Fault, Faulty};
 pub use validate::{InvalidMessage, validate};
 
-/// The README's examples compile and run.
+/// Compiles and runs the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

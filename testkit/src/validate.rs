@@ -1,7 +1,7 @@
-//! Whether a provider would take a list of messages.
+//! Checks of message lists by the rules of their providers.
 //!
-//! Each check is written from what a provider documents or answers with status 400, not from how
-//! the formats are read: it is what passes are held to.
+//! Each check follows a provider's documentation or its answers with status 400, not our own
+//! formats: passes are tested against it.
 
 mod anthropic;
 mod gemini;
@@ -14,8 +14,8 @@ use serde_json::Value;
 
 pub use rules::InvalidMessage;
 
-/// Checks that a provider of `format` would take `messages`: shapes, roles, order, and a result for
-/// each call. Rules of only some providers of the format are not checked, nor is anything about
+/// Checks that a provider of `format` would accept `messages`: shapes, roles, order, and a result
+/// for each call. Rules of only some providers of the format are not checked, nor is anything about
 /// models, tools and lengths.
 ///
 /// ```
@@ -33,15 +33,15 @@ pub use rules::InvalidMessage;
 ///
 /// # Errors
 ///
-/// The first message that would be refused, and why; for a format that is newer than this crate, in
-/// any case.
+/// Names the first message that would be refused, and the reason. A format newer than this crate is
+/// always an error.
 pub fn validate(format: WireFormat, messages: &[Value]) -> Result<(), InvalidMessage> {
     match format {
         WireFormat::OpenAiChat => openai_chat::validate(messages),
         WireFormat::Responses => responses::validate(messages),
         WireFormat::Anthropic => anthropic::validate(messages),
         WireFormat::Gemini => gemini::validate(messages),
-        // Taking everything would let a test pass that checks nothing.
+        // Accepting everything would let a test pass that checks nothing.
         _ => Err(rules::invalid(
             0,
             format!("this version of offcut-testkit has no rules for {format}"),

@@ -1,5 +1,5 @@
-//! `Faulty`: faults come on cue, and without any it is the store behind.
-// What helps tests is part of them.
+//! `Faulty`: faults come on cue; without a cue it behaves like the inner store.
+// Applies to the test helpers too.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

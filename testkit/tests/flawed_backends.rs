@@ -1,5 +1,5 @@
-//! Stores that are broken on purpose, and the clauses of the suite that find it.
-// What helps tests is part of them.
+//! Stores that are broken on purpose, and the clauses of the suite that notice.
+// Applies to the test helpers too.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -19,68 +19,68 @@ fn key(path: &str) -> Key {
     Key::new(path).unwrap()
 }
 
-/// What is wrong with a store.
+/// The flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
     /// The later put wins.
     Overwrites,
-    /// Looks first and stores then, with time in between.
+    /// Checks first and stores later, with a pause in between.
     ChecksTooEarly,
     /// Stores the first half, then the second.
     ShowsHalf,
-    /// Says stored, and stores nothing that ends in a 9.
+    /// Reports stored, but stores nothing that ends in a 9.
     Forgets,
-    /// Takes any content for what is there already.
+    /// Treats any content as already there.
     NeverCompares,
-    /// Removes what is stored while it compares.
+    /// Removes the stored content while it compares.
     Blinks,
-    /// Takes a location for its own if it only begins like one.
+    /// Accepts any location that begins like one of its own.
     ResolvesLoosely,
-    /// Hands out more than was asked for.
+    /// Returns more than was asked for.
     IgnoresTheRange,
-    /// Fails where a range begins behind the end.
+    /// Fails if a range begins past the end.
     RefusesTheEnd,
-    /// Names all content alike but for case.
+    /// Treats content that differs only in case as the same.
     FoldsCase,
-    /// Lists what is still being written.
+    /// Lists content that is still being written.
     ListsWriters,
-    /// Gives up its content when a name is taken.
+    /// A writer loses its content if the name is taken.
     LosesOnTaken,
-    /// A writer forgets what it has read back.
+    /// A writer loses the content that it has read back.
     LosesOnRead,
-    /// Stores what a writer has when it is dropped.
+    /// A writer stores its content when dropped.
     StoresOnDrop,
-    /// Lists no more than a page.
+    /// Lists at most one page.
     ListsOnePage,
-    /// Says removed, and removes nothing.
+    /// Reports removed, but removes nothing.
     KeepsWhatIsRemoved,
-    /// Removes all that begins like the key.
+    /// Removes every key that begins with the given one.
     RemovesTooMuch,
-    /// Fails where there is nothing to remove.
+    /// Fails if there is nothing to remove.
     MissesWhatIsGone,
-    /// A copy is another name, gone with the first.
+    /// A copy is another name for the original, and is removed with it.
     CopiesByName,
-    /// A copy takes the place of what is there.
+    /// A copy overwrites existing content.
     CopiesOver,
     /// A copy of nothing is empty content.
     CopiesNothing,
-    /// A copy is as old as what it is a copy of.
+    /// A copy is as old as its original.
     CopiesTheTime,
-    /// Takes what is stored for a leftover.
+    /// Treats stored content as a leftover.
     TidiesContent,
-    /// Has nothing to remove with.
+    /// Has no way to remove.
     RemovesNever,
 }
 
-/// A store in memory that keeps the contract but for one flaw.
+/// A store in memory that keeps the contract except for one flaw.
 #[derive(Clone, Debug)]
 struct Flawed {
     flaw: Flaw,
     content: Arc<Mutex<BTreeMap<Key, Bytes>>>,
-    /// When each was stored, by a clock that ticks when it is asked.
+    /// The time at which each was stored, by a clock that ticks on every query.
     times: Arc<Mutex<BTreeMap<Key, u64>>>,
-    /// Names that were given by copying, and what they name.
+    /// Names created by copying, with their originals.
     names: Arc<Mutex<BTreeMap<Key, Key>>>,
 }
 
@@ -135,7 +135,7 @@ impl Flawed {
         }
         let mut all = self.content.lock().unwrap();
         match all.get(&key) {
-            // Between the look and this, somebody else was there.
+            // Another call has stored since the check.
             Some(stored)
                 if !matches!(
                     self.flaw,
@@ -356,7 +356,7 @@ impl Drop for FlawedWriter {
     }
 }
 
-/// What the suite says about a store with this flaw: `Err` with the panic's message.
+/// The verdict of the suite on a store with this flaw: `Err` holds the panic's message.
 fn verdict(flaw: Flaw) -> Result<(), String> {
     // On one thread, so that the races in `Flawed` are lost each time.
     let suite = move || {
@@ -416,8 +416,8 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
             ),
         }
     }
-    // Not telling cases apart loses nothing, so it is none.
+    // Ignoring case loses nothing, so it is not a flaw.
     assert_eq!(verdict(Flaw::FoldsCase), Ok(()));
-    // Nor is a store that is never swept.
+    // Nor is being unable to remove.
     assert_eq!(verdict(Flaw::RemovesNever), Ok(()));
 }

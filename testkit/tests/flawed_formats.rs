@@ -1,5 +1,5 @@
-//! Formats that are broken on purpose, and the clauses of the suite that find it.
-// What helps tests is part of them.
+//! Formats that are broken on purpose, and the clauses of the suite that notice.
+// Applies to the test helpers too.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../tests/formats/samples.rs"]

@@ -1,4 +1,4 @@
-//! What a suite says of a store that fails: its error, and all that caused it.
+//! A failing store: the suite shows its error and all causes.
 #![allow(clippy::unwrap_used)]
 
 use std::error::Error;
@@ -13,12 +13,12 @@ use offcut::backend::{
 };
 use offcut_testkit::backend::conformance;
 
-/// An error with a cause of its own.
+/// An error with a cause.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection to the database")]
 struct NoConnection(#[source] io::Error);
 
-/// A store that can't store.
+/// A store that can't store anything.
 #[derive(Debug)]
 struct Unreachable(Memory);
 

@@ -1,13 +1,13 @@
-//! What each provider takes and refuses.
-// What helps tests is part of them.
+//! Messages that each provider accepts and refuses.
+// Applies to the test helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::format::WireFormat;
 use offcut_testkit::validate;
 use serde_json::{Value, json};
 
-/// A conversation that every provider takes, and the same with something wrong: which message is
-/// named, and what is said of it.
+/// Checks a conversation that every provider accepts, and mistakes in it: the index and the problem
+/// that the error must name.
 fn check(format: WireFormat, valid: &Value, wrong: &[(&str, Value, usize, &str)]) {
     let list = |value: &Value| value.as_array().unwrap().clone();
     assert_eq!(validate(format, &list(valid)), Ok(()));

@@ -1,4 +1,4 @@
-//! What the clauses share: assertions that name the clause, and calls that have to succeed.
+//! Helpers of the clauses: assertions that name the clause, and calls that must succeed.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,7 +15,8 @@ use offcut::backend::{
 };
 use tokio::task::yield_now;
 
-/// Ends the suite: the store breaks `clause` by `what`. Content is never shown, it may be long.
+/// Ends the suite because the store breaks `clause` by `what`. Content is not shown, since it may
+/// be long.
 #[track_caller]
 pub(super) fn broken(clause: &str, what: impl AsRef<str>) -> ! {
     panic!(
@@ -47,7 +48,7 @@ pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str
     result.unwrap_or_else(|error| broken(clause, format!("{of} failed: {}", told(&error))))
 }
 
-/// The error, its kind, and what caused it, one after the other.
+/// The error, its kind and the chain of its causes.
 pub(super) fn told(error: &BackendError) -> String {
     let mut text = format!("{error} ({:?})", error.kind());
     let mut cause = error.source();
@@ -62,7 +63,7 @@ pub(super) fn key(path: impl Into<String>) -> Key {
     Key::new(path).expect("the suite's own keys are safe")
 }
 
-/// Content with all byte values, and with no two places alike.
+/// Content with all byte values and no repetition.
 pub(super) fn noise(length: usize, seed: u64) -> Bytes {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -87,7 +88,7 @@ pub(super) async fn put(
     equal(is, should, clause, "a put");
 }
 
-/// That `key` reads as `content`, whole.
+/// Asserts that all of `key` reads as `content`.
 pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
     let page = succeed(
         store.read(key, ALL).await,
@@ -154,8 +155,8 @@ pub(super) async fn written(
     writer
 }
 
-/// Drops `future` after `polls` polls, or when it is done, with time in between for what it has set
-/// going.
+/// Drops `future` after `polls` polls, or when it is done. Pauses in between for the work that it
+/// has started.
 pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) {
     let mut future = pin!(future);
     for _ in 0..polls {

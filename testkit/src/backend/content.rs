@@ -1,4 +1,4 @@
-//! Clauses about what is stored and read, one call after the other.
+//! Clauses about storing and reading, one call after the other.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -159,7 +159,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
             holds(store, &key, content, CLAUSE).await;
         }
     }
-    // One that differs in its last byte only.
+    // Differs in the last byte only.
     let mut other = contents[4].to_vec();
     *other.last_mut().expect("it is not empty") ^= 1;
     put(
@@ -182,7 +182,7 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
     for (lower, upper) in pairs.map(|(lower, upper)| (key(lower), key(upper))) {
         let (first, second) = (Bytes::from("first"), Bytes::from("second"));
         put(store, &lower, &first, PutOutcome::Stored, CLAUSE).await;
-        // A store that does not tell them apart has the name taken.
+        // In a store that does not tell them apart the name is taken.
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
             PutOutcome::Stored => holds(store, &upper, &second, CLAUSE).await,
             PutOutcome::Taken => {}
@@ -198,8 +198,8 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
         [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second)))
     {
         put(store, &first, &"first".into(), PutOutcome::Stored, CLAUSE).await;
-        // A store that has directories can't have both, and may say so in any way but by losing
-        // one.
+        // A store with directories can't have both. It may report that in any way, but must not
+        // lose one.
         match store.put(&second, "second".into()).await {
             Ok(PutOutcome::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
             Ok(PutOutcome::Taken) | Err(_) => {}
@@ -214,8 +214,8 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
 pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     const CLAUSE: &str = "list: everything that is stored";
     let mut stored = BTreeMap::new();
-    // More than fit into one page of most stores' answers would take too long; into one of ours
-    // does.
+    // A list longer than a page of most stores would take too long. 600 exceeds a page of our own
+    // test server.
     for number in 0..600_usize {
         let path = match number % 3 {
             0 => format!("trunc/call_{number}"),
@@ -235,7 +235,7 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
         format!("{missing} keys are not listed, {foreign} should not be")
     });
     check(is == stored, CLAUSE, || "sizes are wrong".into());
-    // A stream that is dropped half-way must not break what comes after.
+    // Dropping a stream half-way must not break later calls.
     let mut list = store.list();
     list.next().await;
     drop(list);

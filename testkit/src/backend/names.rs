@@ -97,7 +97,7 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
     ] {
         hostile.push(format!("{prefix}{location}"));
     }
-    // Most stores end a location in the key. What stands before it is then their root.
+    // Most stores end a location in the key. The part before it is their root.
     if let Some(root) = location.strip_suffix(named.as_str()) {
         for inner in [
             "../",
@@ -127,7 +127,8 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
     }
     for text in hostile.iter().filter(|text| *text != location) {
         if let Some(found) = store.resolve(text) {
-            // Some of these are locations in some store: then it must be the one of that very key.
+            // Some of these are locations in some store. Then each must be the location of that
+            // very key.
             let named = store.locate(&found);
             check(named.as_str() == text, CLAUSE, || {
                 format!("{text:?} resolves to `{found}`, whose location is {named:?}")

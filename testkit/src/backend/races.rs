@@ -1,4 +1,4 @@
-//! Clauses about calls at the same moment, and about calls that nobody waits for.
+//! Clauses about simultaneous calls, and about calls that are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,7 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
     }
 }
 
-/// What the tasks return. A panic in one of them goes on in here.
+/// Collects the results of the tasks. A panic in one of them continues here.
 async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
     let mut results = Vec::new();
     while let Some(result) = tasks.join_next().await {
@@ -147,8 +147,8 @@ pub(super) async fn a_dropped_finish_is_all_or_nothing(store: &impl Backend) {
     }
 }
 
-/// That `key` holds all of `content` or nothing, while what was dropped may still go on; and that
-/// storing it again is safe.
+/// Asserts that `key` holds all of `content` or nothing while a dropped call may still go on, and
+/// that storing it again is safe.
 async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
     let mut seen = false;
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Clauses about what a sweep needs: removing, copying and tidying up.
+//! Clauses about the needs of a sweep: removing, copying and tidying up.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use super::check::{
     written,
 };
 
-/// Whether the store can be swept at all.
+/// Returns whether the store can be swept at all.
 pub(super) async fn can_remove(store: &impl Backend) -> bool {
     const CLAUSE: &str = "remove: nothing is removed already";
     if !store.can_be_swept() {
@@ -64,7 +64,7 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
     holds(store, &stays, &content, CLAUSE).await;
     put(store, &gone, &other, PutOutcome::Stored, CLAUSE).await;
     holds(store, &gone, &other, CLAUSE).await;
-    // The last of a folder, and the folder again.
+    // Removes the last key of a folder, then uses the folder again.
     for key in [&gone, &stays] {
         remove(store, key, CLAUSE).await;
     }
@@ -163,7 +163,7 @@ pub(super) async fn a_copy_is_new(store: &impl Backend) {
     let (from, to) = (key("trunc/call_1"), key("swept/trunc/call_1"));
     put(store, &from, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
     let before = stored_at(store, &from, CLAUSE).await;
-    // Not tokio's time, which a test may have stopped: it is the store's that has to go on.
+    // Not tokio's time, which a test may have stopped: the store's clock must go on.
     _ = tokio::task::spawn_blocking(|| std::thread::sleep(A_MOMENT)).await;
     copy(store, &from, &to, PutOutcome::Stored, CLAUSE).await;
     let after = stored_at(store, &to, CLAUSE).await;
@@ -207,7 +207,7 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
         put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
         abandon(store.copy(&from, &to), polls).await;
         holds(store, &from, &content, CLAUSE).await;
-        // What was dropped may still go on, so it is either.
+        // A dropped call may still go on, so both outcomes are allowed.
         let is = succeed(store.copy(&from, &to).await, CLAUSE, "copying again");
         check(is != PutOutcome::Taken, CLAUSE, || {
             "copying again finds the name taken".into()
@@ -220,7 +220,7 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
     }
 }
 
-/// A folder goes with what it held, and others store in it at the same moment.
+/// A folder is removed with its last key while others store in it.
 pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store: &Arc<B>) {
     const CLAUSE: &str = "removed whole: many at the same moment";
     let mut tasks = JoinSet::new();

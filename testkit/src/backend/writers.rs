@@ -17,7 +17,7 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
         .into_iter()
         .enumerate()
     {
-        // One byte at a time takes long enough for a part of it.
+        // One byte at a time is slow, so only a part of the content is written.
         let content = content.slice(..content.len().min(size * 2000));
         let mut chunks: Vec<_> = content.chunks(size).map(Bytes::copy_from_slice).collect();
         chunks.insert(chunks.len() / 2, Bytes::new());
@@ -30,7 +30,7 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
             "finishing",
         );
         holds(store, &key, &content, CLAUSE).await;
-        // Stored the one way is stored the other way.
+        // A put finds what a writer stored.
         put(store, &key, &content, PutOutcome::AlreadyThere, CLAUSE).await;
     }
     let mut writer = written(store, &[], CLAUSE).await;
@@ -169,10 +169,10 @@ pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
     let content = noise(100_000, 14);
     let (key, other) = (key("trunc/call_1"), key("trunc/call_2"));
     for _ in 0..2 {
-        // The second time, it is there already.
+        // Now the content is already there.
         let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
         succeed(writer.finish(&key).await, CLAUSE, "finishing");
-        // Both may fail. What they may not do is reach what is stored.
+        // Both may fail, but must not change the stored content.
         let more = writer.write(noise(100_000, 15)).await;
         let named = writer.finish(&other).await;
         holds(store, &key, &content, CLAUSE).await;

@@ -1,4 +1,4 @@
-//! The clauses that hold of any message, one function each.
+//! Clauses that hold for any message, one function each.
 
 use bytes::Bytes;
 use offcut::Part;
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::seen::Seen;
 
-/// Ends the suite: the format breaks `clause` at a message. What the message holds is never shown,
-/// it may be long.
+/// Ends the suite because the format breaks `clause` at a message. The message's content is not
+/// shown, since it may be long.
 #[track_caller]
 pub(super) fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
     panic!(
@@ -24,11 +24,11 @@ pub(super) fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() ->
     }
 }
 
-/// Whether a message is one that a provider would send.
+/// Tells whether a provider would send such a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Good,
-    /// What can't be replaced in it may be left alone.
+    /// Replacements may have no effect.
     Malformed,
 }
 
@@ -60,7 +60,7 @@ fn is_seen<F: Format>(format: &F, message: &F::Message, at: usize) -> Seen {
     seen
 }
 
-/// Everything but one slot's content and one call's arguments is as it was.
+/// Compares everything but one slot's content and one call's arguments.
 fn is_else_the_same(
     before: &Seen,
     after: &Seen,
@@ -131,8 +131,8 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             format!("slot {slot} is another one once the same is put there twice")
         });
 
-        // A format that can't hold several parts may leave the message alone, but not lose half of
-        // them.
+        // A format that can't hold several parts may leave the message unchanged, but must not lose
+        // some of them.
         let (several, now) = replace(vec!["one".into(), "two".into()]);
         let shown = now.slots[slot]
             .iter()
@@ -172,7 +172,7 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
 ) {
     const CLAUSE: &str = "replace_arguments";
     let new = json!({"_cleared": HINT});
-    // What a provider signed is never replaced.
+    // Signed calls are never replaced.
     for call in (0..seen.calls.len()).filter(|call| !seen.calls[*call].is_signed) {
         let mut changed = message.clone();
         format.replace_arguments(&mut changed, call, new.to_string());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::clauses::{HINT, Shape, all_clauses, broken, check};
 use super::seen::Seen;
 
-/// A field that no format knows.
+/// A field unknown to every format.
 const UNKNOWN: &str = "zz_offcut_unknown";
 
 fn write<M: Serialize>(message: &M, at: usize) -> Value {
@@ -37,7 +37,7 @@ where
     }
 }
 
-/// Each result and each call's arguments replaced in turn.
+/// The message with each result and each call's arguments replaced in turn.
 fn replacements<F: Format>(format: &F, message: &F::Message) -> Vec<(String, F::Message)> {
     let seen = Seen::of(format, message).0;
     let mut all = Vec::new();
@@ -57,9 +57,8 @@ fn replacements<F: Format>(format: &F, message: &F::Message) -> Vec<(String, F::
     all
 }
 
-/// A field is put into each object of the message in turn. Where the message type keeps it and the
-/// format does not look at it, it has to survive every replacement that leaves the other fields of
-/// that object in place.
+/// Adds a field to each object of the message in turn. If the message type keeps it and the format
+/// ignores it, it must survive every replacement that leaves the object's other fields in place.
 pub(super) fn unknown_fields_stay<F>(format: &F, message: &F::Message, at: usize)
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
@@ -102,8 +101,8 @@ where
     }
 }
 
-/// Whether a change leaves the object at `path`, and what it stands in, as objects with the same
-/// fields and lists of the same length.
+/// Returns whether a change leaves the object at `path` and its ancestors in place: objects with
+/// the same fields, lists of the same length.
 fn is_in_place(before: &Value, after: &Value, path: &str) -> bool {
     let ends = path
         .match_indices('/')
@@ -119,7 +118,7 @@ fn is_in_place(before: &Value, after: &Value, path: &str) -> bool {
         })
 }
 
-/// The pointer of every value in `json`, its own first.
+/// The pointer of every value in `json`, starting with its own.
 fn paths(json: &Value) -> Vec<String> {
     fn walk(json: &Value, path: &str, all: &mut Vec<String>) {
         all.push(path.to_owned());
@@ -145,8 +144,8 @@ fn paths(json: &Value) -> Vec<String> {
     all
 }
 
-/// Each value of the message is exchanged for what should not stand there. Whatever of that can be
-/// read as a message is one to the format too, and is only changed where something is.
+/// Replaces each value of the message with one that does not belong there. If the outcome can still
+/// be read as a message, the format must treat it as one and change only what is replaced.
 pub(super) fn malformed_messages_do_no_harm<F>(format: &F, message: &F::Message, at: usize)
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,

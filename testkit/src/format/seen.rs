@@ -1,22 +1,22 @@
-//! What a format shows of a message.
+//! A message as its format shows it.
 
 use std::fmt::Write;
 
 use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
 use serde_json::Value;
 
-/// What a message holds, with everything that can be replaced apart.
+/// The content of a message, with each replaceable part separate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
-    /// Roles, results and calls without their content, and the content of no slot, in order.
+    /// Roles, results, calls and other pieces in order, without the content of slots and calls.
     pub(super) rest: String,
     pub(super) slots: Vec<Vec<Piecemeal>>,
-    /// The slots that must stay as they are.
+    /// The slots that must not change.
     pub(super) fixed_slots: Vec<usize>,
     pub(super) calls: Vec<Asked>,
 }
 
-/// A part of a slot: its text if it is one, and in any case all of it.
+/// A part of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piecemeal {
     pub(super) text: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Piecemeal {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
-    /// As JSON, if it is that.
+    /// The arguments, parsed if they are JSON.
     pub(super) arguments: Value,
     pub(super) is_signed: bool,
     pub(super) is_fixed: bool,
@@ -92,7 +92,7 @@ impl Seen {
                         None => seen.note(format_args!("{part:?}")),
                     }
                 }
-                // A kind of piece that is newer than this crate: it has to stay as it is.
+                // A kind of piece newer than this crate. It must not change.
                 piece => seen.note(format_args!("{piece:?}")),
             }
         });

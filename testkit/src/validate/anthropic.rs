@@ -1,5 +1,5 @@
-//! Anthropic: the results of all calls of an assistant turn first in the user turn behind it, one
-//! for each.
+//! Anthropic: the results of all calls of an assistant turn come first in the next user turn, one
+//! for each call.
 
 use std::collections::HashSet;
 
@@ -43,14 +43,15 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     turns.end()
 }
 
-/// Messages of one role in a row are one turn.
+/// Consecutive messages of one role, which are one turn.
 #[derive(Default)]
 struct Turns<'m> {
     role: &'m str,
     ids: HashSet<&'m str>,
-    /// The calls of the last assistant turn that have no result yet, and where they are.
+    /// The calls of the last assistant turn that have no result yet, and the message that holds
+    /// each.
     open: Vec<(&'m str, usize)>,
-    /// Whether something else than a result came in this turn.
+    /// True if this turn has had something other than a result.
     has_text: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Gemini: as many function responses directly behind a turn as it has function calls, with their
-//! names.
+//! Gemini: a turn with function calls is followed directly by as many function responses, with the
+//! same names.
 
 use serde_json::Value;
 
 use super::rules::{InvalidMessage, invalid, require, shown, text};
 
 pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
-    // The calls of the content before, and where that is.
+    // The calls of the previous content, and its index.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
     for (at, content) in contents.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);

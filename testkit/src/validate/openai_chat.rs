@@ -1,12 +1,12 @@
-//! Chat completions: tool messages directly behind the assistant message whose calls they answer,
-//! one for each.
+//! Chat completions: tool messages directly follow the assistant message whose calls they answer,
+//! one for each call.
 
 use serde_json::Value;
 
 use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
-    // The calls of the last assistant message that have no result yet, and where it is.
+    // The calls of the last assistant message that have no result yet, and its index.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
     for (at, message) in messages.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);

@@ -1,11 +1,11 @@
-//! Responses: each output behind its call, and one for each call, wherever.
+//! Responses: each call has one output, anywhere after it.
 
 use serde_json::Value;
 
 use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
 pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
-    // Calls without an output yet: their kind, their id, and where they are.
+    // Calls without an output yet: kind, id and index.
     let mut open: Vec<(bool, &str, usize)> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);

@@ -1,4 +1,4 @@
-//! The checks that all providers share.
+//! Checks shared by all providers.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 #[error("message {message}: {problem}")]
 #[non_exhaustive]
 pub struct InvalidMessage {
-    /// Its place in the list, from 0.
+    /// Index in the list, from 0.
     pub message: usize,
-    /// What is wrong with it. It may name ids and tools; content is never in it.
+    /// The mistake. It may name ids and tools, but never holds content.
     pub problem: String,
 }
 
@@ -20,12 +20,12 @@ pub(super) fn invalid(message: usize, problem: impl Into<String>) -> InvalidMess
     }
 }
 
-/// `Ok` if `holds`, else what is wrong.
+/// Returns `Ok` if `holds`, otherwise the problem.
 pub(super) fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem.into()) }
 }
 
-/// The text in a field that must be there.
+/// Returns the text of a required field.
 pub(super) fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String> {
     value
         .get(field)
@@ -33,7 +33,7 @@ pub(super) fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String>
         .ok_or_else(|| format!("`{field}` must be text"))
 }
 
-/// An id as an error shows it: some are very long.
+/// Shortens an id for an error, since some are very long.
 pub(super) fn shown(id: &str) -> String {
     let end = id.floor_char_boundary(64);
     if end < id.len() {
@@ -43,7 +43,7 @@ pub(super) fn shown(id: &str) -> String {
     }
 }
 
-/// Content that is text, or a list of parts of which each keeps `rule`.
+/// Checks content that is text, or a list of parts that each satisfy `rule`.
 pub(super) fn content(
     value: Option<&Value>,
     field: &str,

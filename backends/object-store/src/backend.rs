@@ -1,4 +1,4 @@
-//! The contract of a backend, over the store.
+//! The contract of a backend, kept by an object store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,18 +22,16 @@ use crate::objects::{Objects, PROBE, missing_bucket};
 use crate::writer::ObjectWriter;
 
 impl Objects {
-    /// Finds out whether the store works: reaches it, stores the object that shows that it
-    /// overwrites nothing, reads it back, and asks for one that is not there. Then tries out the
-    /// spool.
+    /// Checks that the store works: connects, stores the object that proves that nothing is
+    /// overwritten, reads it back, and requests a missing one. Then tries the spool.
     ///
-    /// To be called once at the start of a program, so that a wrong bucket or wrong credentials are
-    /// found then. Without it, the first call that stores finds them.
+    /// Call it once at the start of a program to find a wrong bucket or wrong credentials. Without
+    /// it, the first call that stores finds them.
     ///
     /// # Errors
     ///
-    /// What is wrong, and what to do about it: no such bucket, wrong credentials, another region,
-    /// an endpoint that can't be reached, a store that overwrites; or a spool that can't be written
-    /// to.
+    /// Names the problem and the remedy: no such bucket, wrong credentials, another region, an
+    /// unreachable endpoint, a store that overwrites, or a spool that can't be written to.
     pub async fn check(&self) -> Result<(), BackendError> {
         let checked = self.within(self.check_now()).await;
         checked
@@ -44,7 +42,7 @@ impl Objects {
     async fn check_now(&self) -> Result<(), Trouble> {
         self.prove_create_only().await?;
         self.page(&self.probe(), 0..u64::MAX).await?;
-        // Without the right to list, S3 calls what is not there forbidden.
+        // Without the right to list, S3 answers 403 for missing objects.
         match self.page(&self.below(".offcut-nothing"), 0..1).await {
             Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
             _ => Ok(()),
@@ -62,7 +60,7 @@ impl Backend for Objects {
         Key::new(location.strip_prefix(self.shown())?).ok()
     }
 
-    /// The endpoint and the bucket, or for a store that was handed in, which one it is: two of them
+    /// Identifies the endpoint and the bucket, or a store that was passed in, since two of these
     /// may be shown alike.
     fn store_id(&self) -> Option<usize> {
         Some(self.inner().store_id)
@@ -107,8 +105,8 @@ impl Backend for Objects {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let prefix = self.inner().prefix.strip_suffix('/').map(Path::from);
         let objects = self.inner().store.list(prefix.as_ref());
-        // The time-out is for each wait, of which a long list has many. After an error there is
-        // nothing more.
+        // The time-out applies to each wait, of which a long list has many. After an error the
+        // stream ends.
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;
             // A list that is not found means that the bucket is missing.
@@ -140,14 +138,14 @@ impl Backend for Objects {
 }
 
 impl Objects {
-    /// The entry for an object, if it was stored under a key.
+    /// Returns the entry for an object, if it was stored under a key.
     fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
         let name = meta.location.as_ref().strip_prefix(&self.inner().prefix)?;
         if let Some(prefix) = name
             .strip_suffix(PROBE)
             .filter(|prefix| prefix.ends_with('/'))
         {
-            // What is in there has other names where its own agents opened it.
+            // Its own agents opened it at that prefix, so its content has other names here.
             let why = format!("there is a store of its own in it, `{prefix}`: open that one");
             return Some(Err(BackendError::new(
                 ErrorKind::Other,
@@ -167,7 +165,7 @@ impl Objects {
         let mut pauses = self.pauses();
         loop {
             match self.attempt(self.inner().store.delete(&path)).await {
-                // Some stores say so, S3 does not.
+                // Some stores answer this for a missing object, S3 does not.
                 Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),
                 Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
                 done => return done,

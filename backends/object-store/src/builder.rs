@@ -1,4 +1,4 @@
-//! Setting a store up.
+//! Builds a store.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,10 +16,10 @@ use crate::retry::{Defaults, Retry, check_times};
 use crate::spool;
 use crate::upload::PARTS;
 
-/// The longest prefix, in bytes. Behind it comes a key of up to 900, and most stores take names of
-/// up to 1024.
+/// Maximum length of the prefix in bytes. A key of up to 900 follows it, and most stores allow
+/// names of up to 1024.
 const MAX_PREFIX: usize = 120;
-/// Sets [`Objects`] up over a store of `object_store`.
+/// Builds [`Objects`] over a store of `object_store`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,17 +48,16 @@ pub struct Builder {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
-    /// What tells the store from others that are shown alike, in every process. `None` for a store
-    /// that only this process has.
+    /// Distinguishes the store from others that are shown alike, in every process. `None` for a
+    /// store that exists only in this process.
     pub(crate) origin: Option<String>,
 }
 
 impl Objects {
-    /// Sets up a store over any store of `object_store`.
+    /// Creates a builder over any store of `object_store`.
     ///
-    /// `shown` is what locations begin with, and names the store's root: `s3://bucket`. Two stores
-    /// that hold different content should not be shown alike; one configuration refuses to have
-    /// both.
+    /// `shown` is the start of every location and names the store's root: `s3://bucket`. Two stores
+    /// with different content should not be shown alike; a configuration with both does not build.
     pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
         Builder::new(store, shown.into())
     }
@@ -83,54 +82,54 @@ impl Builder {
         }
     }
 
-    /// Where in the store all objects go: one or more safe segments as in a [`Key`], of at most 120
-    /// bytes in all.
+    /// Sets the path below which all objects are stored: one or more safe segments as in a [`Key`],
+    /// at most 120 bytes in all.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// The directory for content that has no name yet, and for what could not be uploaded; made if
-    /// it is missing, with mode 0700 (Unix). In it, each store has a directory of its own.
+    /// Sets the directory for content that has no name yet or could not be uploaded. It is created
+    /// if missing, with mode 0700 (Unix). Each store has its own directory in it.
     ///
-    /// What could not be uploaded stays there under its name, and hints show its path. So it should
-    /// outlive the process, and belong to this user alone: hints of another user's processes can't
-    /// be read here. It should have room for the longest results. A process that is killed may
-    /// leave files in `.staging` in it, which can be deleted when none is running.
+    /// Content that could not be uploaded stays there under its name, and hints show its path. So
+    /// the directory should outlive the process and belong to this user alone: hints from another
+    /// user's processes can't be read here. It should have room for the longest results. A killed
+    /// process may leave files in its `.staging`; delete them when no process is running.
     pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spool = Some(directory.into());
         self
     }
 
-    /// How long a call may take in all, and each part of an upload, and each wait for more of a
-    /// list; at most an hour. A single attempt may take a quarter of that: by default 30 seconds,
-    /// in which an upload with four parts of 5 MiB at the same moment takes a line of 6 Mbit/s.
+    /// Sets the time limit for a call in all, for each part of an upload, and for each wait for
+    /// more of a list; at most an hour. A single attempt may take a quarter of it, by default 30
+    /// seconds. In that time, an upload of four parallel parts of 5 MiB needs a line of 6 Mbit/s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a request is tried again that failed for a reason that may pass, or whose outcome
-    /// is not known; at most 20. The stores of `object_store` try most of them again themselves
-    /// before this counts.
+    /// Sets the number of retries of a request that failed for a temporary reason or whose outcome
+    /// is unknown; at most 20. The stores of `object_store` retry most requests themselves first,
+    /// which does not count here.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// The pause before the first retry, more than zero; each later one is twice as long, up to 15
+    /// Sets the pause before the first retry, more than zero. It doubles with each retry, up to 15
     /// seconds.
     pub fn backoff(mut self, pause: Duration) -> Self {
         self.backoff = pause;
         self
     }
 
-    /// Checks everything. Asks nothing of the store and writes nothing: the spool is made for the
-    /// first content that is written. Does blocking I/O to find out what the spool's path is.
+    /// Checks everything. Sends no request and writes nothing: the spool is created when the first
+    /// content is written. Does blocking I/O to resolve the spool's path.
     ///
     /// # Errors
     ///
-    /// An [`OpenError`] that names the field and what to do.
+    /// An [`OpenError`] that names the field and the remedy.
     pub fn build(self) -> Result<Objects, OpenError> {
         let Self {
             store,
@@ -169,8 +168,8 @@ impl Builder {
             Ok,
         )?;
         let directory = directory.join(spool::name(&origin_of_spool));
-        // What is kept there is the only copy, so it is synced; a staging file never is, so nothing
-        // else is slower for it.
+        // Content kept there is the only copy, so it is synced. Staging files never are, so nothing
+        // else gets slower.
         let spool = Fs::open(directory)
             .map_err(|source| OpenError::Spool {
                 source: Some(source),
@@ -195,14 +194,15 @@ impl Builder {
     }
 }
 
-/// As many bits as a `usize` has everywhere.
+/// Keeps 32 bits, which fit a `usize` on every platform.
 fn hash(origin: &str) -> usize {
     let mut hash = DefaultHasher::new();
     origin.hash(&mut hash);
     usize::try_from(hash.finish() & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// Names the store and never what it was opened with. What it is shown as is not checked yet.
+/// Names the store, without the settings it was opened with. Leaves out `shown`, which is not
+/// checked yet.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,4 +1,4 @@
-//! Content that is to be stored.
+//! Content to store.
 
 use std::ops::Range;
 
@@ -7,10 +7,11 @@ use offcut::backend::Writer;
 
 use crate::error::{Kind, Trouble};
 
-/// Content up to so many bytes is one object from one request; what is longer is uploaded in parts.
+/// Content up to this many bytes is one object from one request; longer content is uploaded in
+/// parts.
 pub(crate) const WHOLE: u64 = 8 << 20;
 
-/// What is to be stored, from wherever it is.
+/// Content to store, from memory or from a writer.
 pub(crate) enum Content<'w> {
     Whole(Bytes),
     Written {
@@ -27,11 +28,11 @@ impl Content<'_> {
         }
     }
 
-    /// The bytes of `range`, which is within the content.
+    /// Reads the bytes of `range`, which must lie within the content.
     pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
         let length = range.end - range.start;
         let bytes = match self {
-            // What is in memory has a length of `usize`.
+            // The length of content in memory fits a `usize`.
             Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
             Self::Written { writer, .. } => writer
                 .read(range)

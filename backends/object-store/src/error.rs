@@ -1,5 +1,4 @@
-//! What an object store's error means for the caller, what to do about it, and nothing that may be
-//! secret.
+//! Errors of object stores as errors for the caller, with advice and without secrets.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,25 +9,24 @@ use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use offcut::backend::{BackendError, ErrorKind};
 
-/// An object store's error, as far as this crate cares.
+/// An error of an object store, reduced to the facts that this crate needs.
 ///
-/// Nothing of the original is kept but what [`Cause`] takes from it: the answer to a request that
-/// was signed wrongly holds the request's session token, and the URL of a request to Azure may hold
-/// its signature.
+/// It keeps only what [`Cause`] extracts from the original. The answer to a wrongly signed request
+/// holds the request's session token, and the URL of a request to Azure may hold its signature.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
     cause: Cause,
 }
 
-/// What kind of trouble it is.
+/// The kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Nothing has that name.
     NotFound,
-    /// Something has that name already, or another request is about to give it.
+    /// The name is taken, or another request is about to take it.
     Exists,
-    /// The range begins behind the end.
+    /// The range begins past the end.
     Range,
     NoBucket,
     NoCredentials,
@@ -38,24 +36,24 @@ pub(crate) enum Kind {
     /// The store can't create without overwriting.
     Overwrites,
     Full,
-    /// No answer in time: whether it was done is not known.
+    /// No answer in time; the outcome is unknown.
     TooSlow,
-    /// The connection failed: whether it was done is not known.
+    /// The connection failed; the outcome is unknown.
     Unreachable,
-    /// The store says that it failed: whether it was done is not known.
+    /// The store reports a failure of its own; the outcome is unknown.
     Failing,
-    /// The answer is not what it must be.
+    /// The answer is malformed.
     Broken,
-    /// The file that was written to can't be read.
+    /// The spool file can't be read.
     Spool,
-    /// More than a store takes for one object.
+    /// Too long for one object.
     TooLong,
     NoRuntime,
     Other,
 }
 
 impl Kind {
-    /// Whether the same request may succeed a moment later.
+    /// Returns whether the same request may succeed a moment later.
     pub(crate) fn is_passing(self) -> bool {
         matches!(
             self,
@@ -134,7 +132,7 @@ impl Trouble {
         Self { kind, cause }
     }
 
-    /// What reading from the spool has failed with.
+    /// Creates the trouble for a failed read of the spool.
     pub(crate) fn of_spool(error: &BackendError) -> Self {
         Self::new(Kind::Spool, error.to_string())
     }
@@ -148,15 +146,15 @@ impl Trouble {
         &self.cause
     }
 
-    /// The error for the caller. `doing` says what failed and where:
-    /// `storing s3://bucket/trunc/call_1`.
+    /// Creates the caller's error. `doing` names the action and the object: `storing
+    /// s3://bucket/trunc/call_1`.
     pub(crate) fn while_doing(self, doing: impl fmt::Display) -> BackendError {
         let (kind, advice) = self.kind.advice();
         BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self.cause)
     }
 }
 
-/// What the store or the network said: a status, a code, an error of the system.
+/// The answer of the store or the network: a status, a code, an error of the system.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Cause(String);
@@ -199,7 +197,7 @@ impl From<Error> for Trouble {
                 (Kind::Overwrites, "not implemented")
             }
             Error::JoinError { .. } => (Kind::Broken, "a task of the store ended early"),
-            // Where stores in memory and in files put ranges behind the end.
+            // Stores in memory and in files report a range past the end like this.
             Error::Generic { .. } => (Kind::Range, "an error of the store itself"),
             _ => (Kind::Other, "an error of the store itself"),
         };
@@ -207,7 +205,7 @@ impl From<Error> for Trouble {
     }
 }
 
-/// What an answer means that is no success.
+/// Classifies an answer other than success.
 fn of_answer(status: u16, code: Option<&str>) -> Kind {
     match (status, code.unwrap_or_default()) {
         (_, "NoSuchBucket" | "ContainerNotFound") => Kind::NoBucket,
@@ -256,7 +254,7 @@ fn of_http(error: &HttpError) -> Kind {
 
 fn of_io(error: &io::Error) -> Kind {
     match error.kind() {
-        // Below a file there is nothing.
+        // Nothing can exist below a file.
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Kind::NotFound,
         io::ErrorKind::AlreadyExists => Kind::Exists,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied,
@@ -272,8 +270,8 @@ fn of_io(error: &io::Error) -> Kind {
     }
 }
 
-/// The addresses that machines and containers get their credentials from. Nothing else is ever
-/// asked of them.
+/// The addresses from which machines and containers get their credentials. They are used for
+/// nothing else.
 fn is_about_credentials(text: &str) -> bool {
     [
         "169.254.169.254",
@@ -285,8 +283,8 @@ fn is_about_credentials(text: &str) -> bool {
     .any(|address| text.contains(&format!("http://{address}")))
 }
 
-/// The status and the code of an answer. The type that has them is private, so they are read from
-/// its text, and what looks otherwise than they do is not taken over.
+/// Extracts the status and the code of an answer. The type that has them is private, so they are
+/// parsed from its text, and text in any other form is dropped.
 fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
     let after = |mark: &str| text.find(mark).and_then(|at| text.get(at + mark.len()..));
     let code = after("<Code>")
@@ -302,7 +300,7 @@ fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
     Some((status, code.map(str::to_owned)))
 }
 
-/// The first error of type `E` among `error` and what caused it.
+/// Returns the first error of type `E` in `error` and its chain of causes.
 fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {
     let mut next: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = next {
@@ -314,7 +312,8 @@ fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {
     None
 }
 
-/// What began it: "Connection refused" rather than "error sending request". It names no URL.
+/// Returns the innermost cause: "Connection refused" rather than "error sending request". It names
+/// no URL.
 #[cfg(feature = "http")]
 fn innermost(error: &HttpError) -> String {
     let mut error: &dyn StdError = error;

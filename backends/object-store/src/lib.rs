@@ -1,4 +1,4 @@
-//! Object stores as a backend of [`offcut`]: what agents offload, shared by many machines.
+//! Object stores as a backend of [`offcut`]: offloaded content, shared by many machines.
 //!
 //! ```no_run
 //! use offcut::ToolReduction;
@@ -20,7 +20,7 @@
 //!
 //! | feature | default | URLs | |
 //! |---|---|---|---|
-//! | `s3` | yes | `s3://bucket/prefix` | S3, and what speaks its protocol |
+//! | `s3` | yes | `s3://bucket/prefix` | S3 and compatible stores |
 //! | `gcs` | | `gs://bucket/prefix` | Google Cloud Storage |
 //! | `azure` | | `az://container/prefix` | Azure Blob Storage |
 //! | `local` | | `file:///directory` | a directory; [`offcut::backend::Fs`] is the better store there |
@@ -49,12 +49,12 @@ pub use objects::Objects;
 pub use open_error::OpenError;
 pub use upload::PARTS;
 
-/// The examples of the page on object stores compile.
+/// Compiles the examples of the page on object stores.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/object-stores.md")]
 struct Page;
 
-/// The README's example compiles.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! No call waits for ever, and none blocks the runtime.
+//! Time limits for all calls, and threads for blocking work.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tokio::runtime::Handle;
 
 use crate::error::{Kind, Trouble};
 
-/// What `call` gives, or that it was too slow. Without a runtime there is no time, so nothing is
-/// called.
+/// Returns the result of `call`, or an error if it was too slow. Without a runtime there is no
+/// clock, so `call` does not run.
 pub(crate) async fn limited<T, E: Into<Trouble>>(
     timeout: Duration,
     call: impl Future<Output = Result<T, E>>,
@@ -19,7 +19,7 @@ pub(crate) async fn limited<T, E: Into<Trouble>>(
     }
 }
 
-/// Runs `work`, which takes long, on one of tokio's blocking threads.
+/// Runs the long computation `work` on one of tokio's blocking threads.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Trouble> {

@@ -1,15 +1,15 @@
-//! What objects are called.
+//! The names of objects.
 
 use offcut::backend::Key;
 
-/// Where a longer segment is broken, in bytes. `object_store` puts a mark behind the name of a file
-/// that it is still writing, and file systems take 255 bytes in all.
+/// Maximum length of an unbroken segment, in bytes. `object_store` appends a mark to the name of a
+/// file that it is still writing, and file systems allow 255 bytes in all.
 const LONGEST: usize = 240;
-/// Stands where a segment goes on. No key has it.
+/// Marks the point where a segment is broken. No key contains it.
 const BREAK: &str = "+/";
 
-/// The name of the object under `key`: the key itself, but for segments of more than 240 bytes,
-/// which this crate stores for no one but those who make up such keys.
+/// Returns the name of the object under `key`: the key itself, except that segments over 240 bytes
+/// are broken. Only custom keys have such segments.
 pub(crate) fn of(key: &Key) -> String {
     let name = |segment: &str| match segment.split_at_checked(LONGEST) {
         Some((head, tail)) if !tail.is_empty() => format!("{head}{BREAK}{tail}"),
@@ -22,7 +22,7 @@ pub(crate) fn of(key: &Key) -> String {
         .join("/")
 }
 
-/// Its inverse; `None` for what is not the name of a key.
+/// The inverse of [`of`]; `None` if `name` is not the name of a key.
 pub(crate) fn key(name: &str) -> Option<Key> {
     let key = Key::new(name.replace(BREAK, "")).ok()?;
     (of(&key) == name).then_some(key)

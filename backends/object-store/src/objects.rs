@@ -1,4 +1,4 @@
-//! The store: what it is made of, and what every call about it needs.
+//! The store: its parts, and the helpers of every call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::limited::limited;
 use crate::names;
 use crate::retry::{Pauses, Retry};
 
-/// The object that shows that nothing is overwritten. It begins with a dot, so it is no key: never
-/// listed, never read.
+/// The object that proves that nothing is overwritten. Its name begins with a dot, so it is not a
+/// key: it is never listed and never read.
 pub(crate) const PROBE: &str = ".offcut-create-only";
 
-/// Keeps each content as one object in an object store: S3, Google Cloud Storage, Azure, and all
-/// else that `object_store` knows.
+/// Keeps each content as one object in an object store: S3, Google Cloud Storage, Azure, or any
+/// other that `object_store` supports.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -41,27 +41,25 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///
 /// # Guarantees
 ///
-/// - **Create-only.** What is up to 8 MiB long is put with `If-None-Match: *`, or what other stores
-///   have for it. That the store heeds it is tried before anything else is stored, with one small
-///   object below the prefix, `.offcut-create-only`, which stays; a store that would overwrite is
-///   refused. What is longer is uploaded in parts, for which no store has such a mode: it is stored
-///   only under keys that [name their content](Key::is_addressed_by), where others can store nothing
-///   but the same bytes, and only if nothing is there right before the upload is complete.
-/// - **Says the truth.** Where a store answers that something is there already, or nothing in time,
-///   or that it failed, what is there is read and compared before anything is claimed or tried
-///   again.
+/// - **Create-only.** Content up to 8 MiB is put with `If-None-Match: *`, or its equivalent in
+///   other stores. Before the first put, one small object below the prefix, `.offcut-create-only`,
+///   which stays, proves that the store honours this; a store that would overwrite is rejected.
+///   Longer content is uploaded in parts, for which no store has such a mode. So it is stored only
+///   under keys that [name their content](Key::is_addressed_by), where others can store only the
+///   same bytes, and only if nothing is there right before the upload is complete.
+/// - **Truthful.** If a store answers that the name is taken, or not in time, or that it failed,
+///   the object there is read and compared before anything is reported or retried.
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
-///   aborted; where even that can't be done, its parts are invisible, and a lifecycle rule removes
-///   them.
+///   aborted. If even that fails, its parts are invisible, and a lifecycle rule removes them.
 /// - **Bounded.** Each call ends within the [time-out](crate::Builder::timeout), an upload within
-///   that for each of its parts. Uploads hold [`PARTS`](crate::PARTS) parts of 5 MiB at most, all
-///   of the clones of a store together, and other calls what they are given or asked for. A result
-///   may have 48 GiB.
+///   that for each of its parts. Uploads hold at most [`PARTS`](crate::PARTS) parts of 5 MiB, over
+///   all clones of a store; other calls hold the bytes they are given or asked for. A result may
+///   have up to 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
 ///   [spool](crate::Builder::spool) and upload from it. If that fails for good, the file gets a
 ///   name ([`Writer::finish_in_spool`](offcut::backend::Writer::finish_in_spool)).
 ///
-/// It needs a tokio runtime with time and, for all but memory and files, I/O.
+/// Needs a tokio runtime with time enabled and, except for memory and files, I/O.
 #[derive(Clone)]
 pub struct Objects {
     inner: Arc<Inner>,
@@ -69,16 +67,16 @@ pub struct Objects {
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn ObjectStore>,
-    /// What names of objects begin with: empty, or a path that ends in `/`.
+    /// The start of all object names: empty, or a path that ends in `/`.
     pub(crate) prefix: String,
-    /// What locations begin with; ends in `/`. The prefix is in it.
+    /// The start of all locations, the prefix included; ends in `/`.
     pub(crate) shown: String,
     pub(crate) store_id: usize,
     pub(crate) spool: Fs,
     pub(crate) retry: Retry,
     /// One permit for each part that may be held in memory.
     pub(crate) parts: Arc<Semaphore>,
-    /// Set once the store has shown that it does not overwrite.
+    /// Set once the store has proved that it does not overwrite.
     pub(crate) proven: OnceCell<()>,
 }
 
@@ -101,7 +99,7 @@ impl Objects {
         Location::new(format!("{}{key}", self.shown()))
     }
 
-    /// Where [`PROBE`] is.
+    /// The path of [`PROBE`].
     pub(crate) fn probe(&self) -> Path {
         self.below(PROBE)
     }
@@ -111,7 +109,7 @@ impl Objects {
     }
 
     pub(crate) fn below(&self, name: &str) -> Path {
-        // Nothing in it needs to be escaped: the prefix is made of safe segments, as keys are.
+        // Needs no escaping: the prefix is made of safe segments, as keys are.
         Path::from(format!("{}{name}", self.inner.prefix))
     }
 
@@ -119,8 +117,7 @@ impl Objects {
         self.failed("storing", key, trouble)
     }
 
-    /// The error of a call about `key`. Where there is no bucket, the store is what it is about,
-    /// whatever was asked of it.
+    /// The error of a call about `key`. If there is no bucket, the error names the store instead.
     pub(crate) fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
         match trouble.kind {
             Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown())),
@@ -128,7 +125,7 @@ impl Objects {
         }
     }
 
-    /// Gives up `call` when the time for a whole call is over.
+    /// Cancels `call` when the time for a whole call is over.
     pub(crate) async fn within<T>(
         &self,
         call: impl Future<Output = Result<T, Trouble>>,
@@ -136,7 +133,7 @@ impl Objects {
         limited(self.inner.retry.timeout, call).await
     }
 
-    /// Gives up one attempt early enough that another one can be made.
+    /// Cancels one attempt early enough for another one.
     pub(crate) async fn attempt<T>(
         &self,
         call: impl Future<Output = object_store::Result<T>>,
@@ -149,7 +146,7 @@ impl Objects {
     }
 }
 
-/// Names the store and never what it was opened with.
+/// Names the store, without the settings it was opened with.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner {
@@ -171,7 +168,7 @@ impl fmt::Debug for Objects {
     }
 }
 
-/// Where something is stored, it can't be the object that is not found.
+/// Turns "not found" into a missing bucket, for calls that store: they need no existing object.
 pub(crate) fn missing_bucket(mut trouble: Trouble) -> Trouble {
     if trouble.kind == Kind::NotFound {
         trouble.kind = Kind::NoBucket;

@@ -1,4 +1,4 @@
-//! From a URL and the environment to a store. All of it is checked here, because `object_store`
+//! Opens a store from a URL and the environment. Everything is checked here, because `object_store`
 //! panics at some values, ignores others, and shows some in its errors.
 
 #[cfg(feature = "azure")]
@@ -28,26 +28,27 @@ use crate::open_error::OpenError;
 use crate::retry::{Defaults, check_times};
 
 impl Objects {
-    /// Opens the store that `url` names: `s3://bucket/prefix`, `gs://…`, `az://…`,
-    /// `file:///directory` or `memory:/prefix`.
+    /// Opens the store at `url`: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or
+    /// `memory:/prefix`.
     ///
-    /// Options are in the query (`?region=eu-central-1&timeout=60s`) or in the environment, under
-    /// the names that the store's own tools use; the URL wins. Where one of the credentials is in
-    /// the URL, all are taken from there. An endpoint without TLS must be on this machine, or
-    /// `allow_http=true` must be set. `docs/object-stores.md` in the repository lists them all.
+    /// Options are read from the query (`?region=eu-central-1&timeout=60s`) or from the
+    /// environment, under the names that the store's own tools use; the URL wins. If one of the
+    /// credentials is in the URL, all are taken from there. An endpoint without TLS must be on this
+    /// machine, unless `allow_http=true` is set. `docs/object-stores.md` in the repository lists
+    /// all options.
     ///
-    /// Asks nothing of the store: [`check`](Self::check) does. Does blocking I/O in the spool's
-    /// directory, and where it reads the system's certificates.
+    /// Sends no request: [`check`](Self::check) does. Does blocking I/O in the spool's directory,
+    /// and to read the system's certificates.
     ///
     /// # Default
     ///
-    /// - `timeout=120s`, `backoff=100ms` and `spool`: as [`Builder`] has them.
-    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` where that is set.
+    /// - `timeout=120s`, `backoff=100ms` and `spool`: as in [`Builder`].
+    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` if that is set.
     /// - `region=us-east-1` for S3.
     ///
     /// # Errors
     ///
-    /// An [`OpenError`] that names what is wrong in the URL or the environment, and never a value
+    /// An [`OpenError`] that names the mistake in the URL or the environment, and never a value
     /// that may be secret.
     pub fn open(url: &str) -> Result<Self, OpenError> {
         open_with(url, &|name| std::env::var(name).ok())
@@ -55,7 +56,7 @@ impl Objects {
 }
 
 fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
-    // Before the URL is parsed: the parser makes `/x` of `/../x`.
+    // Before the URL is parsed, since the parser turns `/../x` into `/x`.
     if !StoreUrl::from(url).has_plain_path() {
         return Err(OpenError::Url {
             must: "name its prefix as it is, without `.`, `..`, `\\` and empty segments, also percent-encoded, and have no control \
@@ -86,7 +87,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     }
     let mut options = Options::of(&url, env)?;
     let defaults = Defaults::default();
-    // The AWS tools count attempts, of which the first is no retry.
+    // The AWS tools count attempts, and the first is not a retry.
     let attempts = || {
         (url.scheme() == "s3")
             .then(|| options.env("AWS_MAX_ATTEMPTS"))
@@ -116,7 +117,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     let mut builder = open_scheme(&url, &mut options, &common)?;
     options.is_empty()?;
     builder.spool = spool.map(Into::into);
-    // A store that is told not to try again is not tried again from here either.
+    // If the store must not retry, this crate does not retry either.
     builder
         .timeout(timeout)
         .retries(retries.min(2))

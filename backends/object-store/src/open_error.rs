@@ -1,18 +1,18 @@
-//! What is wrong with a URL, the environment or a setting.
+//! Errors in a URL, the environment or a setting.
 
 use offcut::backend::BackendError;
 
 #[cfg(any(feature = "http", feature = "local"))]
 use crate::error::Trouble;
 
-/// A store that can't be opened. No value is part of it: any of them may be secret.
+/// A store that can't be opened. It holds no values, since any of them may be secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL is none, or has what no store's URL has.
+    /// The URL is malformed, or has a part that no store's URL has.
     #[error("the store's URL must {must}")]
     Url {
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
     /// There is no such kind of store.
@@ -28,20 +28,20 @@ pub enum OpenError {
     Feature {
         /// The URL's scheme.
         scheme: &'static str,
-        /// The feature.
+        /// Name of the feature.
         feature: &'static str,
     },
-    /// The bucket's name can't be one.
+    /// The bucket's name is invalid.
     #[error(
         "the URL must name a bucket, of 3 or more letters, digits, `-`, `_` and `.`: `s3://bucket/prefix`"
     )]
     Bucket,
-    /// The prefix is no safe path.
+    /// The prefix is not a safe path.
     #[error(
         "the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`"
     )]
     Prefix,
-    /// What locations are to begin with can't be shown.
+    /// The start of locations is invalid.
     #[error(
         "what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`"
     )]
@@ -51,36 +51,36 @@ pub enum OpenError {
     UnknownOption {
         /// The option's name, or `…` if it does not look like one.
         name: String,
-        /// The options that there are.
+        /// The existing options.
         known: String,
     },
-    /// An option has a value that can't be.
+    /// An option has an invalid value.
     #[error("`{name}` must {must}")]
     Value {
-        /// The option's name in the URL, or the variable's in the environment.
+        /// The option's name in the URL, or the environment variable.
         name: &'static str,
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
-    /// An option is missing that must be there with another one.
+    /// An option is missing that another one requires.
     #[error("`{name}` is missing: set it in the URL, or {} in the environment", .env)]
     Missing {
         /// The option's name in the URL.
         name: &'static str,
-        /// The variable's name in the environment.
+        /// The environment variable.
         env: &'static str,
     },
-    /// The store's own library refuses the settings.
+    /// The underlying library rejects the settings.
     #[error("the store's settings do not fit together: check its credentials and its endpoint")]
     Refused {
-        /// What it says.
+        /// The library's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no place for content that has no name yet.
+    /// There is no usable directory for content that has no name yet.
     #[error("the spool's directory can't be used: set another one with `spool`")]
     Spool {
-        /// Why not; `None` if there is no home directory to put it in.
+        /// Reason; `None` if there is no home directory to put it in.
         #[source]
         source: Option<BackendError>,
     },

@@ -1,4 +1,4 @@
-//! Content of one request: stored once, and never over something else.
+//! Content of one request: stored once, and never over existing content.
 
 use bytes::Bytes;
 use object_store::PutMode;
@@ -8,16 +8,16 @@ use crate::content::Content;
 use crate::error::{Kind, Trouble};
 use crate::objects::{Objects, missing_bucket};
 
-/// What is in the object that shows that a store overwrites nothing.
+/// The content of the object that proves that a store overwrites nothing.
 const PROBE: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
 
 impl Objects {
     /// Stores `content` under `key` if nothing is there.
     ///
-    /// Whatever the store answers but "stored" and "refused", the content may be there: the answer
-    /// may be lost, or a proxy may have repeated the request and met the first one's object. So
-    /// before anything is said or tried again, what is there is compared. Where the first request
-    /// is carried out after that, the second meets it.
+    /// Unless the store answers "stored" or "refused", the content may be there: the answer may be
+    /// lost, or a proxy may have repeated the request and met the first one's object. So the object
+    /// there is compared before anything is reported or retried. If the first request takes effect
+    /// after that, the second meets its object.
     pub(crate) async fn put_whole(
         &self,
         key: &Key,
@@ -46,7 +46,8 @@ impl Objects {
             }
             if !pauses.wait().await {
                 return match trouble.kind {
-                    // There is something, and no content: a directory, where the store has such.
+                    // Something is there that has no content: a directory, in stores that have
+                    // them.
                     Kind::Exists => Ok(PutOutcome::Taken),
                     _ => Err(trouble),
                 };
@@ -54,8 +55,8 @@ impl Objects {
         }
     }
 
-    /// Makes sure, once, that the store heeds the mode for creating. One that does not would
-    /// overwrite without a word.
+    /// Makes sure, once, that the store honours create-only puts. One that does not would silently
+    /// overwrite.
     pub(crate) async fn prove_create_only(&self) -> Result<(), Trouble> {
         self.inner()
             .proven

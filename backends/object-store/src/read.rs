@@ -1,4 +1,4 @@
-//! Reading a part of an object, and comparing all of one.
+//! Reading part of an object, and comparing a whole one.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::error::{Kind, Trouble};
 use crate::objects::Objects;
 
 impl Objects {
-    /// The bytes of `range`, as far as there are any.
+    /// Reads the bytes of `range`, as far as they exist.
     pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
         self.within(self.page_with_retries(path, range)).await
     }
@@ -33,13 +33,12 @@ impl Objects {
     }
 
     async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
-        // Some servers take numbers of 63 bits only, and no object is longer than that.
+        // Some servers accept numbers of 63 bits only, and no object is longer than that.
         if range.is_empty() || i64::try_from(range.start).is_err() {
             return self.nothing_of(path).await;
         }
         match self.get(path, range).await {
-            // Stores refuse a range that begins behind the end, and of an empty object every range
-            // does.
+            // Stores refuse a range that begins past the end, and every range of an empty object.
             Err(trouble) if trouble.kind == Kind::Range => match self.nothing_of(path).await? {
                 page if page.total <= range.start => Ok(page),
                 _ => Err(trouble),
@@ -48,7 +47,7 @@ impl Objects {
         }
     }
 
-    /// No bytes, and how many there are.
+    /// Returns no bytes, only the total length.
     async fn nothing_of(&self, path: &Path) -> Result<ReadRange, Trouble> {
         let options = GetOptions {
             head: true,
@@ -82,7 +81,7 @@ impl Objects {
             return Err(Trouble::new(Kind::Broken, "the store gave another range"));
         }
         let mut bytes = Vec::new();
-        // Not `with_capacity`, which aborts the process where the range is larger than the memory.
+        // Not `with_capacity`, which aborts the process if the range is larger than the memory.
         let reserved = usize::try_from(length)
             .ok()
             .and_then(|length| bytes.try_reserve_exact(length).ok());
@@ -117,7 +116,8 @@ impl Objects {
         })
     }
 
-    /// What storing `content` at `path` comes to if something is there, and `None` if nothing is.
+    /// Returns the outcome of storing `content` at `path` if something is there; `None` if nothing
+    /// is.
     pub(crate) async fn compare(
         &self,
         path: &Path,

@@ -1,29 +1,29 @@
-//! How often and how long something is tried.
+//! Limits on the number and duration of attempts.
 
 use std::time::Duration;
 
 use crate::open_error::OpenError;
 
-/// The longest time-out.
+/// Maximum time-out.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_RETRIES: u32 = 20;
 
-/// How often and how long something is tried.
+/// Limits on the number and duration of attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
-    /// How long a call may take in all.
+    /// Time limit for a whole call.
     pub(crate) timeout: Duration,
-    /// How often it is tried again.
+    /// Number of retries.
     pub(crate) retries: u32,
-    /// The pause before the first time. Each later one is twice as long.
+    /// The pause before the first retry. Each later one is twice as long.
     pub(crate) backoff: Duration,
 }
 
-/// The longest pause between two attempts.
+/// Maximum pause between two attempts.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 impl Retry {
-    /// How long one attempt may take.
+    /// Time limit for one attempt.
     pub(crate) fn attempt(&self) -> Duration {
         self.timeout / 4
     }
@@ -56,7 +56,7 @@ impl Pauses {
     }
 }
 
-/// What the settings are where nothing is said.
+/// Default settings.
 pub(crate) struct Defaults {
     pub(crate) timeout: Duration,
     /// Those of the store itself.
@@ -74,7 +74,7 @@ impl Default for Defaults {
     }
 }
 
-/// `object_store` panics at some of these, so they never reach it.
+/// Rejects values at which `object_store` would panic.
 pub(crate) fn check_times(
     timeout: Duration,
     retries: u32,

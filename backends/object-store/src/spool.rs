@@ -1,4 +1,4 @@
-//! Where content waits for its name, and stays if it can't be uploaded.
+//! The directory where content waits for its name, and stays if it can't be uploaded.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,9 @@ use sha2::{Digest, Sha256};
 
 use crate::open_error::OpenError;
 
-/// `offcut/spool` in the user's own directory for state. Not the system's directory for temporary
-/// files: it is shared by all users, and emptied while hints still point there.
+/// Returns `offcut/spool` in the user's own directory for state. The system's directory for
+/// temporary files would not do: all users share it, and it is emptied while hints still point
+/// there.
 pub(crate) fn default_directory(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PathBuf, OpenError> {
@@ -30,8 +31,8 @@ pub(crate) fn default_directory(
         .join("spool"))
 }
 
-/// The name of one store's directory in the spool. Where in it something is kept is decided by keys
-/// alone, and two stores have the same ones.
+/// Returns the name of one store's directory in the spool. Keys alone determine the paths in it,
+/// and two stores may have the same keys.
 pub(crate) fn name(origin: &str) -> String {
     Sha256::digest(origin)[..8]
         .iter()

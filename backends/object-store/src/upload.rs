@@ -15,20 +15,20 @@ use crate::error::{Kind, Trouble};
 use crate::limited::limited;
 use crate::objects::{Objects, missing_bucket};
 
-/// How many parts may be in memory at the same moment, all uploads of the clones of a store
-/// together.
+/// Maximum number of parts in memory at the same moment, over all uploads of a store and its
+/// clones.
 pub const PARTS: usize = 4;
-/// The least that S3 takes for a part that is not the last, in bytes.
+/// Minimum size of a part in S3, except for the last, in bytes.
 const PART: u64 = 5 << 20;
-/// As many parts as S3 takes.
+/// Maximum number of parts in S3.
 const MOST_PARTS: u64 = 10_000;
 
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.
     ///
-    /// What others store under the key meanwhile are the same bytes, for the key names them. Were
-    /// they not, they would still be seen until the upload is complete, but for the time of one
-    /// request.
+    /// Others can store only the same bytes under the key meanwhile, because the key names them.
+    /// Even different bytes would be noticed until the upload is complete, apart from the time of
+    /// one request.
     pub(crate) async fn upload(
         &self,
         key: &Key,
@@ -50,20 +50,20 @@ impl Objects {
         let path = self.path(key);
         let mut is_first = true;
         loop {
-            // At first because it may have been stored before; after that because the upload may
-            // have been done all the same.
+            // First because it may have been stored before; later because a failed attempt may have
+            // succeeded after all.
             if let Some(put) = self.compare(&path, content).await? {
                 return Ok(put);
             }
             match self.upload_once(&path, content).await {
                 Ok(put) => return Ok(put),
-                // Single requests have been tried again already.
+                // Single requests have been retried already.
                 Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
                 Err(trouble) if trouble.kind.is_passing() => {
                     return self.compare(&path, content).await?.ok_or(trouble);
                 }
-                // Some say that they refuse what they have done: the answer to it was lost, and it
-                // was asked for once more.
+                // Some stores refuse a request that they have carried out: the answer was lost and
+                // the request repeated.
                 Err(trouble) => match self.compare(&path, content).await {
                     Ok(Some(put)) => return Ok(put),
                     _ => return Err(missing_bucket(trouble)),
@@ -80,7 +80,7 @@ impl Objects {
         let mut upload = self.begin(path).await?;
         let put = self.upload_parts(&mut upload, path, content).await;
         if matches!(put, Ok(PutOutcome::Stored)) {
-            // What is complete can't be aborted any more.
+            // A complete upload can't be aborted any more.
             upload.open = None;
         } else {
             upload.abort().await;
@@ -88,8 +88,8 @@ impl Objects {
         put
     }
 
-    /// Begins an upload. In a task of its own: were the request dropped, nobody would know which
-    /// upload is to be aborted.
+    /// Begins an upload in a task of its own: if the request were dropped, its upload could not be
+    /// aborted, since its id would be unknown.
     async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
         let (send, receive) = oneshot::channel();
         let (store, path, timeout) = (
@@ -103,7 +103,7 @@ impl Objects {
                 store.put_multipart_opts(&path, PutMultipartOptions::default()),
             )
             .await;
-            // Where nobody waits for it any more, it is dropped here, and aborted by that.
+            // If the receiver is gone, the upload is dropped here, which aborts it.
             _ = send.send(begun.map(|open| Upload {
                 open: Some(open),
                 parts: JoinSet::new(),
@@ -132,7 +132,7 @@ impl Objects {
         let (timeout, length) = (*timeout, content.length());
         let mut at = 0;
         while at < length {
-            // The permit before the bytes: who waits holds none.
+            // Takes the permit before the bytes, so that a waiting upload holds none.
             let permit = Arc::clone(&self.inner().parts).acquire_owned().await;
             while let Some(done) = parts.try_join_next() {
                 joined(done)?;
@@ -149,7 +149,8 @@ impl Objects {
         while let Some(done) = parts.join_next().await {
             joined(done)?;
         }
-        // Completing overwrites. Uploads take long, so this looks once more, as late as it can.
+        // Completing overwrites, and uploads take long. So this checks once more, as late as
+        // possible.
         if let Some(put) = self.compare(path, content).await? {
             return Ok(put);
         }
@@ -163,8 +164,8 @@ fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
     done.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "a part's task ended early")))
 }
 
-/// An upload that is under way. Dropped before it is complete, it is aborted: stores keep the parts
-/// of one that is not, and charge for them.
+/// An upload in progress. Dropping it before it is complete aborts it: stores keep the parts of an
+/// unfinished upload and charge for them.
 #[derive(Debug)]
 struct Upload {
     open: Option<Box<dyn MultipartUpload>>,
@@ -174,7 +175,7 @@ struct Upload {
 
 impl Upload {
     async fn abort(&mut self) {
-        // First the parts: one that arrives after the abort would stay.
+        // The parts first: one that arrives after the abort would stay.
         self.parts.shutdown().await;
         if let Some(mut open) = self.open.take()
             && let Err(trouble) = limited(self.timeout, open.abort()).await
@@ -199,7 +200,7 @@ impl Drop for Upload {
                 parts,
                 timeout,
             };
-            // Ended with the runtime, it leaves parts that a lifecycle rule removes.
+            // If the runtime ends first, the parts stay until a lifecycle rule removes them.
             runtime.spawn(async move { upload.abort().await });
         }
     }

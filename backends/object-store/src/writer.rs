@@ -1,4 +1,4 @@
-//! Content that comes piece by piece.
+//! Content that arrives in chunks.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,8 +12,7 @@ use crate::content::{Content, WHOLE};
 use crate::objects::Objects;
 
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
-/// store takes nothing that has no name yet, and how to store it depends on how long it turns out
-/// to be.
+/// store takes nothing without a name, and the way to store content depends on its final length.
 pub(crate) struct ObjectWriter {
     store: Objects,
     /// `None` once the content has its name, or after a write that was dropped.
@@ -39,7 +38,7 @@ impl ObjectWriter {
         })
     }
 
-    /// The answer, with what it means for the writer.
+    /// Ends the writer unless the name was taken, and returns `put`.
     fn named(&mut self, put: PutOutcome) -> PutOutcome {
         if put != PutOutcome::Taken {
             self.spool = None;
@@ -69,10 +68,11 @@ impl fmt::Debug for ObjectWriter {
 impl Writer for ObjectWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
         self.spool()?;
-        // Taken out while it is written to: dropped half-way, nobody knows what the file holds.
+        // Taken out during the write: if this future is dropped half-way, the content of the file
+        // is unknown.
         if let Some(mut spool) = self.spool.take() {
             let written = spool.write(chunk.clone()).await;
-            // After an error too: what came before can still be read.
+            // After an error too: earlier content can still be read.
             self.spool = Some(spool);
             written?;
             self.length += chunk.len() as u64;

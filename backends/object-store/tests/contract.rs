@@ -125,7 +125,7 @@ async fn o2_opening_writes_nothing() {
     );
 }
 
-/// The spool can't be made: streams fail, what is whole is stored.
+/// If the spool can't be created, streams fail but whole content is stored.
 #[tokio::test]
 async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     let spool = "/proc/no/spool"; // no directory can be made there, not by root either
@@ -146,8 +146,8 @@ async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     );
 }
 
-/// The same over a server of your own: `OFFCUT_S3_URL=s3://bucket/prefix?endpoint=…`, a prefix that
-/// is used for nothing else.
+/// The contract on a server of your own: `OFFCUT_S3_URL=s3://bucket/prefix?endpoint=…`, with a
+/// prefix used for nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_your_own_keeps_the_contract() {
     let Ok(url) = std::env::var("OFFCUT_S3_URL") else {

@@ -1,4 +1,4 @@
-//! Everything that can go wrong on the wire.
+//! All faults on the wire.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -23,7 +23,7 @@ fn key(path: &str) -> Key {
     Key::new(path).unwrap()
 }
 
-/// A key that names `content`.
+/// Returns a key that names `content`.
 fn key_of(content: &Bytes) -> Key {
     let digest: String = Sha256::digest(content)[..8]
         .iter()
@@ -32,16 +32,15 @@ fn key_of(content: &Bytes) -> Key {
     key(&format!("trunc/call_1-{digest}"))
 }
 
-/// A store that has shown already that it overwrites nothing, so that the next request is the one
-/// that counts.
+/// Opens a store that has already proved that it overwrites nothing, so that the next request is
+/// the one that counts.
 async fn proven(server: &Server) -> Objects {
     let store = server.open_impatient("p");
     store.check().await.unwrap();
     store
 }
 
-/// What must hold after any answer: nothing was overwritten, and an answer that something is there
-/// is true.
+/// Checks what must hold after any answer: nothing was overwritten, and a reported object exists.
 async fn check(
     server: &Server,
     store: &Objects,
@@ -56,7 +55,7 @@ async fn check(
             assert_eq!(store.read(key, ALL).await.unwrap().bytes, content);
         }
         Ok(PutOutcome::Taken) => assert_ne!(store.read(key, ALL).await.unwrap().bytes, content),
-        // Nobody knows. Trying again is safe, and ends it.
+        // The outcome is unknown. Trying again is safe, and settles it.
         Err(_) => assert!(matches!(
             store.put(key, content.clone()).await,
             Ok(PutOutcome::Stored | PutOutcome::AlreadyThere)
@@ -64,7 +63,7 @@ async fn check(
     }
 }
 
-/// Those that hang take their time. At the same moment they take it once.
+/// Checks all cases. Hanging ones are slow, so they run at the same time.
 async fn all<C>(cases: impl IntoIterator<Item = C>, check: impl AsyncFn(C)) {
     stream::iter(cases)
         .map(|case| check(case))
@@ -73,7 +72,7 @@ async fn all<C>(cases: impl IntoIterator<Item = C>, check: impl AsyncFn(C)) {
         .await;
 }
 
-/// What a put comes to whose first request meets `fault`.
+/// Returns the outcome of a put whose first request meets `fault`.
 async fn put_with(fault: Fault) -> Result<PutOutcome, ErrorKind> {
     let server = Server::start().await;
     let store = proven(&server).await;
@@ -92,13 +91,13 @@ async fn a_put_survives_every_fault() {
         (Fault::Hang, Ok(PutOutcome::Stored)),
         (Fault::Disconnect, Ok(PutOutcome::Stored)),
         (Fault::Refuse(409), Ok(PutOutcome::Stored)),
-        // It is our own that is there.
+        // The object there is our own.
         (Fault::ApplyThenRefuse(503), Ok(PutOutcome::AlreadyThere)),
         (Fault::ApplyThenRefuse(500), Ok(PutOutcome::AlreadyThere)),
         (Fault::ApplyThenHang, Ok(PutOutcome::AlreadyThere)),
         (Fault::ApplyThenDisconnect, Ok(PutOutcome::AlreadyThere)),
         (Fault::CutBody, Ok(PutOutcome::AlreadyThere)),
-        // Somebody else was faster.
+        // Another writer was faster.
         (Fault::StoreOther, Ok(PutOutcome::Taken)),
         // Trying again would not help.
         (Fault::Refuse(403), Err(ErrorKind::Denied)),
@@ -243,7 +242,7 @@ async fn a_list_that_fails_says_so() {
                 .buckets()
                 .insert(&format!("p/trunc/call_{number}"), "x");
         }
-        // The first page comes, the second does not. The probe is on one of them.
+        // The first page arrives, the second does not. The probe is on one of them.
         server.fault(&Method::GET, 2, fault);
         server.fault(&Method::GET, 3, fault);
         server.fault(&Method::GET, 4, fault);
@@ -278,8 +277,8 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
     assert_eq!(server.buckets().objects().len(), 0);
 }
 
-/// How many uploads stay open for good: those whose name was lost with the answer that had it. No
-/// one can abort them, which is what lifecycle rules are for.
+/// Number of uploads that stay open for good because the answer with their id was lost. They can't
+/// be aborted, so they need a lifecycle rule.
 fn orphans(fault: Fault, nth: usize) -> usize {
     const BEGUN: usize = 2;
     let is_lost = match fault {
@@ -296,7 +295,7 @@ fn orphans(fault: Fault, nth: usize) -> usize {
     usize::from(is_lost && nth == BEGUN)
 }
 
-/// How many uploads are left open. What was dropped is aborted in the background.
+/// Number of uploads left open. Dropped ones are aborted in the background.
 async fn left_open(server: &Server, should: usize) -> usize {
     for _ in 0..200 {
         if server.buckets().uploads().1 == should {
@@ -307,8 +306,8 @@ async fn left_open(server: &Server, should: usize) -> usize {
     server.buckets().uploads().1
 }
 
-/// An upload whose `nth` request meets `fault`: looked for, begun, two parts, looked for,
-/// completed, and what follows a failure.
+/// Runs an upload whose `nth` request meets `fault`. The requests: compare, begin, two parts,
+/// compare, complete, and those that follow a failure.
 async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
     let key = key_of(&content);
     let server = Server::start().await;
@@ -347,7 +346,7 @@ async fn an_upload_survives_every_fault_at_every_request() {
     .await;
 }
 
-/// An upload whose `nth` request is answered too late or never, and that is dropped before.
+/// Runs an upload whose `nth` request is answered late or never, and drops it before the answer.
 async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
     let key = key_of(&content);
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! Stores of other people, which may do anything.
+//! Stores from other crates, which may do anything.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -21,17 +21,17 @@ use offcut_object_store::Objects;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// What is wrong with a store.
+/// The flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// It answers nothing but what the proof asks.
+    /// Answers only the requests of the proof.
     Hangs,
-    /// Bodies end early, and say nothing of it.
+    /// Silently ends bodies early.
     GivesLess,
-    /// Bodies go on behind their end.
+    /// Sends bodies that go on past their end.
     GivesMore,
-    /// It gives all there is, whatever was asked for.
+    /// Returns the whole object, whatever range was requested.
     IgnoresRanges,
 }
 
@@ -135,7 +135,7 @@ impl ObjectStore for Flawed {
     }
 }
 
-/// A store, and its spool, which is gone with the test.
+/// A store and its temporary spool.
 fn flawed(flaw: Flaw) -> (Objects, TempDir) {
     let spool = tempfile::tempdir().unwrap();
     let store = Arc::new(Flawed {

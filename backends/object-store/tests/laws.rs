@@ -1,8 +1,8 @@
 //! The laws of the library, over S3's protocol on a wire that fails: every third request meets a
-//! fault, and nobody may notice.
+//! fault, and no test may notice.
 //!
-//! They are the library's own tests, over other stores. Where they ask a store to fail, the wire
-//! does too, for good.
+//! These are the library's own tests, over other stores. If a test makes its store fail, the wire
+//! fails too, for good.
 
 #![allow(
     clippy::unwrap_used,
@@ -61,7 +61,7 @@ use harness::{Violation, block_on, hold, require};
 use server::{Fault, Server};
 use world::{Home, Store};
 
-/// How many conversations are driven, unless `OFFCUT_CASES` says otherwise.
+/// Number of conversations, unless `OFFCUT_CASES` is set.
 const CASES: u64 = 12;
 const STORE: Store = s3_that_fails;
 const OTHER_STORE: Store = s3;
@@ -92,7 +92,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Servers run beside the tests, which have runtimes of their own.
+/// Servers run next to the tests, which have runtimes of their own.
 fn start() -> Server {
     static SERVERS: LazyLock<Runtime> = LazyLock::new(|| {
         Builder::new_multi_thread()

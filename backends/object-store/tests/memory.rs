@@ -1,5 +1,4 @@
-//! How much memory a long result takes: alone in its process, because all of the process is
-//! counted.
+//! Memory use of a long result. Alone in its process, because the whole process is measured.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +28,7 @@ use sha2::{Digest, Sha256};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// A store in memory that counts what is uploaded to it, slowly, and keeps none of that.
+/// A store in memory that takes uploads slowly and counts them without keeping them.
 #[derive(Debug, Default)]
 struct Counting {
     inner: InMemory,

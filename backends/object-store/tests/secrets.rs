@@ -1,4 +1,4 @@
-//! Nothing shows a store's credentials: no error, no log of this crate or of those under it, no
+//! Nothing shows a store's credentials: no error, no log of this crate or its dependencies, no
 //! location, no `Debug` (O4).
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use self::leak::{Log, holds_no_secret, said};
 
-/// What is logged without tracing.
+/// Collects logs that do not go through tracing.
 impl log::Log for Log {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
@@ -45,15 +45,15 @@ fn log() -> Log {
 /// A server's answer to every request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// With this status and all that it was sent, in its body and in a header.
+    /// Repeats everything that it was sent, in its body and in a header, with this status.
     Echo(u16),
-    /// As a store that has no such bucket.
+    /// Answers like a store without the bucket.
     NoBucket,
-    /// It closes the connection.
+    /// Closes the connection.
     Nothing,
-    /// With a body that ends early.
+    /// Sends a body that ends early.
     CutShort,
-    /// Nobody listens.
+    /// No server listens.
     Absent,
 }
 
@@ -97,7 +97,7 @@ async fn serve(answer: Answer) -> SocketAddr {
     address
 }
 
-/// Stores whose every credential is the secret, at this endpoint.
+/// URLs of stores at this endpoint, with the secret as every credential.
 fn urls(at: SocketAddr) -> Vec<String> {
     let spool = std::env::temp_dir().join(format!("offcut-secrets-{}", std::process::id()));
     let more = format!(
@@ -115,7 +115,7 @@ fn urls(at: SocketAddr) -> Vec<String> {
     ]
 }
 
-/// All that can be asked of a store, and the errors that it gives.
+/// Makes every kind of call and returns the errors.
 async fn ask(store: &Objects) -> Vec<BackendError> {
     let key = Key::new("trunc/call_1").unwrap();
     let mut errors = Vec::new();
@@ -170,7 +170,7 @@ async fn o4_no_failure_shows_a_credential() {
     holds_no_secret("log", &log);
 }
 
-/// The probe is ours: a person who reads about a missing bucket has never heard of it.
+/// The probe is internal: an error about a missing bucket must not mention it.
 #[tokio::test(flavor = "multi_thread")]
 async fn o4_a_missing_bucket_is_named_with_what_to_do() {
     for url in urls(serve(Answer::NoBucket).await) {

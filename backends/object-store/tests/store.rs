@@ -1,5 +1,4 @@
-//! Sizes and names, the spool, two stores in one configuration, and what is said when something is
-//! wrong.
+//! Sizes and names, the spool, two stores in one configuration, and error messages.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -75,7 +74,7 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
         };
         assert_eq!(writer.finish(&plain).await.unwrap(), should, "{length}");
         if is_long {
-            // Nothing was asked of the store so far.
+            // No request has been sent to the store so far.
             assert!(store.read(&plain, 0..1).await.is_err());
             let wrong = key(&format!("trunc/call_{length}-{}", digest(&Bytes::new())));
             assert_eq!(writer.finish(&wrong).await.unwrap(), PutOutcome::Taken);
@@ -102,7 +101,7 @@ async fn other_content_under_a_name_that_names_its_content_stays() {
     let store = server.open("p");
     let content = noise(WHOLE + 1, 1);
     let named = key(&digest(&content));
-    // As long, and different in its last byte only.
+    // Same length, different in the last byte only.
     let mut other = content.to_vec();
     *other.last_mut().unwrap() ^= 1;
     server
@@ -147,7 +146,8 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
         );
         server.heal();
 
-        // Its location is the file's path, which the store itself does not take for one of its own.
+        // Its location is the file's path, which the store itself does not recognise as one of its
+        // own.
         let location = spool.locate(&named);
         assert_eq!(std::fs::read(location.as_str()).unwrap(), content);
         assert_eq!(
@@ -169,7 +169,7 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
         );
         assert!(writer.finish(&named).await.is_err(), "it is done");
     }
-    // What is taken there is left as it is, and another name can be tried.
+    // A taken name keeps its content, and another name can be tried.
     let mut writer = written(&store, &"other".into()).await;
     let taken = key(&format!("trunc/call_1-{}", digest(&noise(1_000, 9))));
     assert_eq!(
@@ -262,7 +262,7 @@ async fn o2_two_stores_that_are_named_alike_do_not_build() {
             .tool("grep", ToolPolicy::new().backend(grep))
             .build()
     };
-    // The same bucket twice is one store. The same name at another endpoint is another one.
+    // The same bucket twice is one store. The same name at another endpoint is a different store.
     assert!(build(server.open("agents")).is_ok());
     assert!(matches!(
         build(other.open("agents")),
@@ -302,7 +302,7 @@ async fn locations_mean_the_same_in_another_process() {
     }
 }
 
-/// What `check` says, with all that caused it.
+/// Returns the error of `check` with its chain of causes.
 async fn said(url: &str) -> String {
     let store = Objects::open(url).unwrap();
     let error = store.check().await.unwrap_err();
@@ -368,7 +368,7 @@ async fn without_the_right_to_list_check_says_so() {
     let server = Server::start().await;
     let store = server.open("p");
     store.check().await.unwrap();
-    // S3 then calls what is not there forbidden.
+    // S3 then answers 403 for missing objects.
     server.fault(&Method::GET, 2, Fault::Refuse(403));
     assert_eq!(store.check().await.unwrap_err().kind(), ErrorKind::Denied);
 }

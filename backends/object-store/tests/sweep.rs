@@ -55,7 +55,7 @@ fn apply() -> SweepPolicy {
     SweepPolicy::new().unreferenced().apply()
 }
 
-/// The store's own clock goes as it likes, so a sweep comes from the future.
+/// The store has a clock of its own, so a sweep comes from the future.
 fn later(days: u32) -> SystemTime {
     SystemTime::now() + days * DAY
 }
@@ -72,7 +72,7 @@ async fn a_month_of_sessions_leaves_nothing_dangling() {
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
 }
 
-/// More than goes in one request, which is uploaded in parts: its copy is too.
+/// Content too long for one request is uploaded in parts, and so is its copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_content_is_moved_and_brought_back() {
     let server = Server::start().await;
@@ -107,7 +107,7 @@ async fn long_content_is_moved_and_brought_back() {
     assert_eq!(server.buckets().uploads().1, 0, "no upload is left open");
 }
 
-/// Each request of a sweep meets each fault, and the sweep after it does what was left.
+/// Each request of a sweep meets each fault, and the next sweep does the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_the_network_harm_nothing() {
     for fault in [
@@ -142,7 +142,7 @@ async fn faults_of_the_network_harm_nothing() {
                         .await
                     {
                         Ok(report) => assert_eq!(report.failed, [], "{what}"),
-                        // A lease that could not be given back.
+                        // A lease that could not be released.
                         Err(SweepError::Held { .. }) => panic!("{what}: days later"),
                         Err(error) => panic!("{what}: {error:?}"),
                     }
@@ -159,7 +159,8 @@ async fn faults_of_the_network_harm_nothing() {
     }
 }
 
-/// What could not be uploaded is in a directory of this machine, which is swept with the store.
+/// Content that could not be uploaded is in a directory of this machine, which is swept with the
+/// store.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_spool_is_swept_too() {
     let server = Server::start().await;

@@ -13,7 +13,7 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// What can be set. Without credentials, `object_store` asks the machine.
+/// The options. Without credentials, `object_store` asks the machine.
 const KNOWN: &[Known] = &[
     Known::new(
         "account_name",

@@ -1,4 +1,4 @@
-//! HTTP and TLS for all stores behind a network.
+//! HTTP and TLS for all stores reached over a network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use super::common::Common;
 use crate::retry::{LONGEST_PAUSE, Retry};
 
-/// How long it may take to connect. Less than a request, so that an address that does not answer is
-/// told from a slow answer.
+/// Time limit for connecting. Shorter than for a request, to tell an address that does not answer
+/// from a slow answer.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Makes clients that bring their own cryptography.
+/// Creates clients with cryptography of their own.
 ///
-/// `object_store` would take the one that the process has set as its default, and sets none; to set
-/// one from here would be in the way of a program that sets its own.
+/// `object_store` would use the process's default provider and sets none. Setting one here would
+/// conflict with a program that sets its own.
 #[derive(Debug)]
 pub(super) struct Connector {
-    /// How long a request may take, its answer included.
+    /// Time limit for a request, its answer included.
     timeout: Duration,
 }
 
@@ -59,8 +59,7 @@ impl HttpConnector for Connector {
                 env!("CARGO_PKG_VERSION")
             ))
             .http1_only()
-            // Compressed, an answer has another length than the object, and ranges of it other
-            // places.
+            // A compressed answer differs from the object in length, and its ranges in position.
             .no_gzip()
             .no_brotli()
             .no_zstd()
@@ -79,7 +78,7 @@ fn tls(allow_http: bool) -> Result<ClientConfig, rustls::Error> {
     };
     match config()?.with_platform_verifier() {
         Ok(config) => Ok(config.with_no_client_auth()),
-        // A container without certificates can still reach a store next door that has none either.
+        // A container without certificates can still reach a store next to it that has none either.
         Err(_) if allow_http => Ok(config()?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth()),
@@ -94,7 +93,7 @@ fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     }
 }
 
-/// `common` is checked: at a zero, `object_store` would panic at the first failure.
+/// `common` must be checked: at a zero, `object_store` would panic at the first failure.
 pub(super) fn retries(common: &Common) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

@@ -1,4 +1,4 @@
-//! The settings and the checks that all kinds of stores share.
+//! Settings and checks shared by all kinds of stores.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use url::Url;
 #[cfg(feature = "http")]
 use crate::open_error::OpenError;
 
-/// What every kind of store is told.
+/// Settings of every kind of store.
 #[cfg_attr(
     not(feature = "http"),
     expect(dead_code, reason = "only stores behind a network take some of it")
 )]
 pub(crate) struct Common {
     pub(crate) timeout: Duration,
-    /// How often the store itself tries a request again.
+    /// Number of retries by the store itself.
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
 }
 
-/// The name of a bucket, or of what other stores have for one.
+/// The name of a bucket, or its equivalent in other stores.
 #[cfg(feature = "http")]
 pub(super) fn bucket(url: &Url) -> Result<&str, OpenError> {
     let bucket = url.host_str().unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// What can be set. Without any of it, `object_store` looks for gcloud's own credentials, then asks
+/// The options. Without any of them, `object_store` looks for gcloud's own credentials, then asks
 /// the machine.
 const KNOWN: &[Known] = &[
     Known::new(

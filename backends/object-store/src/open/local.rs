@@ -19,14 +19,14 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// `object_store`'s own layout in a directory, which the first object makes if it is missing, with
-/// mode 0700 (Unix). It follows symbolic links out of it, and its files can be read by all who can
-/// reach them; `offcut::backend::Fs` does neither.
+/// Opens a directory with `object_store`'s own layout. The first object creates it if missing, with
+/// mode 0700 (Unix). It follows symbolic links out of the directory, and everyone who can reach its
+/// files can read them; `offcut::backend::Fs` avoids both.
 pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     let must = "name a directory by its absolute path: `file:///var/lib/agent`";
     let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
-    // Absolute and free of links, though it need not be there. Under another root, `object_store`
-    // panics where two store at the same moment.
+    // Absolute and without links, though it may not exist yet. Under another root, `object_store`
+    // panics if two calls store at the same moment.
     let path = Fs::open(&path)
         .map_err(|error| OpenError::Refused {
             source: Box::new(error),
@@ -45,7 +45,7 @@ pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     Ok(builder)
 }
 
-/// A directory that may not be there yet, which `object_store` takes for an error.
+/// A directory that may not exist yet, which `object_store` treats as an error.
 #[derive(Debug)]
 struct Files {
     path: PathBuf,
@@ -53,8 +53,8 @@ struct Files {
 }
 
 impl Files {
-    /// The directory's store; [`Error::NotFound`] where there is none, so nothing is at `location`
-    /// either.
+    /// Returns the directory's store; [`Error::NotFound`] if there is none, so that nothing is at
+    /// `location` either.
     fn there(&self, location: &Path) -> Result<&LocalFileSystem> {
         if let Some(store) = self.store.get() {
             return Ok(store);
@@ -71,7 +71,7 @@ impl Files {
         Ok(self.store.get_or_init(|| store))
     }
 
-    /// The same, once the directory is made.
+    /// Returns the directory's store, after creating the directory.
     fn made(&self, location: &Path) -> Result<&LocalFileSystem> {
         if self.store.get().is_none() {
             make(&self.path).map_err(generic)?;

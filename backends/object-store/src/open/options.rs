@@ -1,4 +1,4 @@
-//! Options: from a URL's query, else from the environment.
+//! Options from a URL's query or from the environment.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "http")]
@@ -9,13 +9,13 @@ use url::Url;
 
 use crate::open_error::OpenError;
 
-/// The environment, by the names of its variables.
+/// Looks up an environment variable by name.
 pub(crate) type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// What all kinds of stores have.
+/// Options of all kinds of stores.
 const COMMON: [&str; 4] = ["timeout", "retries", "backoff", "spool"];
 
-/// What a URL asks for, less what was taken of it.
+/// The options of a URL that have not been taken yet.
 pub(crate) struct Options<'e> {
     given: BTreeMap<String, String>,
     env: Env<'e>,
@@ -25,12 +25,12 @@ pub(crate) struct Options<'e> {
 /// An option of one kind of store.
 #[cfg(feature = "http")]
 pub(crate) struct Known {
-    /// In the URL.
+    /// Name in the URL.
     name: &'static str,
-    /// The variables that have it where the URL has not; the first one that is set wins.
+    /// Environment variables to use if the URL lacks the option; the first one that is set wins.
     env: &'static [&'static str],
     form: Form,
-    /// What `object_store` calls it.
+    /// Name in `object_store`.
     key: &'static str,
 }
 
@@ -51,7 +51,7 @@ impl Known {
     }
 }
 
-/// What is set, checked: by the names of options.
+/// The checked settings, by option.
 #[cfg(feature = "http")]
 pub(crate) struct Settings(Vec<(&'static Known, String)>);
 
@@ -68,14 +68,14 @@ impl Settings {
         self.get(name) == Some("true")
     }
 
-    /// The option `endpoint`, without a slash behind it; empty if it is not set.
+    /// Returns the option `endpoint`, without a trailing slash; empty if it is not set.
     pub(crate) fn endpoint(&self) -> &str {
         self.get("endpoint")
             .unwrap_or_default()
             .trim_end_matches('/')
     }
 
-    /// Gives each setting to `set`, under the key that `object_store` has for it.
+    /// Passes each setting to `set`, under its name in `object_store`.
     pub(crate) fn apply<K: FromStr<Err = object_store::Error>, B>(
         &self,
         builder: B,
@@ -88,19 +88,19 @@ impl Settings {
     }
 }
 
-/// What a value must look like.
+/// The form that a value must have.
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every kind of store has options of all forms")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Goes into headers and URLs: printable, without spaces.
+    /// Used in headers and URLs: printable, without spaces.
     Word,
-    /// The same, and of the credentials. Where one of these is in the URL, none is taken from the
-    /// environment: halves of two make no whole.
+    /// As `Word`, and part of the credentials. If one of these is in the URL, none is taken from
+    /// the environment, because credentials from two sources don't fit together.
     Credential,
     /// `true` or `false`.
     Flag,
-    /// A path, or a document.
+    /// A path or a document.
     Text,
     /// An `http:` or `https:` URL without a query.
     Endpoint,
@@ -126,7 +126,7 @@ impl<'e> Options<'e> {
         })
     }
 
-    /// The variable `name`. One that is empty is not set.
+    /// Returns the environment variable `name`; `None` if it is empty.
     pub(crate) fn env(&self, name: &str) -> Option<String> {
         (self.env)(name).filter(|value| !value.is_empty())
     }
@@ -152,7 +152,7 @@ impl<'e> Options<'e> {
             .transpose()
     }
 
-    /// All that is left must be nothing.
+    /// Checks that no unknown option is left.
     pub(crate) fn is_empty(&self) -> Result<(), OpenError> {
         match self.given.keys().next() {
             None => Ok(()),
@@ -172,7 +172,7 @@ impl<'e> Options<'e> {
         }
     }
 
-    /// What is set of `known`, checked.
+    /// Takes and checks the options in `known`.
     #[cfg(feature = "http")]
     pub(crate) fn take_known(&mut self, known: &'static [Known]) -> Result<Settings, OpenError> {
         let has_credentials = known
@@ -222,7 +222,7 @@ fn check(name: &'static str, form: Form, value: &str) -> Result<(), OpenError> {
 
 #[cfg(feature = "http")]
 fn is_endpoint(text: &str) -> bool {
-    // Printable, because it is taken as it is, and what `Url` forgives, others do not.
+    // Only printable, because the value is used verbatim, and others don't forgive what `Url` does.
     let Some(url) = text
         .bytes()
         .all(|byte| byte.is_ascii_graphic())
@@ -239,8 +239,8 @@ fn is_endpoint(text: &str) -> bool {
         && url.fragment().is_none()
 }
 
-/// Whether requests may go without TLS: the endpoint says so itself, and is this machine, or
-/// `allow_http` is set.
+/// Returns whether requests may be sent without TLS. The endpoint must be an `http:` URL, and
+/// either on this machine or `allow_http` must be set.
 #[cfg(feature = "http")]
 pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     let Ok(url) = Url::parse(settings.endpoint()) else {
@@ -264,7 +264,8 @@ pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     })
 }
 
-/// Whether it looks like the name of an option. A secret that lost its name would be one here.
+/// Returns whether `name` looks like the name of an option. A secret without its name would be
+/// taken for one here.
 fn is_harmless(name: &str) -> bool {
     name.len() <= 40
         && name

@@ -12,8 +12,7 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// What can be set. What `object_store` has beside these can't be wanted here, or would break the
-/// contract.
+/// The options. The others that `object_store` has are of no use here, or would break the contract.
 pub(super) const KNOWN: &[Known] = &[
     Known::new(
         "access_key_id",
@@ -99,7 +98,7 @@ pub(super) const KNOWN: &[Known] = &[
         Form::Flag,
         "aws_imdsv1_fallback",
     ),
-    // What the platforms of AWS set for the programs they run.
+    // Set by the platforms of AWS for the programs they run.
     Known::new("role_arn", &["AWS_ROLE_ARN"], Form::Word, "aws_role_arn"),
     Known::new(
         "role_session_name",
@@ -171,7 +170,7 @@ pub(super) fn open(
         .with_bucket_name(bucket)
         .with_allow_http(may_be_plain(&settings)?)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
-        // A sweep removes one at a time, and not every server knows the other way.
+        // A sweep removes one at a time, and not every server supports bulk removal.
         .with_disable_bulk_delete(true)
         .with_retry(retries(common))
         .with_http_connector(Connector::new(common))

@@ -1,10 +1,10 @@
-//! What opens and what does not.
+//! URLs that open, and URLs that are rejected.
 
 use offcut::backend::{Backend, Key};
 
 use super::*;
 
-/// A URL's options, and a spool that is gone with the test.
+/// Opens a URL with its options and a temporary spool.
 fn open(url: &str, env: &[(&str, &str)]) -> Result<Objects, OpenError> {
     let spool = tempfile::tempdir().unwrap();
     let mark = if url.contains('?') { '&' } else { '?' };
@@ -178,8 +178,7 @@ fn l11_wrong_urls_do_not_open() {
     }
 }
 
-/// The parser of URLs makes another place of these, and the store would be opened there without a
-/// word.
+/// The URL parser changes these into another place, and the store would silently be opened there.
 #[test]
 fn o4_a_url_means_the_place_that_it_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +228,7 @@ fn o4_a_url_means_the_place_that_it_says() {
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
 
-    /// A path that counts as plain comes out of the parser as it went in.
+    /// The parser does not change a path that counts as plain.
     #[test]
     fn o4_a_plain_path_is_what_the_parser_makes_of_it(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
         for scheme in ["s3://bucket/m/", "memory:/m/", "file:///m/"] {
@@ -264,7 +263,7 @@ fn l11_wrong_variables_do_not_open() {
         );
     }
     assert!(refused("s3://bucket", &KEYS[..1]).contains("`secret_access_key` is missing"));
-    // What is empty is not set.
+    // An empty value counts as not set.
     assert!(
         open(
             "s3://bucket",
@@ -307,7 +306,7 @@ fn no_secret_is_shown() {
 
 #[test]
 fn credentials_of_the_url_are_not_mixed_with_those_of_the_environment() {
-    // The token belongs to another key: with it, every request would be refused.
+    // The token belongs to another key, so every request would be refused.
     let env = |name: &str| (name == "AWS_SESSION_TOKEN").then(|| "old".to_owned());
     let url = Url::parse("s3://bucket?access_key_id=a&secret_access_key=b").unwrap();
     let mut options = Options::of(&url, &env).unwrap();

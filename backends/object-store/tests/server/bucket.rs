@@ -1,4 +1,4 @@
-//! Buckets in memory, with the operations that a store needs, and with S3's rules for them.
+//! Buckets in memory, with the operations that a store needs and S3's rules for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,9 +18,9 @@ use sha2::{Digest, Sha256};
 
 use super::BUCKET;
 
-/// How many objects a page of a list has: few, so that lists have pages.
+/// Number of objects on a page of a list: few, so that lists have several pages.
 const PAGE: usize = 100;
-/// The least that a part may have that is not the last.
+/// Minimum size of a part, except for the last.
 const LEAST_PART: usize = 5 << 20;
 
 /// The bucket `bucket`, and no other. Clones share it.
@@ -52,7 +52,7 @@ impl Buckets {
         self.0.lock().unwrap()
     }
 
-    /// All objects but those whose name begins with a dot.
+    /// Returns all objects except those whose name begins with a dot.
     pub(crate) fn objects(&self) -> BTreeMap<String, Bytes> {
         let is_named = |key: &str| !key.rsplit('/').next().unwrap().starts_with('.');
         self.state()
@@ -71,24 +71,24 @@ impl Buckets {
         self.state().objects.insert(key.into(), stored);
     }
 
-    /// How many uploads were begun, and how many of them are neither complete nor aborted.
+    /// Returns the number of uploads begun, and of those neither complete nor aborted.
     pub(crate) fn uploads(&self) -> (usize, usize) {
         let state = self.state();
         (state.begun, state.uploads.len())
     }
 
-    /// The keys under which other bytes were stored over what was there.
+    /// The keys whose object was overwritten with other bytes.
     pub(crate) fn overwrites(&self) -> Vec<String> {
         self.state().overwrites.clone()
     }
 
-    /// From now on it stores whatever it is given, as stores do that do not know `If-None-Match`.
+    /// Ignores conditions from now on, like stores that don't know `If-None-Match`.
     pub(crate) fn ignore_conditions(&self) {
         self.state().is_heedless = true;
     }
 
-    /// What a conflicting writer does: other bytes under the key of a request's path, if nothing is
-    /// there.
+    /// Acts as a conflicting writer: stores other bytes under the key of a request's path, if
+    /// nothing is there.
     pub(crate) fn store_other(&self, path: &str) {
         let key = path
             .trim_start_matches('/')

@@ -1,4 +1,4 @@
-//! What can go wrong on the wire.
+//! Faults on the wire.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,26 +14,26 @@ use s3s::service::S3Service;
 
 use super::bucket::Buckets;
 
-/// What happens to a request.
+/// The fault that a request meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not carried out, and answered with this status.
+    /// Answered with this status, not carried out.
     Refuse(u16),
-    /// It is carried out, and answered with this status.
+    /// Carried out, then answered with this status.
     ApplyThenRefuse(u16),
-    /// It is not carried out, and never answered.
+    /// Never answered, not carried out.
     Hang,
-    /// It is carried out, and never answered.
+    /// Carried out, never answered.
     ApplyThenHang,
-    /// It is not carried out, and the connection is closed.
+    /// Connection closed, request not carried out.
     Disconnect,
-    /// It is carried out, and the connection is closed.
+    /// Carried out, then the connection is closed.
     ApplyThenDisconnect,
-    /// It is carried out, and the connection is closed in the middle of the answer's body.
+    /// Carried out, then the connection is closed in the middle of the answer's body.
     CutBody,
-    /// It is carried out, and answered four seconds later.
+    /// Carried out, answered four seconds later.
     ApplyThenWait,
-    /// Just before it, somebody else stores other bytes there.
+    /// Just before the request, another writer stores other bytes there.
     StoreOther,
 }
 
@@ -53,7 +53,7 @@ impl Fault {
         Self::StoreOther,
     ];
 
-    /// Those that a caller who tries again never hears of.
+    /// Faults that a caller who retries never notices.
     pub(crate) const PASSING: [Self; 7] = [
         Self::Refuse(503),
         Self::ApplyThenRefuse(503),
@@ -70,10 +70,10 @@ pub(crate) struct Faults {
     counts: BTreeMap<String, usize>,
     at: BTreeMap<(String, usize), Fault>,
     always: BTreeMap<String, Fault>,
-    /// Every so many requests of a kind, one of [`Fault::PASSING`] after the other. Lists, which
-    /// only tests ask for, are left alone.
+    /// Interval, in requests of a kind, between the faults of [`Fault::PASSING`], in turn. Lists,
+    /// which only tests request, are left alone.
     often: Option<usize>,
-    /// How many faults were met since somebody asked.
+    /// Number of faults met since the last query.
     pub(crate) met: usize,
 }
 
@@ -133,7 +133,7 @@ impl Faults {
     }
 }
 
-/// Answers `request` as `fault` has it.
+/// Answers `request` with the given fault.
 pub(crate) async fn answer(
     fault: Option<Fault>,
     request: Request<Incoming>,
@@ -144,8 +144,8 @@ pub(crate) async fn answer(
     if fault == Some(Fault::StoreOther) && request.method() == Method::PUT {
         buckets.store_other(request.uri().path());
     }
-    // Read to its end, so that what is not carried out was at least asked for, and the connection
-    // stays usable.
+    // Reads it to its end, so that a request that is not carried out is at least received, and the
+    // connection stays usable.
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let is_applied = !matches!(
@@ -184,7 +184,7 @@ fn refusal(status: u16) -> Response<Body> {
         500 => "InternalError",
         _ => "SlowDown",
     };
-    // As S3 does for a wrong signature, it repeats what it was sent.
+    // Repeats what it was sent, as S3 does for a wrong signature.
     let body = format!(
         "<?xml version=\"1.0\"?><Error><Code>{code}</Code><AWSAccessKeyId>{}</AWSAccessKeyId></Error>",
         super::KEY_ID
@@ -194,7 +194,7 @@ fn refusal(status: u16) -> Response<Body> {
     response
 }
 
-/// The same answer, whose body ends in the middle of what its length says.
+/// Cuts off the answer's body before its announced length.
 async fn cut(answer: Response<Body>) -> io::Result<Response<Body>> {
     let (mut parts, body) = answer.into_parts();
     let body: Bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();

@@ -28,7 +28,7 @@ pub(crate) const BUCKET: &str = "bucket";
 pub(crate) const KEY_ID: &str = "AKIAOFFCUT";
 pub(crate) const SECRET: &str = "very/secret+key";
 
-/// A server, gone when it is dropped.
+/// A server that stops when dropped.
 pub(crate) struct Server {
     address: SocketAddr,
     buckets: Buckets,
@@ -55,8 +55,8 @@ impl Server {
         }
     }
 
-    /// The URL that opens the store, with `more` options in it. Attempts are short: nothing here is
-    /// slow by itself.
+    /// The URL that opens the store, with the options `more`. Attempts are short, since nothing
+    /// here is slow on its own.
     pub(crate) fn url(&self, prefix: &str, more: &str) -> String {
         self.url_of(BUCKET, prefix, SECRET, more)
     }
@@ -75,7 +75,7 @@ impl Server {
         Objects::open(&self.url(prefix, "")).unwrap()
     }
 
-    /// One whose attempts are given up after a second.
+    /// Opens a store whose attempts time out after a second.
     pub(crate) fn open_impatient(&self, prefix: &str) -> Objects {
         Objects::open(&self.url(prefix, "&timeout=4s")).unwrap()
     }
@@ -88,23 +88,23 @@ impl Server {
         self.spool.path()
     }
 
-    /// The `nth` request of this kind from now on, counted from 1, meets the fault. Once.
+    /// Makes the `nth` request of this kind from now on, counted from 1, meet the fault, once.
     pub(crate) fn fault(&self, method: &Method, nth: usize, fault: Fault) {
         self.faults.lock().unwrap().at(method, nth, fault);
     }
 
-    /// The `nth` request from now on, of whatever kind.
+    /// Makes the `nth` request of any kind from now on meet the fault.
     pub(crate) fn fault_on_any(&self, nth: usize, fault: Fault) {
         self.faults.lock().unwrap().at_any(nth, fault);
     }
 
-    /// Every request of this kind from now on.
+    /// Makes every request of this kind meet the fault from now on.
     pub(crate) fn fault_always(&self, method: &Method, fault: Fault) {
         self.faults.lock().unwrap().always(method, fault);
     }
 
-    /// One of so many requests of each kind, for ever, meets a fault that a caller who tries again
-    /// never hears of.
+    /// Makes one of every `requests` requests of each kind meet a fault that a caller who retries
+    /// never notices.
     pub(crate) fn fault_often(&self, requests: usize) {
         self.faults.lock().unwrap().often(requests);
     }
@@ -113,17 +113,17 @@ impl Server {
         self.faults.lock().unwrap().heal();
     }
 
-    /// How many requests of this kind there were.
+    /// Number of requests of this kind so far.
     pub(crate) fn requests(&self, method: &Method) -> usize {
         self.faults.lock().unwrap().count(method)
     }
 
-    /// How many faults were met since the last time.
+    /// Number of faults met since the last query.
     pub(crate) fn take_met(&self) -> usize {
         std::mem::take(&mut self.faults.lock().unwrap().met)
     }
 
-    /// No one answers there any more.
+    /// Stops accepting connections.
     pub(crate) fn stop(&self) {
         self.accepting.abort();
     }
@@ -150,7 +150,7 @@ async fn accept(
             async move { faults::answer(fault, request, &service, &buckets).await }
         });
         connections.spawn(async move {
-            // A connection that breaks is what some faults are.
+            // Some faults break the connection.
             _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), serve)
                 .await;
@@ -159,7 +159,7 @@ async fn accept(
     }
 }
 
-/// Bytes with no two places alike.
+/// Bytes without repetition.
 pub(crate) fn noise(length: usize, seed: u64) -> Bytes {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -1,4 +1,4 @@
-//! A connection that several calls share.
+//! A connection shared by several calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ impl Shared {
         Self(Arc::new(Mutex::new(database)))
     }
 
-    /// Does a step on a thread that may block. It is done, or not, even if nobody waits for it.
+    /// Runs a step on a thread that may block. It completes or not even if this future is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         step: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -32,7 +32,7 @@ impl Shared {
     }
 }
 
-/// SQLite's words name tables and codes, never content.
+/// SQLite's messages name tables and codes, never content.
 pub(crate) fn failed(error: rusqlite::Error) -> BackendError {
     let (kind, what) = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (ErrorKind::Full, "the disk is full: make room"),

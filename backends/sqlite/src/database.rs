@@ -1,7 +1,7 @@
 //! The tables, and every step on them. Each step is one transaction.
 //!
-//! An object is content in pieces of one size. It is stored once it has a key; until then it belongs
-//! to a writer and nobody else sees it. Ids are never used twice.
+//! An object is content in pieces of one size. It is stored once it has a key; until then it
+//! belongs to a writer and is invisible to others. Ids are never reused.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 use offcut::backend::{Key, PutOutcome};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
-/// The bytes of each piece but the last. Equal content has equal pieces.
+/// Size of each piece except the last, in bytes. Equal content has equal pieces.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// The most time that a call waits for another process to finish its own.
+/// Maximum wait for another process to finish its transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TABLES: &str = "
@@ -47,8 +47,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(database)
 }
 
-/// A transaction that waits for other writers before it reads, so that what it decides still holds
-/// when it writes.
+/// Starts a transaction that waits for other writers before it reads, so that its decisions still
+/// hold when it writes.
 fn writing(database: &mut Connection) -> Result<Transaction<'_>> {
     database.transaction_with_behavior(TransactionBehavior::Immediate)
 }
@@ -66,14 +66,14 @@ pub(crate) fn put(database: &mut Connection, key: &Key, content: &[u8]) -> Resul
     Ok(put)
 }
 
-/// A new object without content and without a key.
+/// Creates an object without content and without a key.
 pub(crate) fn begin(database: &Connection) -> Result<i64> {
     let now = milliseconds(SystemTime::now());
     database.execute("INSERT INTO objects (since) VALUES (?1)", [now])?;
     Ok(database.last_insert_rowid())
 }
 
-/// Appends a piece. Fails if the object is gone: a piece refers to it.
+/// Appends a piece. Fails if the object is gone, since a piece refers to it.
 pub(crate) fn append(database: &Connection, object: i64, at: u64, piece: &[u8]) -> Result<()> {
     const SQL: &str = "INSERT INTO pieces (object, at, content) VALUES (?1, ?2, ?3)";
     database.execute(SQL, params![object, signed(at), piece])?;
@@ -102,7 +102,7 @@ fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<
     let Some((other, stored)) = find(all, key)? else {
         let now = milliseconds(SystemTime::now());
         let named = all.execute(NAME, params![key.as_str(), signed(bytes), now, object])?;
-        // None: the object was tidied away, or has a key already.
+        // None updated: the object was tidied away, or has a key already.
         return if named == 1 {
             Ok(PutOutcome::Stored)
         } else {
@@ -117,7 +117,7 @@ fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<
     })
 }
 
-/// Removes an object that no key was given to.
+/// Removes an object that never got a key.
 pub(crate) fn abandon(database: &mut Connection, object: i64) -> Result<()> {
     database.execute(
         "DELETE FROM objects WHERE id = ?1 AND key IS NULL",
@@ -126,13 +126,13 @@ pub(crate) fn abandon(database: &mut Connection, object: i64) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of `range` that are stored under `key`, and how many there are in all.
+/// Reads the bytes of `range` under `key`, and the total length.
 pub(crate) fn read(
     database: &mut Connection,
     key: &Key,
     range: &Range<u64>,
 ) -> Result<Option<(Vec<u8>, u64)>> {
-    // This transaction goes on seeing content that another process removes meanwhile.
+    // This transaction keeps seeing content that another process removes meanwhile.
     let all = database.transaction()?;
     let Some((object, bytes)) = find(&all, key)? else {
         return Ok(None);
@@ -150,7 +150,7 @@ fn find(database: &Connection, key: &Key) -> Result<Option<(i64, u64)>> {
     Ok(row.optional()?.map(|(id, bytes)| (id, unsigned(bytes))))
 }
 
-/// The bytes of `range`, which the object has.
+/// Reads the bytes of `range`, which must lie within the object.
 pub(crate) fn content(database: &Connection, object: i64, range: Range<u64>) -> Result<Vec<u8>> {
     const SQL: &str =
         "SELECT content FROM pieces WHERE object = ?1 AND at >= ?2 AND at < ?3 ORDER BY at";
@@ -185,7 +185,7 @@ pub(crate) fn remove(database: &mut Connection, key: &Key) -> Result<()> {
     Ok(())
 }
 
-/// Removes what writers have left behind that began before `before`, and says how many they were.
+/// Removes unfinished objects begun before `before`, and returns their number.
 pub(crate) fn tidy(database: &mut Connection, before: SystemTime) -> Result<u64> {
     const SQL: &str = "DELETE FROM objects WHERE key IS NULL AND since < ?1";
     let removed = database.execute(SQL, [milliseconds(before)])?;
@@ -199,7 +199,7 @@ fn milliseconds(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// SQLite's integers have a sign. No content is longer than they reach.
+/// Converts to SQLite's signed integers, which are large enough for any content.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,10 +1,10 @@
-//! A store in an SQLite database: a worked example of a [`Backend`](offcut::backend::Backend) of
-//! one's own.
+//! A store in an SQLite database: a worked example of a custom
+//! [`Backend`](offcut::backend::Backend).
 //!
-//! - `store.rs` is the contract: names, and what each call does.
-//! - `connection.rs` hands work to a thread that may block, and turns SQLite's errors into ours.
-//! - `writer.rs` is content that comes piece by piece.
-//! - `database.rs` is the SQL: what is stored, and how each step is atomic.
+//! - `store.rs` is the contract: names, and the effect of each call.
+//! - `connection.rs` runs work on a thread that may block, and turns SQLite's errors into ours.
+//! - `writer.rs` is content that arrives in chunks.
+//! - `database.rs` is the SQL: the tables, and the atomic steps on them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -15,7 +15,7 @@ mod writer;
 
 pub use store::Sqlite;
 
-/// The README's example compiles and runs.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

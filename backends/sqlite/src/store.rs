@@ -22,33 +22,33 @@ use crate::writer::SqliteWriter;
 ///
 /// # Guarantees
 ///
-/// - What is stored is on disk before it is acknowledged (`synchronous = FULL`), and visible whole
-///   or not at all, also after a crash.
-/// - Several processes on one machine may use one file. A call waits for another's at most ten
-///   seconds, and fails then as [`ErrorKind::Unavailable`].
+/// - Content is on disk before it is acknowledged (`synchronous = FULL`), and visible whole or not
+///   at all, even after a crash.
+/// - Several processes on one machine may use one file. A call waits for another's for at most ten
+///   seconds, then fails with [`ErrorKind::Unavailable`].
 /// - Memory for a stream does not grow with its length.
 /// - Clones share a connection, and are one store.
 #[derive(Clone)]
 pub struct Sqlite {
-    /// The beginning of every location.
+    /// The start of every location.
     name: Arc<str>,
     database: Shared,
 }
 
 impl Sqlite {
-    /// Opens the database at `path`, and makes it if there is none, for this user alone.
+    /// Opens the database at `path`. A missing file is created, readable for this user only.
     ///
     /// # Errors
     ///
-    /// It can't be opened, it is another program's, or its path can't stand in a hint because it is
-    /// not Unicode or has control characters.
+    /// The file can't be opened, belongs to another program, or has a path that can't stand in a
+    /// hint because it is not Unicode or has control characters.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         let path = path.as_ref();
         private(path).map_err(|error| {
             let why = format!("{path:?} can't be opened: make its folder, or name another file");
             BackendError::new(ErrorKind::Denied, why).with_source(error)
         })?;
-        // The same file has the same name, whichever way somebody came to it.
+        // The same file has the same name, whatever path leads to it.
         let path = path.canonicalize().map_err(|error| {
             BackendError::new(ErrorKind::Denied, format!("{path:?} has no path")).with_source(error)
         })?;
@@ -67,7 +67,7 @@ impl Sqlite {
     }
 }
 
-/// Makes the file, if there is none, for this user alone. SQLite's other files take after it.
+/// Creates the file for this user alone if it is missing. SQLite's other files inherit its mode.
 fn private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -76,7 +76,7 @@ fn private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Says where it is, never what it holds.
+/// Shows the location, never the content.
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Sqlite").field(&self.name).finish()
@@ -128,7 +128,7 @@ impl Backend for Sqlite {
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let entry = |stored: database::Stored| {
-            // Whatever another program put there is not ours to show.
+            // Rows of another program are not ours to list.
             let key = Key::new(stored.key).ok()?;
             Some(Ok(Entry {
                 key,

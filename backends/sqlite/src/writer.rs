@@ -1,4 +1,4 @@
-//! Content that comes piece by piece.
+//! Content that arrives in chunks.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,9 +15,9 @@ use crate::database::{self, PIECE};
 pub(crate) struct SqliteWriter {
     database: Shared,
     object: i64,
-    /// The bytes that are in the database.
+    /// Number of bytes in the database.
     written: u64,
-    /// Fewer bytes than a piece has, or what could not be written.
+    /// Less than a piece, or bytes that could not be written.
     rest: Vec<u8>,
     state: State,
 }
@@ -25,9 +25,9 @@ pub(crate) struct SqliteWriter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// A call failed or was dropped, so nobody knows how much of it is in the database.
+    /// A call failed or was dropped, so the amount in the database is unknown.
     Broken,
-    /// It is stored.
+    /// The content is stored.
     Done,
 }
 
@@ -51,11 +51,11 @@ impl SqliteWriter {
         Err(BackendError::new(ErrorKind::Other, why))
     }
 
-    /// Moves as many bytes of the rest as a piece has to the database.
+    /// Moves up to one piece from the rest to the database.
     async fn move_piece(&mut self) -> Result<(), BackendError> {
         let piece = Bytes::copy_from_slice(&self.rest[..self.rest.len().min(PIECE)]);
         let (object, at, length) = (self.object, self.written, piece.len());
-        // Until it is known to be done: this future may be dropped.
+        // Until the call is known to be done, since this future may be dropped.
         self.state = State::Broken;
         let append = move |database: &mut _| database::append(database, object, at, &piece);
         self.database.run(append).await?;
@@ -70,7 +70,7 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
         self.check()?;
-        // A piece at a time: a chunk may be far longer.
+        // Piece by piece, since a chunk may be far longer.
         for part in chunk.chunks(PIECE) {
             self.rest.extend_from_slice(part);
             while self.rest.len() >= PIECE {
@@ -117,7 +117,7 @@ impl Writer for SqliteWriter {
     }
 }
 
-/// Says how much it has, never what.
+/// Shows the number of bytes, never the content.
 impl fmt::Debug for SqliteWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteWriter")
@@ -127,13 +127,13 @@ impl fmt::Debug for SqliteWriter {
     }
 }
 
-/// Removes content that was not stored. Where no runtime is left to do so, `tidy` does.
+/// Removes content that was not stored. If there is no runtime to do so, `tidy` does.
 impl Drop for SqliteWriter {
     fn drop(&mut self) {
         let (database, object) = (self.database.clone(), self.object);
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                // Nobody is left to be told. An object that has a key by now stays.
+                // There is nobody to report an error to. An object that has a key by now stays.
                 let _ = database
                     .run(move |database| database::abandon(database, object))
                     .await;

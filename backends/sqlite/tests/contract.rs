@@ -1,4 +1,4 @@
-//! The contract of a store, and what goes beyond it.
+//! The contract of a store, and tests beyond it.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,5 +1,4 @@
-//! Where in a backend a result goes: prefixes, what to do when a name is taken, reading what is
-//! stored.
+//! The place of a result in a backend: prefixes, taken names, and reading stored content.
 
 mod blocks;
 mod layout;
@@ -24,23 +23,23 @@ pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub(crate) use phase::Phase;
 pub(crate) use swept::{By, name, put, read};
 
-/// Content up to so many bytes is read whole where a text has to be compared with it.
+/// Content of at most this many bytes is read whole if a text must be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
 
-/// The prefix under which one session stores, in whichever backend.
+/// The prefix under which one session stores, in every backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roots {
-    /// Empty, or safe segments, each with a slash behind it.
+    /// Empty, or safe segments, each followed by a slash.
     prefix: String,
-    /// How much of it no session gave.
+    /// Length of the part of the prefix that does not come from a session.
     root: usize,
-    /// What the prefix was before more names were reserved, if it was another one. Nothing is
+    /// The prefix from before more names were reserved, if it differed. Still read, but nothing is
     /// stored there any more.
     former: Option<String>,
 }
 
 impl Roots {
-    /// Those of a configuration with a `root_dir`.
+    /// The roots of a configuration with a `root_dir`.
     pub(crate) fn of(root_dir: &Key) -> Self {
         let prefix = format!("{root_dir}/");
         Self {
@@ -50,7 +49,7 @@ impl Roots {
         }
     }
 
-    /// Those of the session `id` in this one.
+    /// The roots of the session `id` within this one.
     pub(crate) fn session(&self, id: &str) -> Self {
         let (segment, former) = (session_segment(id), former_session_segment(id));
         let has_moved = self.former.is_some() || former != segment;
@@ -62,8 +61,8 @@ impl Roots {
         }
     }
 
-    /// `prefix` with one more session. Nested so deep that no key would be left, a digest stands
-    /// for all sessions on the way.
+    /// `prefix` with one more session. If that leaves no room for a key, a digest replaces all
+    /// sessions on the way.
     fn nested(&self, prefix: &str, segment: &str) -> String {
         let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
         let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
@@ -80,12 +79,12 @@ impl Roots {
         }
     }
 
-    /// What the keys of the session, and of sessions made from it, begin with.
+    /// The beginning of every key of the session, and of sessions made from it.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether `key` is the name of something that this session stored: exactly
+    /// Returns true if `key` names something that this session stored: exactly
     /// `<prefix><phase>/<name>`.
     pub(crate) fn own(&self, key: &Key) -> bool {
         [Some(&self.prefix), self.former.as_ref()]
@@ -102,7 +101,7 @@ impl Roots {
     }
 }
 
-/// As long as a key gets below `roots`.
+/// A key as long as any below `roots`.
 pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     key(
         roots,
@@ -125,7 +124,7 @@ pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     .expect("safe segments")
 }
 
-/// The two names that content may get: its own, and one that is free even where the first is taken.
+/// The two names that content may get: its own, and one that is free even if the first is taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     first: Key,
@@ -137,7 +136,7 @@ impl Target {
         Self::with_digest(roots, phase, name, &digest(content))
     }
 
-    /// For content of which only the digest is at hand.
+    /// A target for content of which only the digest is known.
     pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
         let second = key(roots, phase, &name.with_digest(digest));
         Self {
@@ -146,12 +145,12 @@ impl Target {
         }
     }
 
-    /// Content whose own name is known to be taken.
+    /// A target for content whose own name is known to be taken.
     pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
         Self::new(roots, phase, name, content).second_only()
     }
 
-    /// The same without the first name, which is known to be taken.
+    /// Drops the first name, which is known to be taken.
     pub(crate) fn second_only(self) -> Self {
         Self {
             first: self.second.clone(),
@@ -169,7 +168,7 @@ impl Target {
         [&self.first, &self.second]
     }
 
-    /// Stores `content` and says where. What was stored before is never overwritten.
+    /// Stores `content` and returns its location. Never overwrites stored content.
     pub(crate) async fn save(
         &self,
         backend: &dyn Backend,
@@ -184,8 +183,8 @@ impl Target {
         Err(self.both_taken())
     }
 
-    /// Names what `writer` was given, in `store`, which is the writer's own or its spool, and says
-    /// where it is.
+    /// Names the bytes written to `writer` and returns their location. `store` is the writer's own
+    /// store or its spool.
     pub(crate) async fn name(
         &self,
         store: &dyn Backend,
@@ -210,7 +209,7 @@ impl Target {
     }
 }
 
-/// Stored content and where it is.
+/// Stored content and its location.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) backend: Arc<dyn Backend>,
@@ -219,14 +218,14 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// The bytes of `range`. Each block is asked for by itself: between two of them the content may
-    /// be swept.
+    /// Reads `range`. Every block is looked up anew, because the content may be swept between two
+    /// blocks.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         read(&*self.backend, &self.key, range).await
     }
 
-    /// Gives `see` the content block by block until it has seen enough, and says how long the
-    /// content is.
+    /// Passes the content to `see` block by block until that returns `false`. Returns the content's
+    /// length.
     pub(crate) async fn scan(
         &self,
         see: impl FnMut(&[u8], u64) -> bool + Send,
@@ -234,7 +233,7 @@ impl Stored {
         self.scan_from(0, BLOCK, see).await
     }
 
-    /// The same from byte `at` on, in blocks of at most `block` bytes.
+    /// Like [`scan`](Self::scan), from byte `at` on, in blocks of at most `block` bytes.
     pub(crate) async fn scan_from(
         &self,
         at: u64,
@@ -252,7 +251,7 @@ impl Stored {
         Ok(total)
     }
 
-    /// All of it, or `None` if it is more than [`MAX_WHOLE`].
+    /// The whole content, or `None` if it is longer than [`MAX_WHOLE`].
     pub(crate) async fn whole(&self) -> Result<Option<Bytes>, BackendError> {
         let mut content = Vec::new();
         let total = self

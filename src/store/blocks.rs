@@ -4,32 +4,32 @@ use std::ops::Range;
 
 use crate::backend::{BackendError, ErrorKind, ReadRange};
 
-/// The number of bytes that are asked for at once.
+/// Number of bytes read at once.
 pub(crate) const BLOCK: u64 = 1 << 20;
 
 /// Content that can be read in ranges.
 pub(crate) trait Ranges {
-    /// The bytes of `range`, as far as there are any.
+    /// Reads `range`, as far as the content goes.
     fn read(
         &mut self,
         range: Range<u64>,
     ) -> impl Future<Output = Result<ReadRange, BackendError>> + Send;
 
-    /// The error where nothing comes after `at` of `total` bytes.
+    /// Error message for a read at `at` that returns nothing, although there are `total` bytes.
     fn too_short(&self, at: u64, total: u64) -> String;
 }
 
-/// Content on its way, in blocks of at most `block` bytes.
+/// Content being read in blocks of at most `block` bytes.
 pub(crate) struct Blocks<R> {
     content: R,
     at: u64,
     block: u64,
-    /// The place of the end, once that is known.
+    /// Offset of the end, once it is known.
     end: Option<u64>,
 }
 
 impl<R: Ranges> Blocks<R> {
-    /// From byte `at` on to the end, wherever that is.
+    /// The blocks from byte `at` on, to the end of the content.
     pub(crate) fn from(content: R, at: u64, block: u64) -> Self {
         Self {
             content,
@@ -39,7 +39,7 @@ impl<R: Ranges> Blocks<R> {
         }
     }
 
-    /// The bytes of `range`, all of which are there.
+    /// The blocks of `range`, which must exist in full.
     pub(crate) fn of(content: R, range: Range<u64>) -> Self {
         Self {
             end: Some(range.end),
@@ -47,7 +47,7 @@ impl<R: Ranges> Blocks<R> {
         }
     }
 
-    /// The next block; `None` after the end.
+    /// Reads the next block; `None` after the end.
     pub(crate) async fn next(&mut self) -> Result<Option<ReadRange>, BackendError> {
         if self.is_at_end() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl<R: Ranges> Blocks<R> {
         Ok(Some(page))
     }
 
-    /// `true` once the last block was read.
+    /// Returns `true` once the last block has been read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.end.is_some_and(|end| self.at >= end)
     }

@@ -1,24 +1,25 @@
-//! How the keys of stored content are made up.
+//! The layout of the keys of stored content.
 
 use super::phase::Phase;
 use crate::backend::{DIGEST, Key, digest, is_safe_segment};
 
-/// How the keys of stored content are made up.
+/// The layout of the keys of stored content.
 ///
-/// A result that was truncated is stored under `<prefix>trunc/<name>`, one that was cleared under
-/// `<prefix>clear/<name>`; the prefix is the `root_dir`, if there is one, and a segment for each
-/// session within a session. What a sweep has moved aside is one folder further down:
-/// `<prefix>swept/trunc/<name>`. For programs that look into a store or take care of it; a loop
-/// needs none of this.
+/// A truncated result is stored under `<prefix>trunc/<name>`, a cleared one under
+/// `<prefix>clear/<name>`. The prefix is the `root_dir`, if there is one, and a segment for each
+/// session within a session. Content that a sweep has moved aside is one folder further down:
+/// `<prefix>swept/trunc/<name>`. These methods are for programs that inspect or maintain a store; a
+/// loop does not need them.
 impl Key {
-    /// The folders of stored content: `trunc` for what was truncated, `clear` for what was cleared.
+    /// The folders of stored content: `trunc` for truncated results, `clear` for cleared ones.
     pub const FOLDERS: [&str; 2] = [Phase::Truncate.folder(), Phase::Clear.folder()];
 
-    /// The folder, before one of [`FOLDERS`](Self::FOLDERS), of what a sweep has moved aside.
+    /// The folder of content that a sweep has moved aside; one of [`FOLDERS`](Self::FOLDERS)
+    /// follows it.
     pub const SWEPT: &str = "swept";
 
-    /// The key to which a sweep moves what is stored under this one; `None` if this is not a key of
-    /// stored content, or is such a key itself.
+    /// The key to which a sweep moves the content of this one; `None` if this is not a key of
+    /// stored content, or has already been moved.
     ///
     /// ```
     /// use offcut::backend::Key;
@@ -35,8 +36,7 @@ impl Key {
         Self::new(format!("{prefix}{}/{rest}", Self::SWEPT)).ok()
     }
 
-    /// The key under which was stored what a sweep has moved to this one: the inverse of
-    /// [`swept`](Self::swept).
+    /// The key from which a sweep moved content to this one: the inverse of [`swept`](Self::swept).
     #[must_use]
     pub fn unswept(&self) -> Option<Self> {
         let (prefix, rest) = parts(self)?;
@@ -47,10 +47,10 @@ impl Key {
         Self::new(format!("{prefix}{rest}")).ok()
     }
 
-    /// The segments, in a prefix, of the session that
-    /// [`ToolReduction::session`](crate::ToolReduction::session) makes of `id`: that under which it
-    /// stores, and that under which it stored while fewer ids were reserved, which it still reads.
-    /// The two are nearly always the same: the id where that is a safe name, else its digest.
+    /// The prefix segments of the session that
+    /// [`ToolReduction::session`](crate::ToolReduction::session) makes of `id`. The first is where
+    /// it stores; the second is where it stored while fewer ids were reserved, and is still read.
+    /// They are nearly always equal: the id if that is a safe name, else its digest.
     ///
     /// ```
     /// use offcut::backend::Key;
@@ -64,18 +64,17 @@ impl Key {
     }
 }
 
-/// The longest id of a call or a session, in bytes, that is used as a name.
+/// Maximum length, in bytes, of a call's or session's id that is used as a name.
 pub(crate) const MAX_ID: usize = 64;
 
-/// Whether `segment` is what swept keys are told by, on file systems too that do not tell cases
-/// apart.
+/// Returns true if `segment` marks swept keys. Ignores case, as some file systems do.
 pub(crate) fn is_swept_segment(segment: &str) -> bool {
     segment.eq_ignore_ascii_case(Key::SWEPT)
 }
 
-/// Whether the store itself uses `segment`, so that no session, no id and no part of a root may be
-/// named so: a file with this name would stand where another session needs a folder. Cases are not
-/// told apart, as on some file systems.
+/// Returns true if the store itself uses `segment`. No session, id or part of a root may then have
+/// this name: such a file would stand where another session needs a folder. Ignores case, as some
+/// file systems do.
 pub(crate) fn is_reserved(segment: &str) -> bool {
     is_swept_segment(segment)
         || Key::FOLDERS
@@ -83,8 +82,7 @@ pub(crate) fn is_reserved(segment: &str) -> bool {
             .any(|folder| segment.eq_ignore_ascii_case(folder))
 }
 
-/// A key of stored content in two: what comes before the phase, empty or ending in a slash, and the
-/// rest.
+/// Splits a key of stored content before its folder. The first half is empty or ends in a slash.
 fn parts(key: &Key) -> Option<(&str, &str)> {
     let key = key.as_str();
     let mut slashes = key.rmatch_indices('/').map(|(at, _)| at);
@@ -101,13 +99,13 @@ fn is_swept(prefix: &str) -> bool {
         .is_some_and(|prefix| is_swept_segment(prefix.rsplit('/').next().unwrap_or(prefix)))
 }
 
-/// As long as a session's segment gets.
+/// A segment as long as any session's.
 pub(crate) fn longest_session() -> String {
     "x".repeat(MAX_ID)
 }
 
-/// A segment for the session `id`: the id where that is safe, else its digest. An id that looks
-/// like a digest is not safe: it may be that of another session's id, whose content would be read.
+/// A segment for the session `id`: the id if it is safe, else its digest. An id that looks like a
+/// digest is not safe: it could be the digest of another session's id, whose content it would read.
 pub(crate) fn session_segment(id: &str) -> String {
     if is_reserved(id) {
         digest(id.as_bytes())
@@ -116,8 +114,8 @@ pub(crate) fn session_segment(id: &str) -> String {
     }
 }
 
-/// The segment that a session `id` had while only `swept` was reserved. What is stored below it is
-/// still read and kept.
+/// The segment that the session `id` had while only `swept` was reserved. Content below it is still
+/// read and kept.
 pub(crate) fn former_session_segment(id: &str) -> String {
     let is_like_a_digest = id.len() == DIGEST && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_name =

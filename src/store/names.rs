@@ -1,4 +1,4 @@
-//! Names for stored content, from the ids of calls, sessions and users: safe ones as they are,
+//! Names for stored content, made from the ids of calls, sessions and users: safe ids unchanged,
 //! digests for the others.
 
 use sha2::{Digest, Sha256};
@@ -6,20 +6,21 @@ use sha2::{Digest, Sha256};
 use super::layout::{MAX_ID, is_reserved};
 use crate::backend::{Key, digest, is_safe_segment};
 
-/// The longest ending that is put behind a name: `-9999`, `-args`, `.jpeg`.
+/// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
-/// As long as any digest in a name, and as many tokens: each digit between letters is one of its own.
+/// A digest with the most bytes and tokens that one can have: each digit between letters is a
+/// token.
 pub(crate) const DIGEST_EXAMPLE: &str = "0a1b2c3d4e5f6a7b";
 
-/// The longest id, in bytes, that a callback or a handler gives.
+/// Maximum length, in bytes, of an id from a callback or a handler.
 const MAX_GIVEN: usize = 200;
 
-/// Shorter call ids, in bytes, are names already that cost no more than a short one.
+/// Shorter call ids, in bytes, cost no more than a short name does.
 const MIN_TO_SHORTEN: usize = 13;
-/// What the digits of a short name count up to: six of them cost two tokens.
+/// Upper bound of a short name's number: six digits cost two tokens.
 const SHORT_NAMES: u64 = 1_000_000;
 
-/// What a result is stored under: the id of its call, or one that a user's code gave.
+/// An id under which a result is stored: its call's, or one that a user's code gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
     text: String,
@@ -27,7 +28,7 @@ pub(crate) struct Id {
 }
 
 impl Id {
-    /// A model wrote it.
+    /// The id of a call, as a model wrote it.
     pub(crate) fn of_call(id: &str) -> Self {
         Self {
             text: id.to_owned(),
@@ -35,8 +36,9 @@ impl Id {
         }
     }
 
-    /// The same, with six digits of its digest in place of a long id. Two ids may get the same, as
-    /// one id may come twice: what comes second is named with the digest of its content.
+    /// Like [`of_call`](Self::of_call), with six digits of its digest in place of a long id. Two
+    /// ids may get the same digits, just as an id may repeat: the second content gets its digest in
+    /// its name.
     pub(crate) fn short_of_call(id: &str) -> Self {
         if id.len() < MIN_TO_SHORTEN {
             return Self::of_call(id);
@@ -52,8 +54,8 @@ impl Id {
         }
     }
 
-    /// The id that user's code gave, or the call's where it is no safe name; then with what is
-    /// wrong.
+    /// The id that a user's code gave, or the call's if that is not a safe name, along with the
+    /// problem.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {
             return (
@@ -76,7 +78,7 @@ impl Id {
         (call(), Some(problem))
     }
 
-    /// Whether user's code gave it.
+    /// Returns true if a user's code gave it.
     pub(crate) fn is_given(&self) -> bool {
         self.is_given
     }
@@ -92,30 +94,30 @@ impl Id {
         })
     }
 
-    /// The name of `content`: a digest of it where the id is no safe name.
+    /// The name of `content`: a digest of it if the id is not a safe name.
     pub(crate) fn name_of(&self, content: &[u8]) -> Name {
         self.name()
             .unwrap_or_else(|| Name::of_digest(digest(content)))
     }
 }
 
-/// Whether `name` can name stored content or a session: a safe segment that the store does not use
-/// itself.
+/// Returns true if `name` can name stored content or a session: a safe segment that the store does
+/// not use itself.
 fn is_free(name: &str) -> bool {
     is_safe_segment(name) && !is_reserved(name)
 }
 
-/// A name for stored content: the call id where that is safe, else a digest of the content.
+/// A name for stored content: an id if that is safe, else a digest of the content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Name {
     stem: String,
     ending: &'static str,
-    /// Whether it says what the content is, rather than who asked for it.
+    /// True if the name holds a digest of its content.
     is_digest: bool,
 }
 
 impl Name {
-    /// The name of content that has this digest, and no name of its own.
+    /// The name of content that has this digest, and no id to be named by.
     pub(crate) fn of_digest(digest: String) -> Self {
         Self {
             stem: digest,
@@ -124,7 +126,7 @@ impl Name {
         }
     }
 
-    /// As long as a name gets, but for a digest.
+    /// A name as long as any without a digest.
     pub(super) fn longest(has_given_ids: bool) -> Self {
         let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
         Self {
@@ -148,13 +150,13 @@ impl Name {
         self
     }
 
-    /// The name of all of a round.
+    /// The name of a whole round.
     pub(crate) fn round(mut self) -> Self {
         self.stem.push_str("-round");
         self
     }
 
-    /// With a file ending that fits `mime`.
+    /// The name with a file ending that fits `mime`.
     pub(crate) fn with_ending(mut self, mime: &str) -> Self {
         self.ending = ENDINGS
             .iter()
@@ -163,12 +165,12 @@ impl Name {
         self
     }
 
-    /// Whether other content can't have the same name.
+    /// Returns true if no other content can have the same name.
     pub(crate) fn is_digest(&self) -> bool {
         self.is_digest
     }
 
-    /// The name that is free even where this one is taken.
+    /// The name that is free even if this one is taken.
     pub(crate) fn with_digest(&self, digest: &str) -> Self {
         Self {
             stem: format!("{}-{digest}", self.stem),
@@ -177,13 +179,13 @@ impl Name {
         }
     }
 
-    /// The file's name.
+    /// The file name.
     pub(crate) fn file(&self) -> String {
         format!("{}{}", self.stem, self.ending)
     }
 }
 
-/// Media types that are stored under a file ending, so that people and programs know what it is.
+/// File endings by media type, so that people and programs recognize stored files.
 const ENDINGS: [(&str, &str); 12] = [
     ("image/png", ".png"),
     ("image/jpeg", ".jpg"),
@@ -199,7 +201,7 @@ const ENDINGS: [(&str, &str); 12] = [
     ("text/csv", ".csv"),
 ];
 
-/// The media type of what is stored under `key`, if its ending tells.
+/// The media type of the content stored under `key`, if its ending tells.
 pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
     let is_media = |mime: &str| {
         ["image/", "audio/", "video/", "application/pdf"]

@@ -1,6 +1,6 @@
-//! The reasons for which content is stored, each with its folder.
+//! The reasons for storing content, each with its folder.
 
-/// Why content is stored.
+/// A reason for storing content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It was too long: `<root>/trunc/<id>`.

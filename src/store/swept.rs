@@ -1,10 +1,10 @@
-//! A name means the same before, while and after its content is swept.
+//! Keeps the meaning of a name while its content is swept.
 //!
 //! A sweep first moves content from its key `K` to another, `S(K)`, and removes it from there much
-//! later. One rule keeps what hints name readable meanwhile, whatever agents store at the same
-//! moment: **where `S(K)` exists, it is what `K` means.** So `K` is looked at first and `S(K)` after
-//! it, in reading and in storing: content only ever goes from `K` to `S(K)` before it leaves `K`.
-//! What was stored at `K` in spite of that is nobody's, and harmless.
+//! later. One rule keeps everything that hints name readable, whatever agents store at the same
+//! moment: **where `S(K)` exists, it is what `K` means.** So reading and storing look at `K` first
+//! and at `S(K)` after it: content always reaches `S(K)` before it leaves `K`. Content stored at
+//! `K` in spite of that is unused and harmless.
 //!
 //! The library puts, names and reads stored content here and nowhere else.
 
@@ -17,14 +17,14 @@ use crate::backend::{
     Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer, indexes_within,
 };
 
-/// How a writer's content gets its name.
+/// The way in which a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Finish,
     Keep,
 }
 
-/// `None` for what is not there.
+/// Turns `NotFound` into `None`.
 fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -32,7 +32,7 @@ fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
     }
 }
 
-/// Stores `content` as what `key` means.
+/// Stores `content` as the meaning of `key`.
 pub(crate) async fn put(
     store: &dyn Backend,
     key: &Key,
@@ -54,12 +54,12 @@ pub(crate) async fn put(
     )
 }
 
-/// Names what `writer` was given, so that it is what `key` means. `store` is where it goes: the
+/// Names the bytes written to `writer`, as the meaning of `key`. `store` is where they go: the
 /// writer's store, or its spool.
 ///
-/// All is found out before, because afterwards the writer can't be read any more. What is not there
-/// then, at `key` first and where it would be swept to after it, can't be swept for a grace, and
-/// what is there and the same can only be swept as what it is.
+/// Everything is compared in advance, because the writer can't be read once it is named. What is
+/// missing then, first at `key` and after that at its swept place, can't be swept within the grace.
+/// Equal content found there can only be swept as what it is.
 pub(crate) async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
@@ -79,13 +79,13 @@ pub(crate) async fn name(
     }
 }
 
-/// Whether exactly what is under `key` is the same as `other`; `None` if nothing is.
+/// Compares the bytes stored under `key` with `other`; `None` if the key is absent.
 async fn is(
     store: &dyn Backend,
     key: &Key,
     other: &mut Other<'_>,
 ) -> Result<Option<bool>, BackendError> {
-    // Nothing is there, nearly always: that is found out without a byte of content.
+    // Usually nothing is there, which an empty read finds out without reading content.
     match found(store.read(key, 0..0).await)? {
         None => Ok(None),
         // It may be removed meanwhile.
@@ -93,7 +93,7 @@ async fn is(
     }
 }
 
-/// The bytes of `range` of what `key` means. What was swept is brought back.
+/// Reads `range` of what `key` means. Brings back swept content.
 pub(crate) async fn read(
     store: &dyn Backend,
     key: &Key,
@@ -106,7 +106,7 @@ pub(crate) async fn read(
     let Some(page) = found(store.read(&swept, range.clone()).await)? else {
         return match there {
             Some(page) => Ok(page),
-            // It may have been brought back between the two.
+            // It may have been brought back between the two reads.
             None => store.read(key, range).await,
         };
     };
@@ -116,7 +116,7 @@ pub(crate) async fn read(
     Ok(page)
 }
 
-/// As well as it can: where it fails, the next sweep does it.
+/// Copies swept content back. If that fails, the next sweep does it.
 async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
     let location = store.locate(key);
     match store.copy(swept, key).await {
@@ -127,7 +127,7 @@ async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
     }
 }
 
-/// What stored content is compared with.
+/// Bytes to compare stored content with.
 enum Other<'o> {
     Bytes(&'o Bytes),
     Writer(&'o mut dyn Writer),
@@ -142,8 +142,7 @@ impl Other<'_> {
     }
 }
 
-/// Whether exactly what is stored under `key`, without regard to what the key means, is the same as
-/// `other`.
+/// Compares the bytes stored under `key`, whatever the key means, with `other`.
 async fn is_same(
     store: &dyn Backend,
     key: &Key,

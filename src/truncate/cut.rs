@@ -63,8 +63,8 @@ impl Cut {
         longest.max().unwrap_or_default() as u64
     }
 
-    /// Returns `true` if it certainly costs at most as many tokens as `text` in all its forms,
-    /// which can be told without counting.
+    /// Returns `true` if it provably costs at most as many tokens as `text` in all its forms.
+    /// Counts nothing, so `false` proves nothing.
     pub(super) fn costs_at_most(&self, text: &str, meter: &Meter) -> bool {
         self.forms.iter().all(|form| {
             let other = form.hint.turned().render();

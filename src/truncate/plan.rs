@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
         self.draft(&[candidate], None, text.bytes, text.sketch.lines(), preview)
     }
 
-    /// Joins all texts to one object.
+    /// Joins all texts into one object.
     fn join(&self, texts: &[Candidate<'_>], Budget { head, all }: Budget) -> Option<Cut> {
         let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
@@ -333,7 +333,7 @@ impl<'a> Planner<'a> {
             .iter()
             .map(|candidate| candidate.text.tokens_at_least(meter));
         let tokens = at_least.fold(0, u64::saturating_add);
-        // If tokens never exceed bytes, a hint with this few bytes need not be counted.
+        // If tokens never exceed bytes, a hint with so few bytes need not be counted.
         let is_sure = meter.counts_at_most_bytes() && cut.bytes() <= tokens;
         tokens == u64::MAX || is_sure || cut.tokens(meter) <= tokens
     }

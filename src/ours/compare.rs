@@ -1,20 +1,20 @@
-//! What stored content says of a hint that leads there.
+//! Compares hints with the content stored where they lead.
 
 use crate::hint::{Hint, Kind};
 use crate::read_back::{Said, is_said, previews, shows_only};
 
-/// What a hint turns out to be, compared with what is stored.
+/// The true nature of an apparent hint, once compared with the stored content.
 pub(crate) enum Verdict {
-    /// It is ours: it shows and says nothing else.
+    /// Ours: it shows and says nothing else.
     Ours,
-    /// It shows nothing else, in words that are not ours.
+    /// It shows nothing else, but in words that are not ours.
     Reworded,
     /// It shows something else.
     Imitation,
 }
 
-/// Compares a hint with the content that is stored where it leads. `is_short` is a hint of clearing
-/// that is believed whatever its words.
+/// Compares a hint with the content stored where it leads. `is_short` is true for a hint of
+/// clearing that is believed whatever its words.
 pub(crate) fn judge(hint: &Hint, content: &[u8], said: Said<'_>, is_short: bool) -> Verdict {
     let shows_the_same = || previews(hint, content, said.own);
     let is_ours = match hint.kind {

@@ -1,8 +1,8 @@
-//! Which texts are hints of this library: decided here and nowhere else.
+//! Recognizes this library's hints: decided here and nowhere else.
 //!
-//! Anybody can write a text that looks like a hint. What this says of a text costs no I/O, so it is
-//! only what a text may be. Such a text is believed where that costs no more than a hint does;
-//! where it is longer, it is first compared with what is stored.
+//! Any text may look like a hint, and looks are all that can be judged here without I/O. An
+//! apparent hint is believed if that costs no more than a hint does. A longer one is first compared
+//! with the stored content.
 
 mod compare;
 
@@ -16,25 +16,25 @@ use crate::store::Stored;
 
 pub(crate) use compare::{Verdict, judge};
 
-/// A longer link, in bytes, is stored like any other content.
+/// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;
-/// So many bytes of several hints are believed without a comparison, and so many that lead nowhere
-/// into a store in any case.
+/// Maximum number of bytes of several hints that are believed without a comparison. The hints of a
+/// result that lead nowhere into a store never have more.
 pub(crate) const SEVERAL: usize = 4096;
 
-/// What may be a hint of ours.
+/// A hint that may be ours.
 #[derive(Debug)]
 pub(crate) struct OwnHint {
     pub(crate) hint: Hint,
-    /// What it leads to; `None` for a link, and for content that is gone.
+    /// The content that it leads to; `None` for a link, and for content that is gone.
     pub(crate) stored: Option<Stored>,
 }
 
 impl Session {
-    /// The hints that a text is, if each of them may be one of ours: no sentence is longer than any
-    /// that we write, and each leads to where this session stores, or is a link or says that
-    /// content is gone, in as few bytes as we do. A longer preview that could not be saved leads
-    /// nowhere: it is a text like any other.
+    /// The hints that make up a text, if each of them may be ours: its sentence is no longer than
+    /// any of ours, and it leads to where this session stores, is a link, or says in as few bytes
+    /// as ours that content is gone. A hint with a longer preview that could not be saved leads
+    /// nowhere, so it is an ordinary text.
     pub(crate) fn own_hints(&self, policy: &Policy, text: &str) -> Option<Vec<OwnHint>> {
         let hints = Hint::parse_all(text)?;
         let longest = self.prose().longest(self.reader());
@@ -43,8 +43,8 @@ impl Session {
             .collect()
     }
 
-    /// Whether a result is hints that say no more than they have to. One is believed, and several
-    /// where they are few.
+    /// Returns true if a result consists of hints that can't get shorter. A single one is believed,
+    /// and several if they are few.
     pub(crate) fn is_final(&self, policy: &Policy, parts: &[PartRef<'_>]) -> bool {
         let (mut hints, mut bytes) = (0, 0);
         for part in parts {
@@ -63,8 +63,8 @@ impl Session {
         hints == 1 || hints > 1 && bytes <= SEVERAL
     }
 
-    /// Whether arguments were cleared. Their hints show no preview, and are not much longer in any
-    /// spelling of the JSON.
+    /// Returns true if arguments were cleared. Their hint shows no preview, and they are not much
+    /// longer than ours, however the JSON is spelled.
     pub(crate) fn is_cleared(&self, policy: &Policy, arguments: &str) -> bool {
         let value: Option<Value> = serde_json::from_str(arguments).ok();
         let hint = value
@@ -101,7 +101,7 @@ impl Session {
 }
 
 impl OwnHint {
-    /// Whether there is nothing shorter to put in its place.
+    /// Returns true if nothing shorter could replace it.
     pub(crate) fn is_short(&self, policy: &Policy) -> bool {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
         (is_cleared || self.stored.is_none())

@@ -1,26 +1,26 @@
-//! Rounds of a conversation: the call that each result answers, and how old the result is.
+//! Rounds of a conversation: the call that each result answers, and the age of the result.
 
 use std::collections::HashMap;
 
 use crate::format::{Call, Conversation, Format, PartRef, Piece, ResultHead, Role};
 
-/// The place of a tool result, and of the call that it answers. Numbers count from 0.
+/// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResultPlace {
-    /// The index of the message that holds the result.
+    /// Index of the message that holds the result.
     pub message: usize,
-    /// The result's slot in its message.
+    /// Index of the result within its message.
     pub slot: usize,
-    /// The index of the message that holds the call that it answers, and the call's number within
-    /// that message; `None` for a result without a call.
+    /// Index of the message that holds the answered call, and the call's index within that message;
+    /// `None` for a result without a call.
     pub call: Option<(usize, usize)>,
 }
 
 /// Finds the call that each result of `messages` answers, and returns the results in order.
 ///
-/// A result answers the call with its id. Without an id, name and order decide. Where ids repeat,
-/// it answers the first call of the latest turn that has one without a result yet.
+/// A result answers the call with its id. Without an id, name and order decide. If ids repeat, it
+/// answers the first open call of the latest turn that still has an open one.
 ///
 /// ```
 /// use offcut::ToolCall;
@@ -59,7 +59,7 @@ where
         .collect()
 }
 
-/// Every result of a conversation, in order, with its call and its age.
+/// Every result and call of a conversation, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outline<'c> {
     pub(crate) slots: Vec<Slot<'c>>,
@@ -74,9 +74,10 @@ pub(crate) struct Slot<'c> {
     pub(crate) slot: usize,
     pub(crate) head: ResultHead<'c>,
     pub(crate) parts: Vec<PartRef<'c>>,
-    /// The index of its call in the outline's calls.
+    /// Index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
-    /// How many rounds had begun when it came, or, if its call is known, when the call was made.
+    /// Number of rounds that had begun when its call was made, or, without a known call, when the
+    /// result came.
     pub(crate) round: usize,
     is_answered: bool,
 }
@@ -91,10 +92,10 @@ pub(crate) struct CallSite<'c> {
     pub(crate) round: usize,
 }
 
-/// The message in which the last assistant turn begins. Looks from the end, and no further than it
-/// takes; allocates nothing.
+/// The message in which the last assistant turn begins. Searches from the end, no further than
+/// needed, and allocates nothing.
 pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
-    // The first message of the last turn, as far as it is known.
+    // The earliest message of the last turn found so far.
     let mut begin = None;
     for message in (0..conversation.len()).rev() {
         let mut turns = Turns::default();
@@ -103,7 +104,7 @@ pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
             let begun = turns.begun;
             turns.see(message, piece);
             if turns.begun > begun {
-                // What an end precedes goes back no further.
+                // A turn that begins after an end goes back no further.
                 begins_here = is_ended;
             }
             is_ended |= Turns::ends(piece);
@@ -123,9 +124,9 @@ pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     is_open: bool,
-    /// How many have begun.
+    /// Number of turns begun.
     pub(crate) begun: usize,
-    /// The message in which the last one began.
+    /// The message in which the last turn began.
     pub(crate) last: Option<usize>,
 }
 
@@ -147,7 +148,7 @@ impl Turns {
     }
 }
 
-/// How old a result is.
+/// The age of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     /// No assistant turn follows it yet.
@@ -170,7 +171,7 @@ impl<'c> Outline<'c> {
         reader.finish()
     }
 
-    /// How old a result is when the newest `keep` rounds are recent.
+    /// The age of a result if the newest `keep` rounds are recent.
     pub(crate) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
         let rounds = self.calls.last().map_or(0, |call| call.round);
         if !slot.is_answered {
@@ -182,7 +183,7 @@ impl<'c> Outline<'c> {
         }
     }
 
-    /// The name of the tool whose result it is, as the message or its call has it.
+    /// The name of the tool that gave the result, from the message or else from its call.
     pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
         let by_call = || slot.call.map(|call| self.calls[call].is.name);
         slot.head.name.or_else(by_call).unwrap_or_default()
@@ -196,13 +197,13 @@ pub(crate) struct Reader<'c> {
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
     rounds: usize,
-    /// The turn that has the calls of the last round.
+    /// The turn with the calls of the last round.
     round_turn: Option<usize>,
     message: usize,
     slots_in_message: usize,
     calls_in_message: usize,
     result_is_open: bool,
-    /// Results up to here are followed by an assistant item.
+    /// Number of results that are followed by an assistant item.
     answered: usize,
 }
 
@@ -271,9 +272,9 @@ impl<'c> Reader<'c> {
         self.slots_in_message += 1;
     }
 
-    /// The call that a result answers: by id, and by name and order where there is none. Where ids
+    /// The call that a result answers: found by id, or by name and order if there is none. If ids
     /// repeat, it is the first unanswered call of the latest turn that has one, so that a call that
-    /// was never answered does not shift the others.
+    /// is never answered does not shift the others.
     fn pair(&mut self, head: ResultHead<'c>) -> Option<usize> {
         let calls = &self.outline.calls;
         let open = self.open.get_mut(head.id)?;

@@ -6,8 +6,7 @@ fn call(id: &str, name: &str) -> ToolCall {
     ToolCall::new(id, name, "{}")
 }
 
-/// For each result: the place of its call (message.call) and its age when `keep` rounds are
-/// kept.
+/// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
 fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
     let conversation = Messages::new(&Plain, &mut messages);
     let outline = Outline::of(&conversation);
@@ -128,7 +127,7 @@ fn c9_plain_messages_change_no_round() {
     }
 }
 
-/// Where the last turn begins, found from the front.
+/// The beginning of the last turn, found from the front.
 fn last_turn_forward(conversation: &dyn Conversation) -> Option<usize> {
     let mut turns = Turns::default();
     for message in 0..conversation.len() {
@@ -137,7 +136,7 @@ fn last_turn_forward(conversation: &dyn Conversation) -> Option<usize> {
     turns.last
 }
 
-/// A message is the pieces that matter to a turn.
+/// A format whose messages are just the pieces that matter to a turn.
 struct Pieces;
 
 impl Format for Pieces {
@@ -154,7 +153,7 @@ impl Format for Pieces {
 
 #[test]
 fn c2_the_last_turn_is_the_same_from_both_ends() {
-    // Up to six roles, in messages that end wherever they may.
+    // Up to six roles, split into messages anywhere.
     const ROLES: [Role; 3] = [Role::User, Role::Assistant, Role::System];
     for length in 0..=6_u32 {
         for roles in 0..3_usize.pow(length) {

@@ -1,4 +1,5 @@
-//! What every part works with: the resolved configuration, and the prefix of one conversation.
+//! State that every part works with: the resolved configuration, and the prefix of one
+//! conversation.
 
 mod page_ends;
 
@@ -20,7 +21,7 @@ pub(crate) use page_ends::{PageEnd, PageEnds, Place};
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// One conversation's view of a reduction. Clones are cheap and the same.
+/// One conversation's view of a reduction. Clones are cheap and share their state.
 #[derive(Clone)]
 pub(crate) struct Session {
     shared: Arc<Shared>,
@@ -28,13 +29,13 @@ pub(crate) struct Session {
     meter: Meter,
 }
 
-/// What all sessions share.
+/// State shared by all sessions.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) prose: Prose,
     pub(crate) default: Policy,
     pub(crate) policies: HashMap<String, Policy>,
-    /// What names the ids of stored content, by phase.
+    /// Callbacks that give ids to stored content, by phase.
     pub(crate) gen_ids: [Option<GenId>; 2],
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
@@ -60,7 +61,7 @@ impl Session {
         }
     }
 
-    /// The same configuration under a prefix of its own.
+    /// A session with the same configuration and its own prefix.
     pub(crate) fn below(&self, id: &str) -> Self {
         let roots = self.roots.session(id);
         Self {
@@ -70,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Where in which backend `location` is, if this session stored it.
+    /// The stored content at `location`, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
         let resolve = |backend: &Arc<dyn Backend>| {
@@ -97,7 +98,7 @@ impl Session {
         for store in
             backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool()))
         {
-            // One store may be shown in two ways.
+            // Two locations may lead to one store.
             let store_id = store.store_id();
             if known.insert((store_id.is_none().then(|| store.locate(&probe)), store_id)) {
                 stores.push(store);
@@ -113,13 +114,13 @@ impl Session {
             .unwrap_or(&self.shared.default)
     }
 
-    /// Whether the clear pass has anything to do at all.
+    /// Returns true if the clear pass may have anything to do.
     pub(crate) fn clears(&self) -> bool {
         self.shared.default.clears() || self.shared.policies.values().any(Policy::clears)
     }
 
-    /// What the call's result is stored under in `phase`, and what a callback did wrong that was to
-    /// say so.
+    /// The id under which the call's result is stored in `phase`, and the failure of the callback
+    /// asked for it.
     pub(crate) fn id_of(
         &self,
         phase: Phase,
@@ -138,8 +139,8 @@ impl Session {
         }
     }
 
-    /// The id that `source`, a user's code, gave, or the call's where it is no safe name; then with
-    /// what is wrong.
+    /// The id that `source`, a user's code, gave, or the call's if that is not a safe name, along
+    /// with the problem.
     pub(crate) fn given_id(
         &self,
         given: &str,
@@ -174,7 +175,7 @@ impl Session {
         &self.shared.prose
     }
 
-    /// The hint of `draft` at `location`; `None` says that nothing is stored.
+    /// Makes a hint of `draft` at `location`; `None` means that nothing is stored.
     pub(crate) fn hint(&self, draft: Draft, location: Option<Location>) -> Hint {
         draft.at(location, self.prose(), self.reader())
     }
@@ -183,7 +184,7 @@ impl Session {
         self.shared.settings.language
     }
 
-    /// The reader that hints name.
+    /// The name of the reader as hints give it.
     pub(crate) fn reader(&self) -> Option<&str> {
         self.shared.settings.read_file_tool_name.as_deref()
     }
@@ -192,12 +193,12 @@ impl Session {
         self.reader().unwrap_or("read_file")
     }
 
-    /// Where pages ended that were read.
+    /// The ends of pages that were read.
     pub(crate) fn page_ends(&self) -> &PageEnds {
         &self.shared.page_ends
     }
 
-    /// What runs after a pass that changed something.
+    /// The callback that runs after a pass that changed something.
     pub(crate) fn post_process(&self) -> Option<&PostProcess> {
         self.shared.post_process.as_ref()
     }
@@ -205,7 +206,7 @@ impl Session {
     pub(crate) fn observe(&self, report: &Report) {
         report.trace();
         if let Some(on_report) = &self.shared.on_report {
-            // What was stored and changed stays so: the loop gets it all the same.
+            // Everything stored and changed stays so: the loop gets its result all the same.
             let call = || {
                 on_report(report);
                 Ok(())

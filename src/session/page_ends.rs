@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use crate::backend::Location;
 use crate::hint::Position;
 
-/// How many ends of pages are known at most.
+/// Maximum number of ends remembered.
 const MAX_ENDS: usize = 256;
 
-/// A place in stored content: by lines, and its byte.
+/// A place in stored content: its line position and its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) position: Position,
@@ -23,7 +23,7 @@ impl Place {
     };
 }
 
-/// Where pages of long content ended: from there, reading on needs nothing of what is before it.
+/// Ends of pages of long content: reading goes on there without reading what is before.
 #[derive(Debug, Default)]
 pub(crate) struct PageEnds(Mutex<VecDeque<PageEnd>>);
 
@@ -31,13 +31,13 @@ pub(crate) struct PageEnds(Mutex<VecDeque<PageEnd>>);
 pub(crate) struct PageEnd {
     pub(crate) location: Location,
     pub(crate) place: Place,
-    /// The content's length. Once it has been swept, other content may get its name.
+    /// Length of the content. After a sweep, other content may get its name.
     pub(crate) total: u64,
 }
 
 impl PageEnds {
-    /// The last place that is known in the content before `from`, or at it, and how long the
-    /// content was.
+    /// The last known place in the content at or before `from`, and the content's length at that
+    /// time.
     pub(crate) fn before(&self, location: &Location, from: Position) -> Option<(Place, u64)> {
         let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = ends

@@ -129,7 +129,7 @@ pub(crate) struct Read {
     pub(crate) pattern: Option<String>,
 }
 
-/// A place as the reader takes it.
+/// Parses an offset as the reader takes it.
 fn offset(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_offset = match text.strip_prefix('-') {
@@ -142,7 +142,7 @@ fn offset(text: &str) -> Result<String, String> {
 }
 
 fn pattern(text: &str) -> Result<String, String> {
-    // As the reader compiles it.
+    // Compiled as the reader does.
     RegexBuilder::new(text)
         .size_limit(ReadFileTool::MAX_PATTERN)
         .build()

@@ -17,7 +17,7 @@ use offcut::report::{Decision, Outcome};
 use crate::failure::Failure;
 use crate::{input, output};
 
-/// All of a file, or of stdin for `-`.
+/// Reads a whole file, or stdin for `-`.
 fn read_text(path: &Path) -> Result<String, Failure> {
     if path.as_os_str() == "-" {
         return read_stdin();
@@ -30,7 +30,7 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// What an input is called in errors.
+/// Returns the name of an input for errors.
 fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" {
         "stdin".to_owned()
@@ -48,7 +48,7 @@ fn read_stdin() -> Result<String, Failure> {
     })
 }
 
-/// Says of each result that was not treated as it should be what became of it.
+/// Reports what became of each result that could not be treated as it should.
 fn note_failures(report: &Report) {
     for decision in &report.decisions {
         if let Some(error) = &decision.error {
@@ -64,7 +64,7 @@ fn note_failures(report: &Report) {
 fn what_became_of(decision: &Decision) -> String {
     match (decision.locations.first(), decision.outcome) {
         (None, _) => "was not stored".to_owned(),
-        // No callback is set here: the store could not take it, and its spool did.
+        // No callback is set here: the store failed, and the content is in its spool.
         (Some(location), Outcome::Truncated) => {
             format!(
                 "is stored on this machine alone, at {}",

@@ -1,5 +1,5 @@
-//! What an agent took from tool results: for each of its turns, the distinctive strings and the
-//! quoted lines that it can only have from there.
+//! Evidence of what an agent took from tool results: for each turn, the distinctive strings and
+//! quoted lines that can only come from there.
 
 mod lines;
 mod names;
@@ -13,10 +13,10 @@ use serde_json::Value;
 pub(crate) use lines::quotable;
 pub(crate) use names::{Names, names};
 
-/// A window of so many characters to each side of a string shows what it is about.
+/// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
 
-/// What the messages of a transcript say, as texts.
+/// The messages of a transcript, as texts.
 pub(crate) struct Read {
     messages: Vec<Said>,
 }
@@ -25,7 +25,7 @@ struct Said {
     speaker: Speaker,
     /// Content, and the names and arguments of calls.
     text: String,
-    /// What of it may quote: content, and what arguments hold.
+    /// Texts that may quote: content, and strings in arguments.
     written: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ enum Speaker {
     Other,
 }
 
-/// What a transcript's turns take from its results.
+/// Uses of a transcript's results by its turns.
 pub(crate) struct Evidence<'r> {
     pub(crate) turns: Vec<Turn>,
     /// By message.
@@ -55,15 +55,15 @@ pub(crate) struct Turn {
     pub(crate) quotes: Vec<Use>,
 }
 
-/// Something that the assistant says and that nobody but a tool has said before.
+/// Something that the assistant says and that only tools have said before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) text: String,
-    /// The messages, in order and never none, whose results hold it.
+    /// The messages whose results hold it, in order; never empty.
     pub(crate) results: Vec<usize>,
 }
 
-/// All texts of `parts`, each on lines of its own.
+/// Joins all texts of `parts`, each on lines of its own.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
@@ -84,8 +84,8 @@ impl Read {
         }
     }
 
-    /// What stands before and behind the first place of `used` in a message, up to so many
-    /// characters of each.
+    /// Returns the text before and after the first occurrence of `used` in a message, at most
+    /// `most` characters each.
     pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
         let Some(said) = self.messages.get(message) else {
             return Default::default();
@@ -143,7 +143,7 @@ fn strings_of(value: &Value, into: &mut Vec<String>) {
 }
 
 impl<'r> Evidence<'r> {
-    /// What the turns of `read` take from its results.
+    /// Finds what the turns of `read` take from its results.
     pub(crate) fn of(read: &'r Read) -> Self {
         let (mut said_names, mut said_lines) = (HashSet::new(), HashSet::new());
         let (mut by_name, mut by_line) = (
@@ -195,8 +195,8 @@ impl<'r> Evidence<'r> {
         Self { turns, results }
     }
 
-    /// Whether `shown` has a window of the surroundings of `name` in the result of `message`,
-    /// within its line.
+    /// Returns true if `shown` holds any occurrence of `name` in the result of `message` with its
+    /// surroundings on that line.
     pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
         self.results.get(&message).is_some_and(|result| {
             let places = result.names.get(name).map_or(&[][..], Vec::as_slice);
@@ -219,7 +219,7 @@ fn uses(found: &[&str], known: &HashMap<&str, Vec<usize>>) -> Vec<Use> {
         .collect()
 }
 
-/// What of `text` stands in the line of `start..end`, up to so many characters to each side.
+/// Returns `start..end` of `text` with up to [`WINDOW`] characters on each side, within its line.
 pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
     let before = text[..start]
         .char_indices()

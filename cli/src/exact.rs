@@ -1,5 +1,5 @@
-//! JSON that is read only where nothing of it gets lost: no key that stands twice, no number with
-//! more digits than are kept.
+//! Reads JSON only if nothing gets lost: no duplicate keys, and no numbers with more digits than
+//! are kept.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde_json::Value;
 
-/// Reads `text`, or says what of it can't be read or would be lost.
+/// Reads `text`, or describes what can't be read or would be lost.
 pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let said = |error: serde_json::Error| error.to_string();
     serde_json::from_slice::<Distinct>(text).map_err(said)?;
@@ -28,7 +28,7 @@ pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> 
     serde_json::from_slice(text).map_err(said)
 }
 
-/// Any JSON in which no object has a key twice.
+/// Any JSON without duplicate keys.
 struct Distinct;
 
 impl<'de> Deserialize<'de> for Distinct {
@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for Distinct {
     }
 }
 
-/// Where the first number of valid JSON stands that is another one once it was read.
+/// Returns the offset of the first number in valid JSON that changes when it is read.
 fn first_inexact(text: &[u8]) -> Option<usize> {
     let is_digit =
         |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
@@ -119,7 +119,8 @@ fn first_inexact(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// A number's digits without zeros around them, and the power of ten that its last digit counts.
+/// Splits a number into its digits, without zeros around them, and the power of ten of its last
+/// digit.
 fn decimal(number: &[u8]) -> Option<(Vec<u8>, i64)> {
     let number = number.strip_prefix(b"-").unwrap_or(number);
     let split = number

@@ -1,9 +1,9 @@
-//! What went wrong, what to do about it, and the exit code that says so.
+//! Errors with advice and an exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// An error for a person: one line that says what, one that says what to do.
+/// An error for a person: one line that describes it, and one with advice.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -11,13 +11,13 @@ pub(crate) struct Failure {
     code: u8,
 }
 
-/// The exit codes, as the help lists them.
+/// Exit codes, as the help lists them.
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const PARTLY: u8 = 3;
 
 impl Failure {
-    /// Something outside of this program failed: a file, a store.
+    /// Something outside this program failed: a file or a store.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -26,7 +26,7 @@ impl Failure {
         }
     }
 
-    /// What was asked can't be done: arguments, settings, input.
+    /// The request can't be carried out: arguments, settings or input are wrong.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// Nothing is wrong with what was asked, and nothing could be made of it.
+    /// Nothing is wrong with the request, but there was nothing to work on.
     pub(crate) fn partly(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// With what to do about it.
+    /// Sets the advice.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -69,7 +69,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An error and all that caused it, in one line.
+/// Joins an error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

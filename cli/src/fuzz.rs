@@ -1,15 +1,15 @@
-//! What must hold of a replay of any transcript.
+//! Properties of a replay of any transcript.
 
 use crate::replay::{self, Card, NONE, Policy};
 use crate::transcript::Source;
 use crate::{report, settings};
 
 /// Replays the transcripts in a file under two policies, as `offcut replay --html` does, and checks
-/// its books.
+/// the figures.
 ///
 /// # Panics
 ///
-/// Where they are wrong.
+/// Panics if the figures are wrong.
 #[expect(clippy::expect_used, reason = "to panic is how it says what it found")]
 pub fn replay(transcript: &std::path::Path) {
     let policies = ["aggressive", "eino"].map(|name| Policy {
@@ -17,7 +17,7 @@ pub fn replay(transcript: &std::path::Path) {
         settings: settings::load(name).expect("a ready policy"),
     });
     let sources = [Source::File(transcript.to_owned())];
-    // What can't be read is skipped, and fails nothing.
+    // Unreadable transcripts are skipped, not failures.
     let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
     for one in &replayed {
@@ -37,7 +37,7 @@ pub fn replay(transcript: &std::path::Path) {
                 (figures.uses, figures.quotes),
                 (nothing.figures.uses, nothing.figures.quotes)
             );
-            // Never longer, at any call.
+            // No call gets longer.
             assert_eq!(replay.contexts.len(), nothing.contexts.len());
             assert!(
                 replay

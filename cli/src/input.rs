@@ -1,5 +1,4 @@
-//! Stdin of a command that stands in a pipeline: it may be all there is of a text, so it is never
-//! swallowed.
+//! Stdin of a command in a pipeline. It may be the only copy of a text, so it is never swallowed.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read};
@@ -14,21 +13,20 @@ use offcut::{Chunk, ToolError, ToolOutput};
 use crate::failure::{Failure, chain};
 use crate::output;
 
-/// How much of stdin is read at once, and of a writer.
+/// Number of bytes that are read at once, from stdin or a writer.
 const CHUNK: usize = 64 * 1024;
 
-/// Says what went wrong, then writes what came, `read` first, to stdout as it came. The exit code
-/// is that of the failure.
+/// Reports `failure`, then copies the input to stdout unchanged, `read` first. Returns the
+/// failure's exit code.
 pub(crate) fn pass_on(failure: &Failure, read: &[u8]) -> Result<ExitCode, Failure> {
-    // First: what is still to come may take its time.
+    // First, because the rest of the input may take a while.
     output::report(failure);
     output::write_bytes(read)?;
     pass_on_rest()?;
     Ok(failure.exit_code())
 }
 
-/// Writes what has not been read to stdout. What a person would have to type first is not waited
-/// for.
+/// Copies unread input to stdout, unless stdin is a terminal: a person would have to type it first.
 pub(crate) fn pass_on_rest() -> Result<(), Failure> {
     let mut stdin = io::stdin().lock();
     if stdin.is_terminal() {
@@ -45,7 +43,7 @@ pub(crate) fn pass_on_rest() -> Result<(), Failure> {
     }
 }
 
-/// All of stdin.
+/// Reads all of stdin.
 pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     io::stdin()
@@ -62,16 +60,16 @@ fn unreadable(error: &io::Error) -> Failure {
     )
 }
 
-/// What was read of stdin as a stream, so that it can be had back: the bytes that no writer has,
-/// and the writer that failed.
+/// Input that was read as a stream and can be recovered: the bytes that no writer has, and the
+/// writer that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Came(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was read and no writer has.
+    /// Bytes that were read and that no writer has.
     held: VecDeque<Bytes>,
-    /// A writer that failed and that nobody uses any more, and how many bytes it took.
+    /// An abandoned writer that failed, and the number of bytes it took.
     broken: Option<(Box<dyn Writer>, u64)>,
 }
 
@@ -80,9 +78,8 @@ impl Came {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stdin as it comes, so that its length does not matter. With `may_lose` it comes to its end
-    /// in any case; without, it ends once a writer was given up, for all that came goes on then as
-    /// it is.
+    /// Streams stdin, so that its length does not matter. Without `may_lose`, the stream ends once
+    /// a writer was given up, because all input then goes on unchanged.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
         let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
             let (came, may_lose) = state?;
@@ -110,7 +107,7 @@ impl Came {
         ToolOutput::stream(chunks)
     }
 
-    /// A writer has the next `length` bytes.
+    /// Records that a writer has the next `length` bytes.
     pub(crate) fn is_written(&self, mut length: usize) {
         let held = &mut self.state().held;
         while let Some(first) = held.front_mut() {
@@ -123,18 +120,17 @@ impl Came {
         }
     }
 
-    /// Takes a writer that nobody uses any more, and that could not store the `length` bytes that
-    /// it took.
+    /// Keeps an abandoned writer that could not store the `length` bytes it took.
     pub(crate) fn give_up(&self, writer: Box<dyn Writer>, length: u64) {
         self.state().broken.get_or_insert((writer, length));
     }
 
-    /// Whether a writer was given up.
+    /// Returns true if a writer was given up.
     pub(crate) fn is_broken(&self) -> bool {
         self.state().broken.is_some()
     }
 
-    /// Writes all that came to stdout, and what is still to come.
+    /// Writes everything read so far, and the rest of stdin, to stdout.
     pub(crate) async fn pass_on(&self) -> Result<(), Failure> {
         let State { held, broken } = std::mem::take(&mut *self.state());
         if let Some((mut writer, length)) = broken {

@@ -1,7 +1,7 @@
-//! Offcut's program: what a policy would have done to your own transcripts, and the library's parts
-//! for programs in other languages.
+//! The `offcut` program: shows what a policy would have done to your own transcripts, and gives
+//! programs in other languages access to the library.
 //!
-//! It is a library only so that fuzz targets find it: nothing here is for others.
+//! It is a library only so that fuzz targets can use it; nothing here is a public API.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -27,7 +27,7 @@ use args::{Args, Command};
 use clap::Parser;
 use failure::Failure;
 
-/// The program.
+/// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
     let done = output::get_ready().and_then(|()| match Args::try_parse() {
@@ -57,8 +57,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Prints the help that was asked for, or what is wrong with the arguments. What stands in a
-/// pipeline then passes its input on.
+/// Prints the requested help or the argument error. After an error, a command in a pipeline passes
+/// its input on.
 fn answer(error: &clap::Error) -> Result<ExitCode, Failure> {
     if !error.use_stderr() {
         output::write_styled(&error.render())?;

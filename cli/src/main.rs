@@ -1,4 +1,4 @@
-//! The program `offcut`: see the library beside it.
+//! The program `offcut`; the code is in the library of this crate.
 
 use std::process::ExitCode;
 

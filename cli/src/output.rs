@@ -1,4 +1,4 @@
-//! What is written: results to stdout, everything else to stderr.
+//! Output: results go to stdout, everything else to stderr.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,7 +19,7 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
-/// Writes to stdout, in colours where those can be seen.
+/// Writes to stdout, in colour if it is shown.
 pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failure> {
     match anstream::AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => write(&text.to_string()),
@@ -27,8 +27,8 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
     }
 }
 
-/// Writes to stdout, as it is. Where nobody reads any more, that is an error: what was to be shown
-/// did not arrive.
+/// Writes bytes to stdout unchanged. A closed reader is an error, because the output did not
+/// arrive.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     stdout().and_then(|mut out| out.write_all(bytes).and_then(|()| out.flush())).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
@@ -38,8 +38,8 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Stdout itself: that of the standard library takes what can't be written for written where stdout
-/// is not open for writing.
+/// Opens stdout itself: the standard library ignores write errors if stdout is not open for
+/// writing.
 #[cfg(unix)]
 fn stdout() -> io::Result<impl Write> {
     use std::os::fd::AsFd;
@@ -53,11 +53,11 @@ fn stdout() -> io::Result<impl Write> {
     Ok(io::stdout().lock())
 }
 
-/// Makes sure that what can't be written is an error, before anything is done.
+/// Makes sure, before anything is done, that failing to write is an error.
 pub(crate) fn get_ready() -> Result<(), Failure> {
     #[cfg(unix)]
     {
-        // Without a handler, a limit of file sizes ends the program without a word.
+        // Without a handler, a limit on file sizes kills the program silently.
         let is_met = std::sync::Arc::default();
         if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
             warn(&format!(
@@ -74,8 +74,8 @@ pub(crate) fn get_ready() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether stdout was closed when the program began. The standard library has put a `/dev/null`
-/// there by then, open for reading too, as no shell opens it for an output.
+/// Returns true if stdout was closed when the program began. By then the standard library has
+/// opened `/dev/null` in its place, for reading too, which no shell does for an output.
 #[cfg(unix)]
 fn is_closed() -> bool {
     use std::os::fd::AsFd;
@@ -94,14 +94,14 @@ fn is_closed() -> bool {
     is_null().unwrap_or(false) && io::Read::read(&mut stdout, &mut [0]).is_ok()
 }
 
-/// Writes `value` to stdout as JSON with a line feed behind it.
+/// Writes `value` to stdout as JSON, followed by a line feed.
 pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(format!("no JSON: {error}")))?;
     write(&(text + "\n"))
 }
 
-/// Says what went wrong. That stderr is closed is nothing to fail for.
+/// Reports a failure. A closed stderr is not an error.
 pub(crate) fn report(failure: &Failure) {
     let mut err = anstream::stderr().lock();
     if wants_json() {
@@ -123,7 +123,7 @@ pub(crate) fn report(failure: &Failure) {
     }
 }
 
-/// Says what is wrong with the arguments. That stderr is closed is nothing to fail for.
+/// Reports wrong arguments. A closed stderr is not an error.
 pub(crate) fn usage(error: &clap::Error) {
     if wants_json() {
         let text = error.render().to_string();
@@ -134,20 +134,20 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
 }
 
-/// Whether errors are wanted as JSON too. Told by the arguments as they are, for they may be what is
-/// wrong.
+/// Returns true if errors should be JSON too. Looks at the raw arguments, because parsing them may
+/// have failed.
 fn wants_json() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     arguments.any(|argument| argument == "--json")
 }
 
-/// `text` with each argument of this program as [`StoreUrl`] shows it. An argument is repeated
-/// where it is wrong, and a store's URL may stand where something else belongs.
+/// Replaces each argument of this program in `text` by what [`StoreUrl`] shows of it. Errors repeat
+/// arguments, and a store's URL may be given in the wrong place.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for argument in std::env::args_os().skip(1) {
         let argument = argument.to_string_lossy();
-        // What comes after the first `=` is the value of an option, or the file of a policy.
+        // The text after the first `=` is an option's value, or a policy's file.
         let value = argument.split_once('=').map(|(_, value)| value);
         for written in value.into_iter().chain([&*argument]) {
             let shown = StoreUrl::from(written).to_string();
@@ -164,7 +164,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Says something beside the result.
+/// Prints a note beside the result.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),
@@ -173,7 +173,7 @@ pub(crate) fn note(text: &str) {
     );
 }
 
-/// A name that anybody may have written, on one line and without control characters.
+/// Shows an untrusted name on one line, without control characters.
 pub(crate) fn visible(name: &str) -> String {
     name.chars()
         .flat_map(|c| {
@@ -186,8 +186,8 @@ pub(crate) fn visible(name: &str) -> String {
         .collect()
 }
 
-/// A text as a terminal may get it: line feeds and tabs are its own, other control characters can
-/// be seen but not obeyed.
+/// Makes a text safe for a terminal: line feeds and tabs stay, other control characters are
+/// escaped.
 fn visible_text(text: &str) -> String {
     let show = |c: char| {
         if is_hidden(c) && !matches!(c, '\n' | '\t') {
@@ -199,14 +199,15 @@ fn visible_text(text: &str) -> String {
     text.chars().flat_map(show).collect()
 }
 
-/// Whether a terminal may obey it, rather than show it, or it changes the order of what is shown.
+/// Returns true if a terminal may obey `c` instead of showing it, or if `c` changes the order of
+/// the text.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes stored content to stdout: as it is into a file or a pipe, byte for byte, for a page with a
-/// byte more is no longer one; made visible on a terminal, and with a line feed after it.
+/// Writes stored text to stdout. A file or pipe gets it byte for byte, since an added byte would
+/// change the page; a terminal gets it escaped and followed by a line feed.
 pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         write(&(visible_text(text) + "\n"))
@@ -215,7 +216,7 @@ pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes stored bytes that are no text to stdout, which must not be a terminal.
+/// Writes stored bytes that are not text to stdout, which must not be a terminal.
 pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         return Err(Failure::usage(
@@ -226,7 +227,7 @@ pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
     write_bytes(bytes)
 }
 
-/// Says that something is not as it should be, though the command goes on.
+/// Warns about a problem that does not stop the command.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),
@@ -235,7 +236,7 @@ pub(crate) fn warn(text: &str) {
     );
 }
 
-/// How far a long work is: one line that is written over and over, where stderr is a terminal.
+/// Progress of long work: one line on stderr that is overwritten, if stderr is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     what: &'static str,

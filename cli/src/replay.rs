@@ -1,5 +1,5 @@
 //! Replays: what a policy would have done to an agent's transcripts, what that would have cost, and
-//! what the model could still see.
+//! what the model could still have seen.
 
 mod agent;
 mod card;
@@ -29,10 +29,10 @@ pub(crate) use figures::{Figures, Summary};
 pub(crate) use table::{costs, table_by_trace, visibility};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
-/// The name of doing nothing.
+/// Name of the row for doing nothing.
 pub(crate) const NONE: &str = "none";
 
-/// What is replayed.
+/// A policy to replay under.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
@@ -52,7 +52,7 @@ impl Policy {
     }
 }
 
-/// One transcript under each of the policies, doing nothing first.
+/// One transcript under each policy, doing nothing first.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) name: String,
@@ -60,22 +60,22 @@ pub(crate) struct Replayed {
     pub(crate) replays: Vec<Replay>,
 }
 
-/// A transcript that could not be replayed, and why.
+/// A transcript that could not be replayed, with the reason.
 #[derive(Debug)]
 pub(crate) struct Skipped {
     pub(crate) name: String,
     pub(crate) why: Unread,
 }
 
-/// Replays all of `sources` under all `policies`, as many at once as there are processors.
-/// `progress` hears of each that is done.
+/// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
+/// after each source.
 pub(crate) fn all(
     sources: &[Source],
     policies: &[Policy],
     progress: impl Fn(usize) + Sync,
 ) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
     let ruler = Ruler::new().map_err(|error| Failure::new(error.to_string()))?;
-    // The largest first: the last ones are done side by side.
+    // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(sources[*index].size()));
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -123,7 +123,7 @@ pub(crate) fn all(
     Ok((replayed, skipped))
 }
 
-/// Replays what one source holds. Where that is several transcripts, each has its number.
+/// Replays the transcripts of one source. Several transcripts get numbers.
 async fn each(
     name: &str,
     transcripts: Vec<Vec<Message>>,
@@ -143,7 +143,7 @@ async fn each(
     Ok(replayed)
 }
 
-/// Replays one transcript: doing nothing, then each policy over a store of its own.
+/// Replays one transcript: first doing nothing, then under each policy with a store of its own.
 async fn one(
     name: String,
     messages: Vec<Message>,
@@ -159,8 +159,8 @@ async fn one(
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
-        // A store that lasts has a place for each policy and transcript. Not so one of our own:
-        // figures are not to depend on names.
+        // In a lasting store, each policy and transcript gets a place of its own. In ours it does
+        // not: figures must not depend on names.
         let reduction = if policy.names_a_store() {
             reduction.session(&format!("{} {name}", policy.name))
         } else {
@@ -179,7 +179,7 @@ async fn one(
     })
 }
 
-/// The sums over all transcripts, policy by policy.
+/// Sums over all transcripts, by policy.
 pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
     let mut totals = vec![Figures::default(); policies + 1];
     for one in replayed {

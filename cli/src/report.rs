@@ -1,8 +1,8 @@
-//! The HTML report: one self-contained file, without a network, that shows what each policy would
+//! The HTML report: one self-contained file that needs no network and shows what each policy would
 //! have done.
 //!
-//! It holds excerpts of the transcripts, where something that a model used was no longer shown: it
-//! is as private as they are.
+//! It quotes transcripts where something that a model used was no longer shown, so it is as private
+//! as they are.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::replay::{self, Card, Change, Figures, Miss, Prices, Replayed, Summary};
 
-/// As many moments of a transcript under a policy are in the report, each with so many uses, and so
-/// much around each of them.
+/// Maximum number of moments of a transcript under a policy, of uses in each, and of characters
+/// around each use.
 const MOMENTS: usize = 8;
 const USES: usize = 6;
 const AROUND: usize = 100;
@@ -29,7 +29,7 @@ struct Page<'r> {
     traces: Vec<Trace<'r>>,
 }
 
-/// One transcript; lists with an element for each policy.
+/// One transcript. Its lists have an element for each policy.
 #[derive(Serialize)]
 struct Trace<'r> {
     name: &'r str,
@@ -39,7 +39,7 @@ struct Trace<'r> {
     moments: Vec<Vec<Moment<'r>>>,
 }
 
-/// The call before which it was, the message, what was done, tokens before and after, and the tool.
+/// Index of the call that follows, message, outcome, tokens before and after, and tool.
 type Row<'r> = (usize, usize, Outcome, u64, u64, &'r str);
 
 /// A call at which something that it used was no longer shown.
@@ -57,14 +57,14 @@ struct Missed<'r> {
     is_reachable: bool,
     result: usize,
     tool: &'r str,
-    /// What had become of the result, in words.
+    /// The outcome for the result, in words.
     fate: String,
-    /// What stands before and behind it, in the result and where the model used it.
+    /// Text before and after it, in the result and where the model used it.
     around: (String, String),
     used: (String, String),
 }
 
-/// Makes the page.
+/// Builds the page.
 pub(crate) fn html(
     names: &[&str],
     totals: &[Figures],
@@ -85,12 +85,12 @@ pub(crate) fn html(
     };
     let data =
         serde_json::to_string(&page).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
-    // What a transcript says must not end the element that holds it.
+    // Text of a transcript must not close the element that holds it.
     let data = data.replace('<', "\\u003c");
     Ok(include_str!("report/page.html")
         .replace("{{style}}", include_str!("report/page.css"))
         .replace("{{script}}", include_str!("report/page.js"))
-        // Last: what it holds is no template.
+        // Last, so that placeholders in the data are not filled in.
         .replace("{{data}}", &data))
 }
 
@@ -143,7 +143,7 @@ fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
     }
 }
 
-/// The calls that missed most.
+/// Returns the calls that missed most.
 fn moments<'r>(
     misses: &'r [Miss],
     changes: &[Change],
@@ -196,7 +196,7 @@ fn is_call(message: &Message) -> bool {
     matches!(message, Message::Assistant { .. })
 }
 
-/// The tool that a message is about.
+/// Returns the tool that a message is about.
 fn tool_of(message: &Message) -> &str {
     match message {
         Message::Tool { name, .. } => name,

@@ -1,5 +1,4 @@
-//! Settings from files, or from the policies that come with this program, and the stores that they
-//! name.
+//! Settings from files or from this program's policies, and the stores that they name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::failure::{Failure, chain};
 use crate::{args, output, stores};
 
-/// The policies that come with this program, by name; the one to begin with first.
+/// The policies of this program, by name; the default is first.
 pub(crate) const READY: [(&str, &str); 6] = [
     ("recommended", include_str!("../policies/recommended.toml")),
     ("eino", include_str!("../policies/eino.toml")),
@@ -25,13 +24,13 @@ pub(crate) const READY: [(&str, &str); 6] = [
     ),
 ];
 
-/// What helps with settings that are wrong.
+/// Advice for wrong settings.
 pub(crate) const HELP: &str =
     "`offcut config default` prints every option; `offcut config check FILE` checks a file";
-/// The same where they are being checked.
+/// Advice for wrong settings that are being checked.
 pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
 
-/// Reads a settings file, or the ready policy of that name where there is no such file.
+/// Reads a settings file, or the ready policy of that name if there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     let is_file = Path::new(name).exists();
     let ready = READY.iter().find(|(ready, _)| *ready == name && !is_file);
@@ -56,8 +55,7 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     })
 }
 
-/// Builds the reduction that `settings` describe. Where they name no store, `or_else` is used, if
-/// there is one.
+/// Builds the reduction for `settings`. If they name no store, `or_else` is used, if given.
 pub(crate) fn build(
     settings: &Settings,
     origin: &str,
@@ -66,7 +64,7 @@ pub(crate) fn build(
     build_with(settings, origin, or_else, stores::open)
 }
 
-/// The same, with stores that are opened by `open`.
+/// Does the same as [`build`], with stores opened by `open`.
 pub(crate) fn build_with(
     settings: &Settings,
     origin: &str,
@@ -89,12 +87,12 @@ pub(crate) fn build_with(
     })
 }
 
-/// Builds what a command is told to use.
+/// Builds the reduction for a command's arguments.
 pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     reduction_with(args, stores::open)
 }
 
-/// The same, with stores that are opened by `open`.
+/// Does the same as [`reduction`], with stores opened by `open`.
 pub(crate) fn reduction_with(
     args: &args::Reduction,
     open: impl FnMut(&str) -> stores::Opened,
@@ -102,7 +100,7 @@ pub(crate) fn reduction_with(
     of_session(&named(args)?, args, open)
 }
 
-/// The same for a command that looks into stores, which have to be there.
+/// Builds the reduction for a command that reads stores, which must exist.
 pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let settings = named(args)?;
     if stores::named_in(&settings).next().is_none() {
@@ -115,14 +113,14 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     of_session(&settings, args, stores::open)
 }
 
-/// The same for a command that neither reads nor stores.
+/// Builds the reduction for a command that neither reads nor stores.
 pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let mut settings = named(args)?;
     forget_stores(&mut settings);
     build(&settings, &args.config, Some(Arc::new(Memory::new())))
 }
 
-/// Leaves out all stores that `settings` name.
+/// Removes all stores that `settings` name.
 pub(crate) fn forget_stores(settings: &mut Settings) {
     settings.backend_url = None;
     for tool in settings.tool_config.values_mut() {
@@ -130,7 +128,7 @@ pub(crate) fn forget_stores(settings: &mut Settings) {
     }
 }
 
-/// The settings that a command is told to use.
+/// Loads the settings in a command's arguments.
 fn named(args: &args::Reduction) -> Result<Settings, Failure> {
     let mut settings = load(&args.config)?;
     if args.backend.is_some() {
@@ -160,7 +158,7 @@ fn of_session(
     })
 }
 
-/// The runtime that stores need.
+/// Creates the runtime that stores need.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

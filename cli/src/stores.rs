@@ -1,4 +1,4 @@
-//! Stores by their URLs: opening them, and telling whether they are there.
+//! Opens stores by URL, and checks that they exist.
 
 mod kept;
 
@@ -14,7 +14,7 @@ use crate::failure::{Failure, chain};
 
 pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
-/// Opens the store that `url` names: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
+/// Opens the store at `url`: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
 pub(crate) fn open(url: &str) -> Opened {
     if is_in_home(url) {
         return Err(HOME.into());
@@ -31,8 +31,8 @@ pub(crate) fn open(url: &str) -> Opened {
 
 const HOME: &str = "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
 
-/// Tries out whether the store that `url` names can store, and leaves nothing behind but, in a
-/// bucket, the object that shows that nothing is overwritten.
+/// Tests whether the store at `url` can store. Leaves nothing behind except, in a bucket, the
+/// object that proves that nothing is overwritten.
 pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
@@ -44,7 +44,7 @@ pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>>
     }
 }
 
-/// The directory that `url` names, if it names one and it is not there: the first content makes it.
+/// Returns the directory at `url` if it does not exist yet; storing something creates it.
 pub(crate) fn missing(url: &StoreUrl) -> Option<&Path> {
     directory(url).filter(|path| !path.exists())
 }
@@ -53,12 +53,12 @@ fn directory(url: &StoreUrl) -> Option<&Path> {
     url.directory().filter(|_| !is_in_home(url.as_str()))
 }
 
-/// Whether `path` begins as shells write a home directory.
+/// Returns true if `path` begins with a shell's notation for a home directory.
 fn is_in_home(path: &str) -> bool {
     path == "~" || path.starts_with("~/")
 }
 
-/// The URLs of all stores that `settings` name.
+/// Lists the URLs of all stores that `settings` name.
 pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
     let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
     of_tools
@@ -66,8 +66,8 @@ pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
         .filter_map(Option::as_ref)
 }
 
-/// Fails where the directory that `url` names is not there: a command that looks into a store must
-/// not make one.
+/// Fails if `url` names a directory that does not exist: a command that reads a store must not
+/// create it.
 pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     match directory(url) {
         Some(path) if !path.is_dir() => Err(Failure::usage(
@@ -78,27 +78,27 @@ pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     }
 }
 
-/// Whether `url` may name a store, for all that can be seen: a directory has a folder `.staging`
-/// from its first content on.
+/// Returns true if `url` may name a store, as far as can be seen: a directory has a folder
+/// `.staging` from its first content on.
 pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
     directory(url).is_none_or(|root| root.join(".staging").is_dir())
 }
 
-/// Whether `url` names a directory in which nothing is: a store in which nobody has stored yet.
+/// Returns true if `url` names an empty directory: a store without content.
 pub(crate) fn is_empty(url: &StoreUrl) -> bool {
     directory(url)
         .and_then(|root| root.read_dir().ok())
         .is_some_and(|mut entries| entries.next().is_none())
 }
 
-/// A store that is a folder of the directory `url`, for advice.
+/// Finds a store in a folder of the directory `url`, for advice.
 pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
     let entries = directory(url)?.read_dir().ok()?;
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
     folders.find(|folder| folder.join(".staging").is_dir())
 }
 
-/// Opens the store that a command is to look into.
+/// Opens an existing store for a command that reads it.
 pub(crate) fn existing(url: &StoreUrl) -> Result<Arc<dyn Backend>, Failure> {
     expect(url)?;
     if url.as_str().starts_with("memory:") {

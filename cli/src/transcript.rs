@@ -1,4 +1,4 @@
-//! Transcripts: what an agent and its tools said, whatever wrote it down.
+//! Transcripts of agents and their tools, in many formats.
 
 mod log;
 mod messages;
@@ -17,12 +17,12 @@ use crate::failure::Failure;
 use crate::units;
 pub(crate) use unknown::READ;
 
-/// Why a source holds nothing to replay.
+/// Reason for which a source holds nothing to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It can't be read, or is of another format.
+    /// It can't be read, or is in another format.
     Unknown(String),
-    /// It holds conversations, and no result of a tool is seen in any.
+    /// It holds conversations, but none with a recognizable tool result.
     NoResults(String),
 }
 
@@ -34,15 +34,15 @@ impl Unread {
     }
 }
 
-/// Where a transcript is.
+/// Location of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Stdin,
     File(PathBuf),
 }
 
-/// The files that `paths` name: files, folders with all that is in them and ends in `.json`,
-/// `.jsonl` or `.traj`, `-` for stdin. In order, each once.
+/// Lists the files that `paths` name: files, folders with every `.json`, `.jsonl` or `.traj` file
+/// below, and `-` for stdin. Sorted, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     for path in paths {
@@ -77,7 +77,7 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
         let entry = entry.map_err(unreadable)?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
         if kind.is_dir() {
-            // Not through links: they may lead round in a circle.
+            // Links are not followed: they may form a cycle.
             collect(&path, into)?;
         } else if path
             .extension()
@@ -90,7 +90,7 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
 }
 
 impl Source {
-    /// What it is called in tables and reports.
+    /// Returns its name in tables and reports.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "stdin".to_owned(),
@@ -98,7 +98,7 @@ impl Source {
         }
     }
 
-    /// The same for all names of one file.
+    /// Returns a value that is the same for all names of one file.
     fn identity(&self) -> Self {
         match self {
             Self::Stdin => Self::Stdin,
@@ -106,7 +106,7 @@ impl Source {
         }
     }
 
-    /// How much there is to do, for the order in which it is done.
+    /// Estimates the amount of work, to order the sources.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Stdin => u64::MAX,
@@ -114,8 +114,8 @@ impl Source {
         }
     }
 
-    /// Reads what it holds: one transcript, or several where a session was compacted or the lines
-    /// of a file are transcripts.
+    /// Reads its transcripts: one, or several if a session was compacted or each line is a
+    /// transcript.
     pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, Unread> {
         let mut bytes = Vec::new();
         let read = match self {
@@ -131,7 +131,7 @@ impl Source {
     }
 }
 
-/// Reads transcripts of any kind, as the messages of each.
+/// Reads transcripts of any kind, as a list of messages each.
 fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
     let documents = documents(text).map_err(Unread::Unknown)?;
     let transcripts = match sessions::read(&documents) {
@@ -174,7 +174,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
     )))
 }
 
-/// The documents in a file: the one that it is, or one on each line.
+/// Splits a file into documents: one, or one for each line.
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(document) => Ok(vec![document]),

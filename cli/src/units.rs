@@ -21,14 +21,14 @@ const SIZES: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// `90s`, `15m`, `24h`, `30d`, `2w`.
+/// Parses `90s`, `15m`, `24h`, `30d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let seconds =
         number(text, &TIMES).ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
     Ok(Duration::from_secs(seconds))
 }
 
-/// `1000`, `500MB`, `10GiB`.
+/// Parses `1000`, `500MB`, `10GiB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let plain = text.parse().ok();
     plain
@@ -46,7 +46,7 @@ fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     })
 }
 
-/// How long ago, in the largest unit that is not 0.
+/// Formats the time since `since`, in the largest unit that is not 0.
 pub(crate) fn age(since: SystemTime) -> String {
     let seconds = SystemTime::now()
         .duration_since(since)
@@ -60,7 +60,7 @@ pub(crate) fn age(since: SystemTime) -> String {
     format!("{}{unit}", seconds / worth)
 }
 
-/// How long until then, in the largest unit of which there are at least two, rounded up.
+/// Formats the time until `time`, rounded up, in the largest unit with a count of at least two.
 pub(crate) fn until(time: SystemTime) -> String {
     let left = time.duration_since(SystemTime::now()).unwrap_or_default();
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
@@ -72,7 +72,7 @@ pub(crate) fn until(time: SystemTime) -> String {
     format!("{}{unit}", seconds.div_ceil(*worth))
 }
 
-/// Bytes in a unit of which there are not too many.
+/// Formats bytes in a suitable unit.
 pub(crate) fn size(bytes: u64) -> String {
     match SIZES[..4].iter().rev().find(|(_, worth)| bytes >= *worth) {
         Some((unit, worth)) => format!("{:.1} {unit}", bytes as f64 / *worth as f64),
@@ -80,7 +80,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// So many of something that is more than one with an `s`.
+/// Formats a number with a noun, with an `s` unless the number is 1.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be sent, and what was decided. All of stdin is in `came` once it was read.
+/// Returns the body to send and the report. Once read, all of stdin is in `came`.
 fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
@@ -48,7 +48,7 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
         Err(error) => return Err(unusable(&error)),
     };
     let detected = body.format();
-    // Where there are no messages, nothing depends on it.
+    // Without messages, any format will do.
     let any = body.messages().is_empty().then_some(WireFormat::OpenAiChat);
     let format = args
         .format
@@ -73,8 +73,8 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
     Ok((body.to_string(), report))
 }
 
-/// Fails where `format` sees no tool in messages in which the format that they look like does: all
-/// would pass as it came.
+/// Fails if `format` sees no tool in the messages and the detected format does: everything would
+/// pass unchanged.
 fn check_format(
     format: WireFormat,
     detected: Option<WireFormat>,
@@ -91,7 +91,7 @@ fn check_format(
             format!("name that by --format {detected}, or leave --format away"),
         )),
         None => {
-            // What is only text may be of several formats, this one too.
+            // Messages of text only may fit several formats, including this one.
             let values: Result<Vec<Value>, _> = messages
                 .iter()
                 .map(|message| message.as_str().parse())

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::failure::{Failure, chain};
 use crate::{output, settings, stores};
 
-/// Every option with its value under `recommended`.
+/// Every option with its value in the preset `recommended`.
 const DEFAULT: &str = include_str!("default.toml");
 
 pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
@@ -52,7 +52,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Settings with their stores' URLs as they may be shown: what is printed may end up in a log.
+/// Hides secrets in the stores' URLs: printed settings may end up in a log.
 fn shown(mut settings: Settings) -> Settings {
     let of_tools = settings
         .tool_config
@@ -64,7 +64,7 @@ fn shown(mut settings: Settings) -> Settings {
     settings
 }
 
-/// Nobody who checks has to be told that there is a check.
+/// Leaves `offcut config check` out of the advice that `config check` itself gives.
 fn without_itself(failure: Failure) -> Failure {
     if failure.what_to_do() == Some(settings::HELP) {
         failure.hint(settings::HELP_IN_CHECK)
@@ -77,7 +77,7 @@ fn without_itself(failure: Failure) -> Failure {
 mod tests {
     use super::*;
 
-    /// What the file says once its options are no comments any more.
+    /// The file with its options uncommented.
     fn uncommented() -> String {
         let lines = DEFAULT.lines().filter_map(|line| line.strip_prefix("#: "));
         lines.map(|line| format!("{line}\n")).collect()

@@ -14,7 +14,7 @@ use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, Skipped, Summ
 use crate::transcript::{self, Unread};
 use crate::{report, settings, units};
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Output<'s> {
     prices: &'s Prices,
@@ -22,7 +22,7 @@ struct Output<'s> {
     skipped: Vec<NotRead<'s>>,
 }
 
-/// A file that is in no figure.
+/// A file that no figure includes.
 #[derive(Serialize)]
 struct NotRead<'s> {
     name: &'s str,
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         }
         None => Ok(()),
     };
-    // Whatever became of the report.
+    // Printed even if the report could not be written.
     if json {
         output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
     } else {
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     })
 }
 
-/// What to say where no figure can be given.
+/// The failure for a replay without any transcript.
 fn nothing_read(skipped: &[Skipped]) -> Failure {
     if skipped
         .iter()
@@ -102,12 +102,12 @@ fn nothing_read(skipped: &[Skipped]) -> Failure {
     }
 }
 
-/// Whether `file` can be written, found out without leaving anything behind: a replay may take
-/// long.
+/// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
+/// take long.
 fn try_out(file: &Path) -> io::Result<()> {
     match File::create_new(file) {
         Ok(_) => std::fs::remove_file(file),
-        // A pipe is not to be opened twice.
+        // A pipe must not be opened twice.
         Err(error)
             if error.kind() == io::ErrorKind::AlreadyExists
                 && !file.is_file()
@@ -130,8 +130,8 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     .hint("name a file in a folder that is there")
 }
 
-/// The policies that `NAME=FILE` name; the ready ones where there are none. The stores that they
-/// name are left alone, unless `use_stores`.
+/// Loads the policies given as `NAME=FILE`, or the ready ones if none are given. Stores that they
+/// name are ignored, unless `use_stores`.
 fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> {
     let ready: Vec<String> = settings::READY
         .iter()
@@ -139,8 +139,8 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
         .collect();
     let mut policies: Vec<Policy> = Vec::new();
     for named in if named.is_empty() { &ready } else { named } {
-        // A store's URL is no policy, and what comes after the `=` of its option is no file's name
-        // to be repeated.
+        // A store's URL is not a policy. Text after the `=` in its query is not a file name, and
+        // must not be repeated.
         let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
         let (name, file) = named
             .split_once('=')
@@ -167,7 +167,7 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
         if !use_stores {
             settings::forget_stores(&mut settings);
         }
-        // What does not build is said before anything is replayed.
+        // Settings that don't build fail before anything is replayed.
         settings::build(&settings, name, Some(replay::scratch()))?;
         policies.push(Policy {
             name: name.to_owned(),

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// YAML, which JSON is too; but what says that it is JSON is read as JSON.
+/// Reads a schema as YAML, which includes JSON, or as JSON if the file's name ends in `.json`.
 fn read_schema(path: &Path) -> Result<Schema, Failure> {
     let text = read_text(path)?;
     let is_json = path.extension().is_some_and(|ending| ending == "json");

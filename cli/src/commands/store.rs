@@ -16,7 +16,7 @@ struct Listed {
     bytes: u64,
     /// In seconds since 1970.
     stored_at: u64,
-    /// Whether a sweep has moved it aside.
+    /// True if a sweep has moved it aside.
     swept: bool,
 }
 
@@ -28,7 +28,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// A store may say of its content what it likes: a sum that no number holds is the largest one.
+    /// Adds up lengths, saturating: a store may report any length.
     fn of(entries: Vec<Listed>) -> Self {
         let sum = |swept: bool| {
             let counted = entries.iter().filter(|entry| entry.swept || !swept);
@@ -110,9 +110,9 @@ struct Stat {
     bytes: u64,
     /// In seconds since 1970.
     stored_at: u64,
-    /// Where a sweep has moved it; reading brings it back.
+    /// Location that a sweep has moved it to; reading brings it back.
     swept_to: Option<String>,
-    /// Whether that was done: the copy in `swept_to` goes with a later sweep.
+    /// True if reading has brought it back: a later sweep removes the copy in `swept_to`.
     brought_back: bool,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
             there = Some(entry);
         }
     }
-    // What was swept is what a location means while it is there.
+    // While swept content is there, the location stands for it.
     let Some(entry) = swept.as_ref().or(there.as_ref()) else {
         return Err(Failure::new(format!("nothing is stored at {location}"))
             .hint("it was never stored here, or a sweep has removed it"));
@@ -153,7 +153,7 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
         swept_to: swept
             .as_ref()
             .map(|entry| store.locate(&entry.key).to_string()),
-        // Of another length, it is something else that was stored there meanwhile, and nobody's.
+        // Content of another length was stored there meanwhile, and nothing names it.
         brought_back: swept
             .as_ref()
             .zip(there.as_ref())
@@ -186,7 +186,7 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What content is, by its name.
+/// Describes content by its name.
 fn what(key: &Key) -> &'static str {
     let mut segments = key.as_str().rsplit('/');
     let name = segments.next().unwrap_or_default();

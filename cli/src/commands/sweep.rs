@@ -19,7 +19,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     }
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    // The stores are opened without agents' settings: what is set here has no part in a sweep.
+    // The stores are opened without the agents' settings, which play no part in a sweep.
     let mut builder = ToolReduction::builder().root_dir(&*args.root);
     for (number, url) in args.stores.iter().enumerate() {
         if !args.is_a_store {
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         let store = stores::existing(url)?;
         builder = match number {
             0 => builder.backend(store),
-            // The number too: two URLs may differ only in what is not shown.
+            // Numbered, because two URLs may differ only in what is hidden.
             _ => builder.tool(
                 format!("store {} ({url})", number + 1),
                 ToolPolicy::new().backend(store),
@@ -110,8 +110,8 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Fails where `url` names a directory that is no store. It is not searched for content first: that
-/// could take long, and fail, in what belongs to others.
+/// Fails if `url` names a directory that is not a store. The directory is not searched for content:
+/// that could take long, and fail, in other people's files.
 fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     stores::expect(url)?;
     if stores::may_be_store(url) || stores::is_empty(url) {
@@ -128,7 +128,7 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     ))
 }
 
-/// That moving is not freeing, and when space will be free.
+/// Notes that moving frees no space, and when space will be free.
 fn about_space(report: &SweepReport) -> Vec<String> {
     let note = |tally: Tally, what: &str, at: Option<SystemTime>| {
         at.filter(|_| tally.count > 0).map(|at| {
@@ -148,7 +148,7 @@ fn about_space(report: &SweepReport) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
-/// The part of the store that is to be swept, if it is not all of it.
+/// Describes the part of the store that is swept, unless it is all of it.
 fn part(args: &args::Sweep) -> Option<String> {
     let root = (!args.root.is_empty()).then(|| format!("--root {}", args.root));
     let session = args.session.as_ref().map(|id| format!("--session {id}"));

@@ -74,8 +74,8 @@ fn of_text(
             .any(|one| one.outcome == Outcome::Lost)
     };
     match truncated {
-        // It had left memory, and the store does not give it a name: it goes on as it came, for
-        // that is what is asked for.
+        // The result had left memory, and the store failed to store it. It goes on as it came, as
+        // the settings ask.
         Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
             note_failures(&truncated.report);
             runtime.block_on(came.pass_on())?;
@@ -128,7 +128,7 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The parts that stdin lists, of which nothing may get lost.
+/// Reads the parts that stdin lists, and fails rather than lose any of them.
 fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
     let read = || {
         let parts: Vec<Part> = exact::from_slice(text)?;

@@ -1,12 +1,12 @@
-//! The lines of a text that are long enough to be a quotation.
+//! Lines of a text that are long enough to be a quotation.
 
 use std::collections::HashSet;
 
-/// The fewest characters of a quotation.
+/// Minimum length of a quotation, in characters.
 const MIN_LINE: usize = 20;
 
-/// The lines of `text` of 20 characters or more, white space at their ends aside: as they are,
-/// without the number that a file reader puts before them, and without the `+` or `-` of a diff.
+/// Finds the lines of `text` with at least 20 characters, without white space at their ends: as
+/// they stand, without the line number of a file reader, and without the `+` or `-` of a diff.
 pub(crate) fn quotable(text: &str) -> HashSet<&str> {
     let mut found = HashSet::new();
     for line in text.split('\n') {
@@ -20,7 +20,7 @@ pub(crate) fn quotable(text: &str) -> HashSet<&str> {
     found
 }
 
-/// `12→text`, `12: text`, `12|text` and `12<TAB>text` without their numbers.
+/// Strips the number from `12→text`, `12: text`, `12|text` and `12<TAB>text`.
 fn without_number(line: &str) -> &str {
     let numbered = line.trim_start();
     let rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,27 +1,27 @@
-//! The distinctive strings of a text: what somebody would search for to find its place again.
-//! Ordinary words are none.
+//! Distinctive strings of a text: what a person would search for to find the place again. Ordinary
+//! words are not distinctive.
 //!
 //! - **ASCII:** matches of `[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]` and of
-//!   `[A-Za-z0-9_]{6,}` that hold a digit, `_`, `/`, `.` or a capital behind the first character,
+//!   `[A-Za-z0-9_]{6,}` that hold a digit, `_`, `/`, `.` or a capital after the first character,
 //!   but are not all capitals.
 //! - **Letters of other scripts that put spaces between words** (Cyrillic, Greek, Arabic, Korean,
 //!   …): the same shape over these letters too, if at least one character is not ASCII.
-//! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, of 12
-//!   of Thai, Lao, Khmer or Burmese. Where a text *uses* such strings, they are taken from left to
-//!   right and never overlap, so that a long quotation does not count at each of its characters.
+//! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, or of
+//!   12 of Thai, Lao, Khmer or Burmese. Where a text *uses* such strings, they are taken from left
+//!   to right and never overlap, so that a long quotation does not count once for each character.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// As many occurrences of one string as are looked at.
+/// Maximum number of occurrences of one string that are recorded.
 const MAX_PLACES: usize = 64;
-/// How many characters of a script without spaces make a string.
+/// Number of characters that make a string in scripts without spaces.
 const HAN: usize = 6;
 const THAI: usize = 12;
 
-/// Each distinctive string of a text, and the bytes where it begins.
+/// The distinctive strings of a text, with the byte offset of each occurrence.
 pub(crate) type Names<'t> = HashMap<&'t str, Vec<usize>>;
 
 struct Patterns {
@@ -51,7 +51,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// All distinctive strings of `text`, overlapping ones included.
+/// Finds all distinctive strings of `text`, including overlapping ones.
 pub(crate) fn names(text: &str) -> Names<'_> {
     let mut found = words(text);
     each_stretch(text, |start, stretch, bounds, size| {
@@ -66,8 +66,8 @@ pub(crate) fn names(text: &str) -> Names<'_> {
     found
 }
 
-/// The distinctive strings of `text` that are also in something else: all words, and of scripts
-/// without spaces those that `is_known` has, none of which overlap.
+/// Finds the distinctive strings of `text` that `is_known` accepts. Strings of scripts without
+/// spaces do not overlap.
 pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut found: Vec<&str> = words(text)
         .into_keys()
@@ -109,8 +109,8 @@ fn words(text: &str) -> Names<'_> {
     found
 }
 
-/// Calls `see` with each stretch of a script without spaces: where it begins, the stretch, where
-/// its characters begin and where it ends, and how many of them make a string.
+/// Calls `see` with each stretch of a script without spaces: its start, its text, the offsets of
+/// its characters and of its end, and the number of characters that make a string.
 fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize], usize)) {
     if text.is_ascii() {
         return;
@@ -205,7 +205,7 @@ mod tests {
             used(text, |name| known.contains_key(name)),
             ["一二三四五六", "七八九十甲乙"]
         );
-        // What is known begins later: it is found there.
+        // The known string starts later, and is found there.
         assert_eq!(used(text, |name| name == "三四五六七八"), ["三四五六七八"]);
     }
 

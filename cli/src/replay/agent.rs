@@ -1,5 +1,5 @@
-//! An agent loop that lives a transcript again: each result is truncated as it comes, each turn of
-//! the assistant is a model call with a pass before it.
+//! An agent loop that replays a transcript: each result is truncated as it arrives, and each turn
+//! of the assistant is a model call with a pass before it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -14,11 +14,11 @@ use offcut::{Report, ToolCall, ToolReduction, Turn};
 use super::figures::Figures;
 use crate::evidence::{Evidence, Read, Use, names, quotable, text_of};
 
-/// A transcript with all that is the same under every policy.
+/// A transcript, with everything that is the same under every policy.
 pub(crate) struct Script<'t> {
     pub(crate) messages: &'t [Message],
     pub(crate) evidence: Evidence<'t>,
-    /// The tokens of each message.
+    /// Tokens of each message.
     pub(crate) tokens: Vec<u64>,
     pub(crate) ruler: &'t Ruler,
 }
@@ -35,7 +35,7 @@ impl Ruler {
             .map(Self)
     }
 
-    /// What each transcript is measured with: its own counts, so that they are forgotten with it.
+    /// Returns a ruler for another transcript, with counts of its own that are dropped with it.
     pub(crate) fn for_another(&self) -> Self {
         Self(self.0.session("transcript"))
     }
@@ -61,20 +61,20 @@ impl<'t> Script<'t> {
     }
 }
 
-/// What a replay of one transcript under one policy was like.
+/// Result of replaying one transcript under one policy.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) figures: Figures,
-    /// The tokens of each model call.
+    /// Tokens of each model call.
     pub(crate) contexts: Vec<u64>,
     pub(crate) changes: Vec<Change>,
     pub(crate) misses: Vec<Miss>,
 }
 
-/// A message that was made shorter.
+/// A message that became shorter.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// Before which model call, counted from 0.
+    /// Index of the model call that follows, from 0.
     pub(crate) call: usize,
     pub(crate) message: usize,
     pub(crate) outcome: Outcome,
@@ -90,16 +90,16 @@ pub(crate) struct Miss {
     pub(crate) is_quote: bool,
     /// The newest result that held it.
     pub(crate) result: usize,
-    /// Whether a hint leads to it.
+    /// True if a hint leads to it.
     pub(crate) is_reachable: bool,
 }
 
-/// What stands in the place of a result.
+/// Text that is shown in place of a result.
 struct Shown {
     text: String,
     names: HashSet<String>,
     lines: HashSet<String>,
-    /// What its hints lead to.
+    /// Originals behind its hints.
     originals: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Shown {
     }
 }
 
-/// Lives `script` again; without a reduction, nothing is done to it.
+/// Replays `script`; without a reduction, nothing is changed.
 pub(crate) async fn replay(
     script: &Script<'_>,
     reduction: Option<&ToolReduction>,
@@ -133,12 +133,13 @@ struct Agent<'s, 't> {
     script: &'s Script<'t>,
     reduction: Option<&'s ToolReduction>,
     messages: Vec<Message>,
-    /// The tokens of each message as it stands now.
+    /// Tokens of each message as it is now.
     tokens: Vec<u64>,
-    /// How many messages the last request had, and how many of them are still as they were sent.
+    /// Number of messages in the last request, and the number of its leading messages that are
+    /// unchanged.
     sent: usize,
     untouched: usize,
-    /// By message: the results that are not whole.
+    /// By message: results that are not shown whole.
     reduced: HashMap<usize, Shown>,
     /// Calls that have no result yet.
     open: Vec<ToolCall>,
@@ -162,7 +163,7 @@ impl<'s, 't> Agent<'s, 't> {
         }
     }
 
-    /// The next message of the transcript.
+    /// Takes the next message of the transcript.
     async fn receive(&mut self, message: &Message) -> Result<(), offcut::OffloadError> {
         let at = self.messages.len();
         self.messages.push(message.clone());
@@ -197,7 +198,7 @@ impl<'s, 't> Agent<'s, 't> {
         Ok(())
     }
 
-    /// A pass, and the request that follows it.
+    /// Runs a pass, then the request that follows it.
     async fn call_model(&mut self) -> Result<(), offcut::OffloadError> {
         self.untouched = self.sent;
         if let Some(reduction) = self.reduction {
@@ -224,8 +225,8 @@ impl<'s, 't> Agent<'s, 't> {
         Ok(())
     }
 
-    /// Takes in what a report says was changed. A truncation's does not say in which message: it is
-    /// the one that has just arrived.
+    /// Records the changes in a report. Truncation does not say which message it changed: it is the
+    /// one that has just arrived.
     async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
         for decision in report
             .decisions
@@ -258,7 +259,8 @@ impl<'s, 't> Agent<'s, 't> {
         }
     }
 
-    /// What is shown of a result that was reduced: the previews of its hints, and what is no hint.
+    /// Collects what is still shown of a reduced result: the previews of its hints, and text that
+    /// is not a hint.
     async fn shown(&self, at: usize) -> Shown {
         let content = match &self.messages[at] {
             Message::Tool { content, .. } => &content[..],
@@ -296,7 +298,7 @@ impl<'s, 't> Agent<'s, 't> {
         self.reduction?.read_original(location).await?.ok()
     }
 
-    /// Which of what the coming turn uses is still there.
+    /// Checks what the coming turn uses against what is still shown.
     fn look_for_evidence(&mut self, call: usize, total: u64) {
         let evidence = &self.script.evidence;
         let (turn, calls_left) = (

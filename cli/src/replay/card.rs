@@ -1,4 +1,4 @@
-//! What a token costs: a price card.
+//! Price cards: the cost of a token.
 
 use std::path::Path;
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Prices of input tokens: weights, or what a million of them costs.
+/// Prices of input tokens: weights, or prices for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Card {
-    /// A token that stood in the previous request already.
+    /// A token that was in the previous request too.
     pub(crate) cached: f64,
-    /// A token that did not.
+    /// A token that was not.
     pub(crate) fresh: f64,
 }
 
-/// A card, and the money that it is in.
+/// A card, and the currency of its prices.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Prices {
     #[serde(flatten)]
     pub(crate) card: Card,
-    /// Without it, the card's prices are weights, and no money is named.
+    /// Without it, the card's prices are weights, and no money is shown.
     #[serde(flatten)]
     pub(crate) money: Option<Money>,
 }
 
-/// What the prices of a card are, and who says so.
+/// Currency and source of a card's prices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Money {
     pub(crate) currency: String,
-    /// Where the prices were read.
+    /// Source of the prices.
     pub(crate) source: String,
-    /// When.
+    /// Date of the prices.
     pub(crate) date: String,
 }
 
-/// A card as a file has it.
+/// A card as written in a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -55,7 +55,7 @@ impl Card {
         cached: 0.1,
         fresh: 1.0,
     };
-    /// Anthropic's: what is written to the cache costs a quarter more.
+    /// Anthropic's cache: writing to it costs a quarter more.
     pub(crate) const ANTHROPIC: Self = Self {
         cached: 0.1,
         fresh: 1.25,
@@ -69,7 +69,7 @@ impl From<Card> for Prices {
 }
 
 impl Prices {
-    /// The card of this name, or from a file.
+    /// Opens the card with this name, or reads it from a file.
     pub(crate) fn open(name: &str) -> Result<Self, Failure> {
         match name {
             "default" => return Ok(Card::DEFAULT.into()),

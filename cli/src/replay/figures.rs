@@ -1,4 +1,4 @@
-//! What a replay comes to: sums that are exact, and the figures made of them.
+//! Figures of a replay: exact sums, and what is computed from them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::card::Card;
 
-/// The tokens of a page that is read back.
+/// Tokens of a page that is read back.
 const PAGE: u64 = 500;
 
 /// Sums over the model calls of one transcript, or of several.
@@ -15,39 +15,39 @@ pub(crate) struct Figures {
     pub(crate) model_calls: u64,
     /// Tokens sent.
     pub(crate) tokens: u64,
-    /// Those of them that did not stand in the previous request.
+    /// Sent tokens that were not in the previous request.
     pub(crate) fresh: u64,
-    /// The tokens of the largest call.
+    /// Tokens of the largest call.
     pub(crate) peak: u64,
     /// Calls that do not begin with the whole previous request.
     pub(crate) breaks: u64,
-    /// Distinctive strings taken from results; of them, those that …
+    /// Distinctive strings that turns take from results.
     pub(crate) uses: u64,
-    /// … are shown at the call that uses them,
+    /// Those of the strings that are shown at the call that uses them.
     pub(crate) named: u64,
-    /// … with what stands around them,
+    /// Those of the named strings that are shown with their surroundings.
     pub(crate) shown: u64,
-    /// … or are where a hint leads.
+    /// Those of the strings that are shown, or stored where a hint leads.
     pub(crate) reachable: u64,
     /// Lines taken from results, and those of them that are shown.
     pub(crate) quotes: u64,
     pub(crate) quoted: u64,
-    /// How often something stored would have to be read back.
+    /// Number of times that stored content would have to be read back.
     pub(crate) reads: u64,
-    /// The tokens that the calls hold which read something back, and how many calls come after
-    /// them; each counted for each read.
+    /// Tokens of the calls that read something back, and the number of calls after them; counted
+    /// once for each read.
     pub(crate) read_context: u64,
     pub(crate) read_calls_left: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
-    /// In the clear passes.
+    /// Time spent in clear passes.
     pub(crate) pass: Duration,
 }
 
 impl Figures {
-    /// Takes in the figures of other calls.
+    /// Adds the figures of other calls.
     pub(crate) fn add(&mut self, other: &Self) {
-        // Exhaustive, so that a new field does not compile until somebody decides about it.
+        // Exhaustive, so that a new field does not compile until it is handled here.
         let Self {
             model_calls,
             tokens,
@@ -86,19 +86,19 @@ impl Figures {
         self.pass += *pass;
     }
 
-    /// What all calls cost.
+    /// Cost of all calls.
     pub(crate) fn bill(&self, card: Card) -> f64 {
         card.cached * (self.tokens - self.fresh) as f64 + card.fresh * self.fresh as f64
     }
 
-    /// The same with the reads: each is one more call over a context that is cached, and a page
-    /// that stays until the end.
+    /// Cost including reads: each read is one more call over a cached context, and a page that
+    /// stays until the end.
     pub(crate) fn bill_with_reads(&self, card: Card) -> f64 {
         let cached = self.read_context + PAGE * self.read_calls_left;
         self.bill(card) + card.cached * cached as f64 + card.fresh * (PAGE * self.reads) as f64
     }
 
-    /// As `--json` has it.
+    /// Builds the row for `--json`.
     pub(crate) fn summary(&self, name: &str, card: Card) -> Summary {
         Summary {
             name: name.to_owned(),
@@ -122,7 +122,7 @@ impl Figures {
     }
 }
 
-/// The part of the whole; of nothing, everything.
+/// `part / whole`, or 1 if `whole` is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         1.0
@@ -131,7 +131,7 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// A bill holds no more than the prices' digits: what adding them up leaves behind is no money.
+/// Rounds to the digits that prices have, dropping floating-point residue.
 fn rounded(bill: f64) -> f64 {
     (bill * 1e4).round() / 1e4
 }

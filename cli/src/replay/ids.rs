@@ -1,14 +1,13 @@
-//! Call ids as providers make them, so that hints cost the same whatever a transcript's ids look
-//! like.
+//! Call ids in a provider's style, so that hints cost the same whatever ids a transcript has.
 
 use offcut::format::Message;
 use sha2::{Digest, Sha256};
 
 const PREFIX: &str = "call_";
-/// With it, a location has 40 bytes.
+/// This length gives locations of 40 bytes.
 const LENGTH: usize = 21;
 
-/// The same messages with each id replaced: what was the same id still is.
+/// Replaces each id; equal ids stay equal.
 pub(crate) fn of_a_provider(mut messages: Vec<Message>) -> Vec<Message> {
     for message in &mut messages {
         match message {
@@ -22,7 +21,7 @@ pub(crate) fn of_a_provider(mut messages: Vec<Message>) -> Vec<Message> {
     messages
 }
 
-/// An empty id pairs by name and order: it stays.
+/// Returns the replacement for an id. An empty id stays empty, since it pairs by name and order.
 fn id(known: &str) -> String {
     const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if known.is_empty() {

@@ -1,4 +1,4 @@
-//! A store whose locations are those of a folder `.offcut` where the agent works.
+//! A store with the locations of a folder `.offcut` in the agent's directory.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ impl Backend for Scratch {
         self.0.list()
     }
 
-    /// It is gone when the replay ends.
+    /// The content is gone when the replay ends.
     fn can_be_swept(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! The figures of several policies side by side.
+//! Tables that compare the figures of several policies.
 
 use super::figures::share;
 use super::{Card, Figures};
 use crate::output;
 
-/// What each policy costs: a row for each, doing nothing first. All tables are Markdown that is
-/// aligned, so that it reads well in a terminal of 80 columns too.
+/// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
+/// terminal of 80 columns.
 pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
     let head = [
         "policy",
@@ -35,7 +35,7 @@ pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
     aligned(&rows)
 }
 
-/// What the model could still see under each policy, and what was stored.
+/// Visibility and storage: what the model could still see under each policy, and what was stored.
 pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
     let head = ["policy", "named", "shown", "quoted", "reachable", "stored"];
     let mut rows = vec![head.map(str::to_owned)];
@@ -52,13 +52,13 @@ pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
     aligned(&rows)
 }
 
-/// What sums hide: each figure's mean over the transcripts, each counting the same, and the worst
-/// of them. `by_trace` has the figures of each transcript, policy by policy, doing nothing first.
+/// Differences that sums hide: each figure's mean over the transcripts, unweighted, and its worst
+/// value. `by_trace` has the figures of each transcript by policy, doing nothing first.
 pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
     let head = ["mean, worst", "bill", "with reads", "named", "quoted"];
     let mut rows = vec![head.map(str::to_owned)];
     for (index, name) in names.iter().enumerate() {
-        // Nothing says anything about a transcript that sends or uses nothing.
+        // Transcripts that send or use nothing are left out.
         let figures = |figure: &dyn Fn(&Figures, &Figures) -> Option<f64>| -> Vec<f64> {
             by_trace
                 .iter()
@@ -92,7 +92,7 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
     aligned(&rows)
 }
 
-/// The part of the whole; of nothing, as much as there was.
+/// `part / whole`, or 1 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
@@ -101,7 +101,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
-/// A size as people read it.
+/// Formats a size for people.
 fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),

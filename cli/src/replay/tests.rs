@@ -1,5 +1,5 @@
-//! Replays against figures that were worked out by hand, and against a loop that looks at
-//! everything again at each call.
+//! Replays compared with figures worked out by hand, and with a loop that examines everything again
+//! at each call.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -38,9 +38,9 @@ fn by_hand() -> Vec<Message> {
         Message::user("go"),                                                // 4 and 1
         Message::calls(vec![call("c1")]),                                   // 4, `look` 1, `{}` 1
         result("c1", format!("size_of_pool is 7.{}", " word".repeat(400))), // 4, 7 and 400
-        Message::calls(vec![call("c2")]),                                   // as the first
+        Message::calls(vec![call("c2")]),                                   // like the first
         result("c2", " word".repeat(200)),                                  // 4 and 200
-        Message::assistant("Its size_of_pool."),                            // is never sent
+        Message::assistant("Its size_of_pool."),                            // never sent
     ]
 }
 
@@ -49,16 +49,16 @@ const ASKS: u64 = 6;
 const FIRST: u64 = 411;
 const SECOND: u64 = 204;
 
-/// What stands in the place of the first result, in tokens: the hint is written out, with the
-/// location that it has.
+/// Tokens of the first result's replacement: the hint is written out with its location.
 fn first_as(hint: &str, key: &str) -> u64 {
     let location = scratch().locate(&Key::new(key).unwrap());
     let counter = offcut::TokenCounter::O200kBase.counter().unwrap();
     4 + counter.count(&hint.replace("LOCATION", location.as_str()))
 }
 
-/// The bill with the default card, and the bill with one read at the third and last call: that
-/// call's context once more, from the cache, and a page of 500 tokens after which nothing is sent.
+/// Checks the bill with the default card, and the bill with one read at the third and last call:
+/// that call's context once more, from the cache, and a page of 500 tokens after which nothing is
+/// sent.
 fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u64) {
     let bill = 0.1 * cached as f64 + fresh as f64;
     assert_eq!(figures.bill(Card::DEFAULT), bill);
@@ -74,7 +74,7 @@ fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u
 #[test]
 fn doing_nothing_is_worked_out_by_hand() {
     let done = run(&by_hand(), None);
-    // Each call sends all that came before it; what the call before it sent is cached.
+    // Each call sends everything before it; what the previous call sent is cached.
     let (first, second, third) = (
         USER,
         USER + ASKS + FIRST,
@@ -97,8 +97,8 @@ fn doing_nothing_is_worked_out_by_hand() {
 fn truncation_is_worked_out_by_hand() {
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 0\nskip_clear = true");
     let done = run(&by_hand(), Some(&build(&policy)));
-    // The first result, 2 018 bytes, is shown as a hint from the beginning, so nothing that was
-    // sent ever changes.
+    // The first result, 2 018 bytes, is shown as a hint from the start, so nothing that was sent
+    // ever changes.
     let hint = first_as(
         "[offcut/1 truncated 2018B/1L 39 \"LOCATION\"] Stored in full. Read it with read_file.",
         "trunc/c1",
@@ -126,8 +126,8 @@ fn truncation_is_worked_out_by_hand() {
 fn clearing_is_worked_out_by_hand() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let done = run(&by_hand(), Some(&build(&policy)));
-    // Before the third call there are 632 tokens, so the first result goes. What was sent is the
-    // same up to it: user and call.
+    // Before the third call there are 632 tokens, so the first result goes. The request is
+    // unchanged up to it: user and call.
     let hint = first_as(
         "[offcut/1 cleared 2018B/1L 43 \"LOCATION\"] Old result of look. Read it with read_file.",
         "clear/c1",
@@ -172,7 +172,7 @@ fn what_is_seen_is_worked_out_by_hand() {
     let results = [
         format!("first_line = 1\n{filler}middle_one, middle_two\n{quote}\n{filler}"),
         format!("{filler}middle_one again\n{filler}"),
-        // One long line, which is cut 40 characters or less behind the name.
+        // One long line, which is cut at most 40 characters after the name.
         format!("{}near_the_cut {}", "w ".repeat(55), "w ".repeat(1_000)),
     ];
     let mut messages = vec![Message::user("go")];
@@ -186,15 +186,15 @@ fn what_is_seen_is_worked_out_by_hand() {
     )));
     let policy = settings("max_length_for_trunc = 1_500\npreview_length = 300\nskip_clear = true");
     let seen = run(&messages, Some(&build(&policy))).figures;
-    // The beginning of the first result is shown, and of the third so much that its name stands
-    // there without its surroundings.
+    // The beginning of the first result is shown. The third is cut right after its name, so the
+    // name is shown without its surroundings.
     assert_eq!(
         (seen.uses, seen.named, seen.shown, seen.reachable),
         (4, 2, 1, 4)
     );
     assert_eq!((seen.quotes, seen.quoted), (1, 0));
-    // `middle_one` is read where it stood last, in the second; `middle_two` and the line in the
-    // first, at once.
+    // `middle_one` is read from the newest result with it, the second; `middle_two` and the line
+    // from the first, in one read.
     assert_eq!(seen.reads, 2);
     let nothing = run(&messages, None).figures;
     assert_eq!(
@@ -225,7 +225,7 @@ fn what_is_gone_for_good_is_not_reachable() {
     assert_eq!(done.figures.stored_objects, 0);
 }
 
-/// What a loop sends that trusts no report: all of it compared, all of it counted, at each call.
+/// A loop that trusts no report: it compares and counts everything at each call.
 async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64) {
     let ruler = Ruler::new().unwrap();
     let count = |messages: &mut [Message]| {
@@ -287,8 +287,8 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
     (figures, count(&mut now))
 }
 
-/// A replay keeps its books by the reports; a naive loop finds the same. The changes add up to what
-/// the conversations differ by.
+/// Checks that the figures, which a replay takes from reports, equal those of a naive loop, and
+/// that the changes add up to the difference between the conversations.
 fn assert_agrees_with_a_naive_loop(messages: &[Message], policy: &Settings, at: &str) {
     let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
     let script = Script::new(messages, &read, &ruler);
@@ -341,7 +341,7 @@ fn tight() -> [Settings; 3] {
 fn a_naive_loop_finds_the_same() {
     let mut messages = vec![Message::user("go")];
     for round in 0..40_usize {
-        // Ids that repeat, several calls in a round, results of all lengths.
+        // Repeating ids, several calls in a round, results of all lengths.
         let calls: Vec<ToolCall> = (0..=round % 3)
             .map(|n| {
                 ToolCall::new(

@@ -1,13 +1,13 @@
-//! What a replay says in words: the outcome in one sentence, and what the columns mean.
+//! A replay's result in words: the outcome in one sentence, and the meaning of the columns.
 
 use super::figures::share;
 use super::{Figures, Prices};
 use crate::output;
 
-/// As wide as what is written may be: a terminal that nobody has widened.
+/// Maximum width of the output, for a terminal of default size.
 const WIDTH: usize = 80;
 
-/// What the columns of the tables mean.
+/// Meaning of the tables' columns.
 pub(crate) const LEGEND: &str = "\
 tokens      input tokens of all calls, in % of doing nothing (none)
 bill        their cost: by default 0.1 where a prompt cache has them, else 1
@@ -18,7 +18,7 @@ shown       the same, with what surrounds it  quoted  the same of whole lines
 reachable   in sight, or where a hint leads   breaks  calls that miss the cache
 ";
 
-/// The outcome under the first policy, which is the one to look at first.
+/// Describes the outcome under the first policy, the main one.
 pub(crate) fn sentence(
     names: &[&str],
     totals: &[Figures],
@@ -68,7 +68,7 @@ pub(crate) fn sentence(
     )
 }
 
-/// What each policy costs, where the prices are money.
+/// Lists the cost of each policy, if the prices are money.
 pub(crate) fn money(names: &[&str], totals: &[Figures], prices: &Prices) -> Option<String> {
     let money = prices.money.as_ref()?;
     let each: Vec<String> = names
@@ -88,12 +88,12 @@ pub(crate) fn money(names: &[&str], totals: &[Figures], prices: &Prices) -> Opti
     ))
 }
 
-/// A bill by prices for a million tokens, as an amount of money.
+/// Formats a bill as an amount of money, given prices for a million tokens.
 fn amount(bill: f64) -> String {
     format!("{:.2}", bill / 1e6)
 }
 
-/// The text on lines that fit.
+/// Wraps a text to the maximum width.
 pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut width = 0;

@@ -81,7 +81,7 @@ function drawPlane() {
       element("svg:text", { x: 4, y: 12 }, "↑ strings that the model used and still saw"),
       element("svg:text", { x: width - right, y: height - 3, "text-anchor": "end" }, "← bill with reads, in % of doing nothing"),
     );
-    // Names that would lie on one another are moved apart, from the top down.
+    // Names that would overlap are moved apart, from the top down.
     const names = [];
     const order = data.totals.map((_, policy) => policy).sort((one, two) => data.totals[two].named - data.totals[one].named);
     for (const policy of order) {

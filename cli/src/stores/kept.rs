@@ -1,4 +1,4 @@
-//! A store of which a writer that fails is kept, for it may have the only copy of what came.
+//! A store that keeps a failed writer, since it may have the only copy of the input.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use offcut::backend::{Backend, BackendError, Entry, Key, Location, PutOutcome, R
 
 use crate::input::Came;
 
-/// Hands everything on to the store in it.
+/// Delegates everything to the store in it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) store: Arc<dyn Backend>,
@@ -82,7 +82,7 @@ struct KeptWriter {
     writer: Option<Box<dyn Writer>>,
     came: Came,
     length: u64,
-    /// Whether it could not take something, or could not store it.
+    /// True if writing or storing has failed.
     is_failed: bool,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Debug for KeptWriter {
 impl Writer for KeptWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
         let length = chunk.len();
-        // Until it is done nobody knows what became of it.
+        // Until the write returns, its outcome is unknown.
         let was_failed = std::mem::replace(&mut self.is_failed, true);
         self.writer()?.write(chunk).await?;
         self.is_failed = was_failed;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{messages, requests};
 
-/// The documents of a file that has one on each line. The last may be incomplete: a session may be
+/// Parses a file with one document on each line. The last may be incomplete, if a session is
 /// writing to it.
 pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
@@ -31,8 +31,8 @@ pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
     Ok(documents)
 }
 
-/// The transcripts in a log, as the messages of each. Where the context was compacted, another one
-/// begins.
+/// Reads the transcripts in a log, as a list of messages each. A new one begins where the context
+/// was compacted.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     if lines
         .iter()
@@ -56,14 +56,14 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     if !requests.is_empty() {
         return requests::conversations(requests);
     }
-    // The messages themselves, perhaps below a head that is none.
+    // Plain messages, perhaps after a header line.
     let is_message = |line: &&Value| line.get("role").is_some() || line.get("type").is_some();
     let all = Value::Array(lines.iter().filter(is_message).cloned().collect());
     let messages = messages::of_document(&all).map(|(_, messages)| messages);
     messages.into_iter().collect()
 }
 
-/// The items of a Codex log. What it notes for its own screen repeats them.
+/// Reads the items of a Codex log, without the events for its own screen, which repeat them.
 fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
     let mut transcripts = vec![Vec::new()];
     for line in lines {
@@ -95,21 +95,21 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
     transcripts
 }
 
-/// Whether an item is part of what is sent: the log has others, such as snapshots of the working
-/// tree.
+/// Returns true if an item is part of what is sent. The log has other items, such as snapshots of
+/// the working tree.
 fn is_said(item: &Value) -> bool {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
     matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
-/// The messages of a Claude Code log, without those of its subagents, which are conversations of
-/// their own, and without thinking, which the API leaves out of earlier turns.
+/// Reads the messages of a Claude Code log. Leaves out subagents, which are conversations of their
+/// own, and thinking, which the API drops from earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
     let is_true =
         |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
     let mut transcripts = vec![Vec::new()];
-    // Where in the last transcript each message of the assistant is: the log has a line for each of
-    // its blocks.
+    // Index of each assistant message in the last transcript: the log has a line for each of its
+    // blocks.
     let mut by_id = HashMap::new();
     for line in lines {
         if line.get("subtype").and_then(Value::as_str) == Some("compact_boundary") {
@@ -170,7 +170,7 @@ fn without_thinking(message: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// Who speaks, in short: `u`, `a` with the number of calls, `t` with the tool's name.
+    /// Abbreviates who speaks: `u`, `a` with the number of calls, `t` with the tool's name.
     fn outline(transcripts: &[Vec<Message>]) -> Vec<String> {
         let short = |message: &Message| match message {
             Message::System { .. } => "s".to_owned(),
@@ -238,7 +238,7 @@ mod tests {
             assistant("m1", json!({"type": "text", "text": "Looking."})),
             assistant("m1", call("1")),
             result("1"),
-            // The same turn: the log has its blocks as they came, and results in between.
+            // The same turn: the log has its blocks as they came, with results in between.
             assistant("m1", call("2")),
             result("2"),
             aside,

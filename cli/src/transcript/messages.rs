@@ -1,4 +1,4 @@
-//! Messages of any format as this program's own.
+//! Converts messages of any format to this program's own.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,8 +6,8 @@ use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireF
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-/// The messages of a document, and their format: a list of messages in any wire format, or an
-/// object with one. `None` is another document.
+/// Reads a document's messages and their format: a list of messages in any wire format, or an
+/// object with one. Returns `None` for other documents.
 pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)> {
     let format = WireFormat::detect(document)?;
     let mut messages: Vec<Message> = instructions(document)
@@ -18,12 +18,12 @@ pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)
     Some((format, messages))
 }
 
-/// Whether a message is a turn of the assistant.
+/// Returns true if a message is a turn of the assistant.
 pub(super) fn is_turn(message: &Message) -> bool {
     matches!(message, Message::Assistant { .. })
 }
 
-/// What stands beside the messages and is sent with them.
+/// Returns the instructions that stand beside the messages and are sent with them.
 fn instructions(document: &Value) -> Option<String> {
     let field = [
         "system",
@@ -50,9 +50,9 @@ fn instructions(document: &Value) -> Option<String> {
     })
 }
 
-/// What `raw` holds, message by message, as `format` sees it.
+/// Reads `raw`, message by message, as `format` sees it.
 pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
-    // A turn of these is several items: what the model thinks, says and asks.
+    // A turn in this format is several items: reasoning, text and calls.
     let is_in_items = format == WireFormat::Responses;
     let mut messages = Vec::new();
     for message in raw {
@@ -79,7 +79,7 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
             content: Vec::new(),
             calls: Vec::new(),
         }),
-        // Its results are the messages.
+        // Its results become the messages.
         Piece::Role(Role::Tool) => {}
         Piece::Result(head) => messages.push(Message::Tool {
             call_id: head.id.to_owned(),
@@ -144,7 +144,7 @@ fn owned(part: PartRef<'_>) -> Part {
     }
 }
 
-/// Results that don't say whose they are have the name that their call has.
+/// Gives results without a name the name of their call.
 fn name_results(messages: &mut [Message]) {
     let mut open: Vec<ToolCall> = Vec::new();
     for message in messages {

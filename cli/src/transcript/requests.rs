@@ -9,24 +9,24 @@ use serde_json::Value;
 
 use super::messages::{self, is_turn};
 
-/// The fields that wrap a request, or a state, with messages.
+/// Fields that wrap a request, or a state, with messages.
 const WRAPPERS: [&str; 4] = ["body", "request", "inputs", "values"];
-/// The fields in which an answer stands beside them.
+/// Fields that may hold an answer beside the request.
 const ANSWERS: [&str; 3] = ["response", "output", "outputs"];
-/// As deep as wrappers are looked into.
+/// Maximum depth of wrappers.
 const DEPTH: usize = 4;
 
 /// The messages of one request.
 #[derive(Debug)]
 pub(super) struct Request {
     messages: Vec<Message>,
-    /// What the model said to it, if that is known.
+    /// The model's answer, if it is known.
     answer: Option<Message>,
-    /// Whether it stands in a log, so that a model was asked, whether or not the answer is known.
+    /// True if it comes from a log, so that a model was called even if the answer is unknown.
     is_logged: bool,
 }
 
-/// The requests in a document: the messages that it holds itself, or those that it wraps.
+/// Reads the requests in a document: its own messages, or those that it wraps.
 pub(super) fn of(document: &Value) -> Vec<Request> {
     wrapped(document, DEPTH)
 }
@@ -65,7 +65,7 @@ fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
     inside.unwrap_or_default()
 }
 
-/// The requests in `inside`, a field of `outside`, where the answer may stand.
+/// Reads the requests in `inside`, a field of `outside`, which may also hold the answer.
 fn beside(outside: &Value, inside: &Value, is_logged: bool, depth: usize) -> Vec<Request> {
     let mut requests = wrapped(inside, depth - 1);
     if let Some(request) = requests.last_mut() {
@@ -78,7 +78,7 @@ fn beside(outside: &Value, inside: &Value, is_logged: bool, depth: usize) -> Vec
     requests
 }
 
-/// The value, or the JSON that it is the text of.
+/// Returns the value, or the JSON in it if it is a string of JSON.
 fn parsed(value: &Value) -> Cow<'_, Value> {
     value
         .as_str()
@@ -87,7 +87,7 @@ fn parsed(value: &Value) -> Cow<'_, Value> {
         .map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-/// What a provider's answer says, whichever provider's it is.
+/// Reads the message in a provider's answer, in any format.
 fn answer(response: &Value) -> Option<Message> {
     let response = parsed(response);
     let response = parsed(response.get("body").unwrap_or(&response));
@@ -104,11 +104,11 @@ fn answer(response: &Value) -> Option<Message> {
     messages::read(format, &said).into_iter().find(is_turn)
 }
 
-/// The conversations that `requests` are of. A request that begins with all messages of another is
-/// the same conversation, further on: instructions aside, which may name a time.
+/// Groups `requests` into conversations. A request that begins with all messages of another
+/// continues its conversation. Instructions are ignored, because they may contain a time.
 pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
     let mut order: Vec<(usize, Request)> = requests.into_iter().enumerate().collect();
-    // Some logs have the latest first.
+    // Some logs have the newest first.
     order.sort_by_key(|(_, request)| said(&request.messages).len());
     let mut conversations: Vec<Conversation> = Vec::new();
     let mut by_hash: HashMap<u64, usize> = HashMap::new();
@@ -125,7 +125,7 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
         match conversations.get_mut(index) {
             Some(known) => {
                 known.first = known.first.min(at);
-                // The answer to the same request, sent again, is as good as the first.
+                // An answer to the same request sent again is as good as the first.
                 let is_again = known.request.messages.len() == request.messages.len();
                 let answer = known.request.answer.take().filter(|_| is_again);
                 known.request = Request {
@@ -147,33 +147,33 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
         .collect()
 }
 
-/// Whether the model has had the last word: a transcript, not a request. Two that are the same are
-/// two.
+/// Returns true if the model had the last word, so that this is a transcript, not a request. Two
+/// equal transcripts count as two.
 fn is_finished(request: &Request) -> bool {
     request.messages.last().is_some_and(is_turn)
 }
 
 struct Conversation {
-    /// The place of its first request in the log.
+    /// Index of its first request in the log.
     first: usize,
-    /// The last, which holds all others.
+    /// Its last request, which holds all others.
     request: Request,
 }
 
-/// The messages without the instructions before them.
+/// Returns the messages after the leading instructions.
 fn said(messages: &[Message]) -> &[Message] {
     let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
     let instructions = messages.iter().take_while(is_instruction).count();
     messages.get(instructions..).unwrap_or_default()
 }
 
-/// A hash of all messages up to each.
+/// Hashes each prefix of the messages.
 fn hashes(messages: &[Message]) -> Vec<u64> {
     let mut hasher = DefaultHasher::new();
     messages
         .iter()
         .map(|message| {
-            // What can't be written is compared later on, as all else.
+            // Messages that can't be serialized are compared later, like all others.
             serde_json::to_string(message)
                 .unwrap_or_default()
                 .hash(&mut hasher);
@@ -182,8 +182,8 @@ fn hashes(messages: &[Message]) -> Vec<u64> {
         .collect()
 }
 
-/// The messages with the last turn, which a log of requests may lack: its request was sent, and
-/// costs as all others.
+/// Appends the last turn, which a log of requests may lack: its request was sent and costs as much
+/// as any other.
 fn finished(request: Request) -> Vec<Message> {
     let is_open = request.is_logged && !is_finished(&request);
     let Request {

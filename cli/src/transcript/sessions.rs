@@ -1,4 +1,4 @@
-//! Sessions as agents write them down in formats of their own: pi, Gemini CLI, SWE-agent, ATIF.
+//! Sessions in agents' own formats: pi, Gemini CLI, SWE-agent, ATIF.
 
 mod atif;
 mod fields;
@@ -9,8 +9,8 @@ mod swe_agent;
 use offcut::format::Message;
 use serde_json::Value;
 
-/// The transcripts of a session, as the messages of each; `None` is another format. `documents` is
-/// the one that a file holds, or one for each of its lines.
+/// Reads the transcripts of a session, as a list of messages each; `None` for other formats.
+/// `documents` holds the single document of a file, or one for each of its lines.
 pub(super) fn read(documents: &[Value]) -> Option<Vec<Vec<Message>>> {
     if pi::is_session(documents) {
         return Some(pi::read(documents));

@@ -1,14 +1,14 @@
-//! Names for formats that are not read, so that nobody has to guess why.
+//! Names for formats that are not supported, for better errors.
 
 use serde_json::Value;
 
-/// What is read, for whoever has something else.
+/// Formats that are supported, for errors.
 pub(crate) const READ: &str = "read are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
 logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI, SWE-agent and ATIF";
 
-/// As deep as lists of messages are looked for.
+/// Maximum depth at which lists of messages are sought.
 const DEPTH: usize = 3;
-/// The fields that messages stand in, or what holds them.
+/// Fields that hold messages, or wrap what holds them.
 const HOLDERS: [&str; 11] = [
     "messages",
     "input",
@@ -23,7 +23,7 @@ const HOLDERS: [&str; 11] = [
     "observations",
 ];
 
-/// The format of messages that look like one that is read, and are another.
+/// Names the format of messages that resemble a supported one but are in another.
 pub(super) fn of_messages(documents: &[Value]) -> Option<&'static str> {
     documents
         .iter()
@@ -82,7 +82,7 @@ fn message(message: &Value) -> Option<&'static str> {
         .or_else(|| blocks("parts").find_map(of_part))
 }
 
-/// The format of a file in which nothing was found.
+/// Names the format of a file in which nothing was found.
 pub(super) fn of_file(documents: &[Value]) -> Option<&'static str> {
     let first = documents.first()?;
     let first = first.get(0).unwrap_or(first);

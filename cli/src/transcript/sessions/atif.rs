@@ -1,4 +1,4 @@
-//! Trajectories in ATIF, the Agent Trajectory Interchange Format of Harbor, from 1.0 to 1.8.
+//! Trajectories in ATIF, the Agent Trajectory Interchange Format of Harbor, versions 1.0 to 1.8.
 
 use offcut::ToolCall;
 use offcut::format::Message;
@@ -10,10 +10,10 @@ pub(super) fn is_trajectory(document: &Value) -> bool {
     text(document, "schema_version").starts_with("ATIF-")
 }
 
-/// The trajectory, and those of its subagents, each a transcript.
+/// Reads the trajectory and those of its subagents, each as a transcript.
 pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
     let mut transcripts = Vec::new();
-    // Not by recursion: nothing bounds how deep they nest.
+    // Not recursive, because nothing bounds the nesting.
     let mut left = vec![document];
     while let Some(trajectory) = left.pop() {
         transcripts.push(items(trajectory, "steps").flat_map(messages).collect());
@@ -23,7 +23,7 @@ pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
     transcripts
 }
 
-/// What a step stands for: a message, and what it made the environment answer.
+/// Converts a step to a message, followed by the environment's answers.
 fn messages(step: &Value) -> Vec<Message> {
     let content = parts(step.get("message").unwrap_or(&Value::Null));
     let calls: Vec<ToolCall> = items(step, "tool_calls").map(call).collect();
@@ -31,7 +31,7 @@ fn messages(step: &Value) -> Vec<Message> {
         .get("observation")
         .into_iter()
         .flat_map(|observation| items(observation, "results"));
-    // A turn that another trajectory has already counted, or that no model was asked for.
+    // Steps that are excluded were counted in another trajectory, or called no model.
     let is_call = !is_true(step, "is_copied_context") && step["llm_call_count"].as_u64() != Some(0);
     if text(step, "source") == "agent" && is_call {
         let results = observed.map(|result| {

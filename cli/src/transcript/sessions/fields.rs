@@ -1,21 +1,21 @@
-//! The fields of sessions, whatever they hold.
+//! Access to fields of sessions, whatever they hold.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
 use serde_json::Value;
 
-/// The text of a field; empty where there is none.
+/// Returns the text of a field, or an empty one.
 pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a field is `true`.
+/// Returns true if a field is `true`.
 pub(super) fn is_true(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_bool) == Some(true)
 }
 
-/// The items of a list in a field; none where there is no list.
+/// Iterates over a list in a field; empty if there is no list.
 pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     value
         .get(field)
@@ -24,7 +24,7 @@ pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &
         .flatten()
 }
 
-/// Content that is a text, or a list of texts and images. Calls and thoughts are left out.
+/// Reads content that is a text, or a list of texts and images. Calls and thoughts are left out.
 pub(super) fn parts(content: &Value) -> Vec<Part> {
     match content {
         Value::String(text) if text.is_empty() => Vec::new(),
@@ -45,7 +45,7 @@ fn part(block: &Value) -> Option<Part> {
     }
 }
 
-/// An image with its bytes, or with the place where it lies.
+/// Reads an image with its bytes or its URL.
 fn media(block: &Value) -> Option<Part> {
     if let (Some(data), Some(mime)) = (block["data"].as_str(), block["mimeType"].as_str()) {
         return Some(Part::Media {

@@ -1,5 +1,5 @@
-//! Sessions of Gemini CLI (`~/.gemini/tmp/…/chats/session-*.jsonl`, earlier ones `.json`): records
-//! that say what changed, of which the last state is the conversation.
+//! Sessions of Gemini CLI (`~/.gemini/tmp/…/chats/session-*.jsonl`, formerly `.json`): records of
+//! changes, whose final state is the conversation.
 
 use offcut::format::{Message, WireFormat};
 use serde_json::{Value, json};
@@ -7,20 +7,21 @@ use serde_json::{Value, json};
 use super::fields::{items, text};
 use crate::transcript::messages;
 
-/// A head with these two fields, which earlier versions wrote around all messages.
+/// Looks for a header with these two fields, which earlier versions wrote around all messages.
 pub(super) fn is_session(records: &[Value]) -> bool {
     let is_head =
         |record: &Value| record.get("sessionId").is_some() && record.get("projectHash").is_some();
     records.iter().take(8).any(is_head)
 }
 
-/// The transcript, in the form in which it is sent.
+/// Reads the transcript in the form in which it is sent.
 pub(super) fn read(records: &[Value]) -> Vec<Vec<Message>> {
     let contents: Vec<Value> = state(records).into_iter().flat_map(sent).collect();
     vec![messages::read(WireFormat::Gemini, &contents)]
 }
 
-/// The messages that are left after all records: a message that comes again replaces itself.
+/// Applies all records and returns the messages that are left: a message that comes again replaces
+/// itself.
 fn state(records: &[Value]) -> Vec<&Value> {
     let mut messages: Vec<&Value> = Vec::new();
     for record in records {
@@ -45,7 +46,7 @@ fn state(records: &[Value]) -> Vec<&Value> {
 }
 
 fn put<'r>(messages: &mut Vec<&'r Value>, message: &'r Value) {
-    // Records change what came last.
+    // Records mostly change recent messages.
     let known = messages
         .iter()
         .rposition(|known| known.get("id") == message.get("id"));
@@ -55,11 +56,12 @@ fn put<'r>(messages: &mut Vec<&'r Value>, message: &'r Value) {
     }
 }
 
-/// The contents that a message stands for: a turn of the model, and the results of its calls.
+/// Converts a message to the contents that are sent: a turn of the model, and the results of its
+/// calls.
 fn sent(message: &Value) -> Vec<Value> {
     let said = parts(message.get("content").unwrap_or(&Value::Null));
     match text(message, "type") {
-        // Results stand with their calls.
+        // Results are recorded with their calls.
         "user"
             if said
                 .iter()
@@ -87,7 +89,7 @@ fn sent(message: &Value) -> Vec<Value> {
     }
 }
 
-/// The result of a call; none where it was cancelled before it ran.
+/// Returns the result of a call; none if it was cancelled before it ran.
 fn result(call: &Value) -> Vec<Value> {
     let result = parts(call.get("result").unwrap_or(&Value::Null));
     if result.is_empty()
@@ -104,7 +106,7 @@ fn result(call: &Value) -> Vec<Value> {
     ]
 }
 
-/// One part, a text, or a list of both, as a list of parts.
+/// Converts a part, a text, or a list of both to a list of parts.
 fn parts(content: &Value) -> Vec<Value> {
     let part = |part: &Value| match part {
         Value::String(text) => json!({"text": text}),

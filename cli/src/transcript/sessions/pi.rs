@@ -1,4 +1,4 @@
-//! Sessions of pi (`~/.pi/agent/sessions/…/*.jsonl`): a tree of entries, of which the path to the
+//! Sessions of pi (`~/.pi/agent/sessions/…/*.jsonl`): a tree of entries, in which the path to the
 //! last one is the conversation.
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::fields::{is_true, items, parts, text};
 
-/// Its first line is a head; an export without one is known by the role of its results.
+/// Recognizes the header in the first line, or, in an export without one, the role of results.
 pub(super) fn is_session(lines: &[Value]) -> bool {
     let is_head = |line: &Value| text(line, "type") == "session" && line.get("cwd").is_some();
     let is_result =
@@ -17,9 +17,9 @@ pub(super) fn is_session(lines: &[Value]) -> bool {
     lines.first().is_some_and(is_head) || lines.iter().any(is_result)
 }
 
-/// The transcripts; another one begins where the context was compacted. It begins with the summary:
-/// what the compaction kept of the turns before is in the first transcript already, and a turn is
-/// one call.
+/// Reads the transcripts. A new one begins where the context was compacted, and starts with the
+/// summary only: turns that the compaction kept are in the previous transcript already, and a turn
+/// is one call.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     let mut transcripts = vec![Vec::new()];
     for entry in path(lines) {
@@ -33,8 +33,8 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     transcripts
 }
 
-/// The entries from the first to the last that is a child of another. Entries of the first version
-/// know no parents, and are all on it.
+/// Returns the path from the root to the last entry. Entries of format version 1 have no parents
+/// and are all on it.
 fn path(lines: &[Value]) -> Vec<&Value> {
     let entries: Vec<&Value> = lines
         .iter()
@@ -48,7 +48,7 @@ fn path(lines: &[Value]) -> Vec<&Value> {
         .map(|entry| (text(entry, "id"), *entry))
         .collect();
     let mut path = Vec::new();
-    // A file may lead round in a circle.
+    // Parents in a file may form a cycle.
     let mut seen = HashSet::new();
     let mut next = entries.last().copied();
     while let Some(entry) = next.filter(|entry| seen.insert(text(entry, "id"))) {
@@ -61,7 +61,7 @@ fn path(lines: &[Value]) -> Vec<&Value> {
     path
 }
 
-/// What the model is sent of an entry.
+/// Converts an entry to the message that the model is sent.
 fn message(entry: &Value) -> Option<Message> {
     match text(entry, "type") {
         "message" => said(entry.get("message")?),

@@ -1,5 +1,5 @@
-//! Trajectories of SWE-agent (`*.traj`): the history that its model was sent, in which an
-//! observation may be a message of a user.
+//! Trajectories of SWE-agent (`*.traj`): the history sent to its model, in which an observation may
+//! be a user message.
 
 use offcut::format::{Message, WireFormat};
 use serde_json::{Map, Value, json};
@@ -12,11 +12,11 @@ pub(super) fn is_trajectory(document: &Value) -> bool {
         && document.get("trajectory").is_some_and(Value::is_array)
 }
 
-/// The transcript, as chat completions: where the model wrote an action into its text, that is a
-/// call, and what follows is its result.
+/// Reads the transcript as chat completions: an action that the model wrote into its text becomes a
+/// call, and what follows becomes its result.
 pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
     let mut chat: Vec<Value> = Vec::new();
-    // The call that an observation without an id answers.
+    // Call that an observation without an id answers.
     let mut acted: Option<String> = None;
     for (index, entry) in items(document, "history").enumerate() {
         let id = format!("action_{index}");
@@ -27,7 +27,7 @@ pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
     vec![messages::read(WireFormat::OpenAiChat, &chat)]
 }
 
-/// Whether an action is written in the text of a turn.
+/// Returns true if a turn has an action in its text.
 fn written(turn: &Value) -> bool {
     items(turn, "tool_calls").next().is_none()
         && !is_true(turn, "is_demo")
@@ -40,7 +40,7 @@ fn sent(entry: &Value, id: &str, acted: Option<&str>) -> Value {
     message.insert("role".to_owned(), entry["role"].clone());
     message.insert("content".to_owned(), content);
     if is_true(entry, "is_demo") {
-        // It is sent, but no model wrote it here.
+        // It is sent, but the model did not write it here.
         message.insert("role".to_owned(), json!("user"));
         return Value::Object(message);
     }

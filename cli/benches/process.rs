@@ -1,8 +1,8 @@
-//! The time that a whole process takes for one result or one conversation, from its start to its
-//! answer, beside a process that does nothing.
+//! Measures the time of a whole process for one result or one conversation, from start to answer,
+//! compared with a process that does nothing.
 //!
 //! `cargo bench -p offcut-cli --bench process`. The last line is JSON.
-// A bench that can't be set up has failed, and it prints.
+// A bench that can't be set up should panic, and it prints its results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::fs::File;
@@ -32,8 +32,7 @@ impl Case {
         }
     }
 
-    /// A conversation of 1 MB: under the threshold by its bytes, under it by its tokens, and over
-    /// it.
+    /// A conversation of 1 MB: below the threshold by bytes, below it by tokens, or above it.
     fn clear(name: &str, threshold: u64, folder: &Path) -> Self {
         let settings = folder.join(format!("{threshold}.toml"));
         let toml = format!("preset = \"recommended\"\nmax_tokens_for_clear = {threshold}\n");
@@ -50,7 +49,7 @@ impl Case {
     }
 }
 
-/// So many bytes of something like what a search over a source tree returns.
+/// Generates `bytes` bytes that resemble a search over a source tree.
 fn code(bytes: usize) -> String {
     let line = |n: usize| {
         format!(
@@ -79,7 +78,7 @@ fn conversation(bytes: usize) -> Value {
     messages.into()
 }
 
-/// Runs a command to its end, and gives the time from its start on.
+/// Runs a command to its end and returns the time since its start.
 fn run(program: &str, arguments: &[String], stdin: &Path, stdout: &Path) -> Duration {
     let begin = Instant::now();
     let status = Command::new(program)
@@ -117,7 +116,7 @@ fn main() {
     println!("| one process | ms, median | ÷ `true` |\n|---|---|---|");
     for mut case in cases {
         std::fs::write(&stdin, &case.stdin).unwrap();
-        // Side by side, so that both meet the same machine.
+        // Alternating, so that both run under the same conditions.
         let (mut ours, mut nothing) = (Vec::new(), Vec::new());
         let fixed = case.arguments.len();
         for n in 0..times {

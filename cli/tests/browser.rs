@@ -1,9 +1,9 @@
-//! The report in a real browser: no script error, no request, nothing wider than the screen, at two
-//! widths and in both themes.
+//! The report in a real browser: no script errors, no requests, and nothing wider than the screen,
+//! at two widths and in both themes.
 //!
-//! Needs Chromium: `OFFCUT_CHROMIUM` names it, or it is found in `PATH`. Without it, the test says
-//! that it was skipped, and passes.
-// What helps tests is part of them.
+//! Needs Chromium, from `OFFCUT_CHROMIUM` or `PATH`. Without it, the test says that it was skipped,
+//! and passes.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -31,13 +31,13 @@ fn chromium() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A browser with one page, spoken to over its debugging protocol.
+/// A browser with one page, controlled over its debugging protocol.
 struct Browser {
     child: Child,
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
     session: String,
     next: u64,
-    /// What the page said by itself.
+    /// Events that the page has sent unasked.
     events: Vec<Value>,
     _profile: TempDir,
 }
@@ -69,7 +69,7 @@ impl Browser {
             line.strip_prefix("DevTools listening on ")
                 .map(str::to_owned)
         });
-        // What else it says has to go somewhere, or it waits.
+        // The rest of its output must be read, or it blocks.
         std::thread::spawn(move || said.for_each(drop));
         let (socket, _) = tungstenite::connect(address.expect("an address")).expect("a connection");
         let mut browser = Self {
@@ -120,7 +120,7 @@ impl Browser {
         }
     }
 
-    /// Loads a page and waits until it is there.
+    /// Opens a page and waits until it has loaded.
     fn load(&mut self, url: &str) {
         self.ask("Page.navigate", &json!({"url": url}));
         let is_loaded = |event: &Value| event["method"] == "Page.loadEventFired";
@@ -148,7 +148,7 @@ impl Drop for Browser {
     }
 }
 
-/// Opens everything that can be opened, looks at it, and says what is there.
+/// Opens everything that can be opened, and describes what is there.
 const LOOK: &str = r##"(() => {
   const looks = [];
   const wide = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -181,8 +181,8 @@ const LOOK: &str = r##"(() => {
   return { looks, ground, ink, marks: document.images.length, hacked: window.hacked === true };
 })()"##;
 
-/// Two transcripts in which a string is used long after its result, and which try to break out of
-/// the page.
+/// Writes two transcripts in which a string is used long after its result, and which try to break
+/// out of the page.
 fn transcripts(folder: &Path) {
     for name in ["one", "two"] {
         let mut messages =

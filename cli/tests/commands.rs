@@ -1,6 +1,6 @@
-//! The library's parts as another program uses them: something in, something out, errors on stderr
-//! with a hint what to do.
-// What helps tests is part of them.
+//! The commands as another program uses them: input in, output out, and errors on stderr with
+//! advice.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -68,7 +68,7 @@ fn a_long_result_is_stored_and_read_back() {
         json["text"].as_str().unwrap().ends_with("line 1\n"),
         "{json}"
     );
-    // A page with a byte more would be a text like any other, and stored again.
+    // With one more byte, a page would be a text like any other, and be stored again.
     assert_eq!(json["text"], read(&["--limit", "1"]));
 }
 
@@ -160,7 +160,7 @@ fn a_result_of_several_parts_is_json_in_and_json_out() {
     fail(&args, "plain text", 2);
 }
 
-/// The same conversation in each format: three rounds, of which the first two are old.
+/// The same conversation in each format: three rounds, the first two of them old.
 fn conversations() -> [(&'static str, Value); 4] {
     let long = |n: u32| format!("result {n}\n").repeat(6_000);
     let chat = |n: u32| {
@@ -215,7 +215,7 @@ fn conversations() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// Replaces each hint in `value` by what it leads to, and says where that was.
+/// Replaces each hint in `value` by its original, and returns the locations.
 fn put_back(value: &mut Value) -> Vec<String> {
     match value {
         Value::String(text) if text.starts_with("[offcut/1 cleared") => {
@@ -255,7 +255,7 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
             "{format}"
         );
 
-        // Put back what was taken away: byte for byte the body that came.
+        // Putting back what was cleared gives the original body, byte for byte.
         let mut after: Value = serde_json::from_str(&cleared).unwrap();
         assert_eq!(
             put_back(&mut after),
@@ -277,7 +277,7 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
             [&json!("cleared"), &json!("cleared")],
             "{format}"
         );
-        // A second pass, in another process, changes nothing: not a byte.
+        // A second pass, in another process, changes no byte.
         assert_eq!(succeed(&args[..5], &cleared), cleared, "{format}");
     }
 }
@@ -296,7 +296,7 @@ fn what_is_not_cleared_leaves_as_it_came() {
     assert_eq!(succeed(&args, spelled), spelled);
 }
 
-/// Documents that change once they are parsed and written again.
+/// Documents that change if they are parsed and written again.
 const SPELLINGS: &str = r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
 
 #[test]
@@ -465,7 +465,7 @@ fn a_format_that_the_messages_are_not_in_is_refused() {
             );
         }
     }
-    // Before the first call, nobody can tell.
+    // Before the first call, the formats can't be told apart.
     let hi = json!([{"role": "user", "content": "hi"}]);
     for (format, notes) in [("openai-chat", 1), ("anthropic", 1), ("gemini", 2)] {
         let ran = clear(format, &hi);
@@ -522,7 +522,7 @@ fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
         error.contains("--pattern") && error.contains("--offset"),
         "{error}"
     );
-    // These are offsets: what is wrong is that nothing is stored there.
+    // These are valid offsets: the error is that nothing is stored there.
     for right in ["0", "-1", "7", "12+4000"] {
         let error = fail(&[&read[..], &["--offset", right]].concat(), "", 1);
         assert!(error.contains("--backend"), "{error}");

@@ -1,7 +1,7 @@
-//! What stands in a pipeline never swallows its input, and nothing claims success whose output went
+//! Commands in a pipeline never swallow their input, and none claims success if its output went
 //! nowhere.
 #![cfg(unix)]
-// What helps tests is part of them.
+// Helpers are part of the tests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +27,7 @@ fn lines(count: usize) -> String {
     (1..=count).map(|n| format!("line {n}\n")).collect()
 }
 
-/// A conversation of which the first result is old and long.
+/// A conversation whose first result is old and long.
 fn conversation() -> String {
     let round = |id: &str, result: &str| {
         let call =
@@ -84,7 +84,7 @@ fn l1_parts_of_which_something_would_get_lost_go_on_as_they_came() {
     assert!(!folder.path().join("trunc").exists());
 }
 
-/// Runs `script` in a shell that finds the program in `$OFFCUT`, over `stdin`.
+/// Runs `script` in a shell that has the program in `$OFFCUT`, with `stdin` as its input.
 fn shell(script: &str, variables: &[(&str, &str)], stdin: &str) -> Ran {
     let mut shell = Command::new("sh");
     shell
@@ -184,7 +184,8 @@ fn t8_input_passes_where_the_store_fails() {
         text(&store)
     );
     std::fs::write(&fails, settings).unwrap();
-    // More than the library takes back, and more than there is room for; and as much as it does.
+    // One more than the library takes back and than there is room for, and one that it does take
+    // back.
     let (longer, long) = ("a longer line than most\n".repeat(1_500_000), lines(20_000));
     let truncate =
         |from: &[&str], input: &str| run(&[&["truncate", "--tool", "f"], from].concat(), input);
@@ -251,7 +252,7 @@ fn t8_input_passes_where_the_store_fails() {
     assert!(truncate(&keeps, &long).out.len() < 20_000);
 }
 
-/// Every command that writes to stdout, with what it reads.
+/// Every command that writes to stdout, with its input.
 fn all_commands(folder: &Path) -> Vec<(Vec<String>, String)> {
     let at = |name: &str| text(&folder.join(name)).to_owned();
     let (store, schema, chat) = (at("store"), at("s.yaml"), at("chat.json"));
@@ -344,7 +345,7 @@ fn l12_a_limit_of_file_sizes_is_said() {
         ("HTML", text(&html)),
         ("OUT", text(&out)),
     ];
-    // Of 512 bytes, or 1024 where the shell counts so.
+    // Blocks of 512 bytes, or 1024 in some shells.
     let limited = |script: &str, stdin: &str| {
         shell(
             &format!("ulimit -f 1; exec \"$OFFCUT\" {script}"),

@@ -1,5 +1,5 @@
-//! `offcut replay` as people run it: files and formats in, figures out, and what is wrong said.
-// What helps tests is part of them.
+//! `offcut replay` as people run it: files and formats in, figures or clear errors out.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -32,7 +32,7 @@ const FIELDS: [&str; 15] = [
 /// A policy that cuts the middle out of every long result.
 const CUT: &str = "max_length_for_trunc = 2_000\npreview_length = 500";
 
-/// What was measured with a clock is no figure that a second run repeats.
+/// Removes measured times, which differ from run to run.
 fn without_times(json: &str) -> String {
     json.lines()
         .filter(|line| !line.contains("\"pass_seconds\":"))
@@ -49,7 +49,7 @@ fn result(round: usize) -> String {
 }
 
 /// A session of eight rounds in which the first result is used at the end, as each program would
-/// have written it down.
+/// have recorded it.
 fn sessions() -> [(&'static str, String); 6] {
     let rounds = 8;
     let (ask, end) = ("Find it.", "It was entry_0.");
@@ -448,7 +448,7 @@ fn prices_change_the_bill_and_nothing_else() {
     let (tokens, bill) = (default["tokens"].as_f64().unwrap(), |row: &Value| {
         row["bill"].as_f64().unwrap()
     });
-    // Two cards say how many tokens were fresh, and the third has to agree.
+    // Two cards give the number of fresh tokens, and the third must agree.
     let fresh = (bill(&default) - 0.1 * tokens) / 0.9;
     assert!((bill(&anthropic) - (0.1 * (tokens - fresh) + 1.25 * fresh)).abs() < 1.0);
     assert!((bill(&own) - (0.5 * (tokens - fresh) + 3.0 * fresh)).abs() < 1.0);
@@ -534,7 +534,7 @@ fn money_is_named_with_its_source_and_never_without() {
     }
 }
 
-/// The transcripts that `OFFCUT_TRACES` names, if they are the ones that were measured.
+/// Returns the transcripts in `OFFCUT_TRACES`, if they are the measured ones.
 fn measured_traces(test: &str) -> Option<String> {
     let folder = std::env::var("OFFCUT_TRACES")
         .ok()
@@ -546,8 +546,8 @@ fn measured_traces(test: &str) -> Option<String> {
     folder
 }
 
-/// What another program, which knows nothing of this library, says of the same policies over the
-/// same 74 transcripts: idealised hints of 45 tokens, limits and previews in characters.
+/// Figures for the same policies and the same 74 transcripts from another program, which knows
+/// nothing of this library: idealized hints of 45 tokens, limits and previews in characters.
 #[test]
 fn figures_agree_with_an_independent_program() {
     let Some(folder) = measured_traces("figures_agree_with_an_independent_program") else {
@@ -585,7 +585,7 @@ fn figures_agree_with_an_independent_program() {
             [52.8, 61.5, 71.4, 11.1, 2.7, 85.5, 85.5, 81.7],
         ),
     ];
-    // Without optimisation, half of them take long enough.
+    // An unoptimized build takes long enough with half of them.
     let expected = &expected[..if cfg!(debug_assertions) { 3 } else { 6 }];
     let policies = tempdir().unwrap();
     let mut args = vec![folder];

@@ -1,4 +1,4 @@
-//! The program in Python of docs/seams.md, as it stands there, against a provider on loopback.
+//! The Python program in docs/seams.md, unchanged, against a provider on loopback.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -72,7 +72,7 @@ fn a_loop_in_another_language() {
     assert_eq!(provider.join().unwrap(), [Ok(()), Ok(()), Ok(())]);
 }
 
-/// Answers one request. What was wrong with it is returned, and is not answered.
+/// Answers one request, or returns what is wrong with it.
 fn serve(mut to: &TcpStream) -> Result<(), String> {
     let mut from = BufReader::new(to);
     let mut length = 0;
@@ -102,7 +102,7 @@ fn serve(mut to: &TcpStream) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// A search; then a look at what it left out; then an answer.
+/// A search, then a look at what was left out, then an answer.
 fn reply(body: &Value) -> Result<Value, String> {
     let messages = body["messages"].as_array().ok_or("no messages")?;
     offcut_testkit::validate(WireFormat::OpenAiChat, messages)
@@ -127,7 +127,7 @@ fn reply(body: &Value) -> Result<Value, String> {
             let hint = Hint::parse(long).filter(|hint| hint.kind == Kind::Truncated);
             let location = hint.and_then(|hint| hint.location).ok_or("not truncated")?;
             let asked = json!({"path": location, "pattern": "step_1234\\b", "limit": 5});
-            // With as much prose as makes the next pass clear what is old.
+            // With enough prose that the next pass clears old results.
             call(
                 "Considering every step. ".repeat(15_000),
                 "read_file",

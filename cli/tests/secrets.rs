@@ -1,6 +1,6 @@
-//! No secret of a store's URL is shown, wherever on the command line, in a settings file or in the
-//! environment it stands (O4).
-// What helps tests is part of them.
+//! No secret in a store's URL is ever shown, wherever it is given: on the command line, in a
+//! settings file or in the environment (O4).
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -11,11 +11,11 @@ use std::process::Output;
 use support::{command, text};
 use tempfile::tempdir;
 
-/// Whatever holds this is a leak.
+/// Output that holds this is a leak.
 const SECRET: &str = "pLanTeD";
 
-/// URLs with the secret where one may be, also where a URL is written wrongly. Nobody listens at
-/// the endpoint.
+/// URLs with the secret in every place that may hold one, including malformed URLs. Nothing listens
+/// at the endpoint.
 const URLS: [&str; 9] = [
     "s3://bucket/p?endpoint=http://127.0.0.1:1&retries=0&backoff=1ms&timeout=1s&access_key_id=x&secret_access_key=pLanTeD",
     "s3://bucket/p?secret_acces_key=pLanTeD",
@@ -28,7 +28,7 @@ const URLS: [&str; 9] = [
     "memory:grep?token=pLanTeD",
 ];
 
-/// Runs the program in `folder` with a long result on stdin, and looks at all that it has left.
+/// Runs the program in `folder` with a long result on stdin, and checks everything that it leaves.
 #[track_caller]
 fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let input = folder.join("input");
@@ -49,7 +49,7 @@ fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     output
 }
 
-/// No file has a secret in its name or, but for the ones that a test wrote, in it.
+/// Checks that no file name holds a secret, and no content except of the files that a test wrote.
 fn look_through(folder: &Path, written: &[&Path]) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -297,7 +297,7 @@ fn o4_no_credential_of_the_environment_is_shown() {
     look_through(folder.path(), &[]);
 }
 
-/// What is not secret is still said, so that a person knows which store is meant.
+/// Everything else is shown, so that a person knows which store is meant.
 #[test]
 fn o4_what_is_no_secret_is_shown() {
     let folder = tempdir().unwrap();

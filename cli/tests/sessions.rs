@@ -1,5 +1,5 @@
-//! `offcut replay` on what agents and logs hold: read in full, or refused by name.
-// What helps tests is part of them.
+//! `offcut replay` over files of agents and logs: read in full, or refused with the format's name.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::{run, succeed, text};
 use tempfile::tempdir;
 
-/// What replaying `files` without a policy and under one that cuts comes to.
+/// Replays `files` without a policy and under one that cuts, and returns the JSON.
 fn replay(files: &[&str]) -> Value {
     let folder = tempdir().unwrap();
     let cut = folder.path().join("cut.toml");
@@ -43,7 +43,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
             (&json!(3), &json!(0.0)),
             "{name}"
         );
-        // The results are nearly all there is, and each is sent with every later call.
+        // The results make up nearly everything, and each is sent with every later call.
         let tokens = none["tokens"].as_u64().unwrap();
         assert!((2_300..2_500).contains(&tokens), "{name}: {tokens}");
     }
@@ -52,7 +52,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
     assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 4);
 }
 
-/// A conversation of seven calls, as its requests and the answers to them.
+/// A conversation of seven calls, as requests and answers.
 fn requests() -> Vec<(Value, Value)> {
     let mut messages = vec![
         json!({"role": "system", "content": "You help."}),
@@ -68,7 +68,7 @@ fn requests() -> Vec<(Value, Value)> {
         } else {
             json!({"role": "assistant", "content": "It was entry_0."})
         };
-        // Instructions may name a time.
+        // Instructions may contain a time.
         messages[0]["content"] = json!(format!("You help, at {round} o'clock."));
         requests.push((json!({"model": "m", "messages": messages}), answer.clone()));
         let result = format!("entry_{round} {}", "some words ".repeat(200));
@@ -152,7 +152,7 @@ fn conversations_that_part_are_two() {
     assert_eq!(calls, [7, 2]);
 }
 
-/// What is in no figure is said, with the reason, and ends the command with 3.
+/// Files without figures are listed with the reason, and the exit code is 3.
 #[test]
 fn a_file_without_a_tool_result_is_named() {
     let folder = tempdir().unwrap();

@@ -1,6 +1,5 @@
-//! Settings and the stores that they name: ready policies, files, and what is said of those that
-//! are wrong.
-// What helps tests is part of them.
+//! Settings and the stores that they name: ready policies, files, and errors for wrong ones.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! `offcut sweep` and `offcut store`, over a directory in which agents have stored.
-// What helps tests is part of them.
+// Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod support;
@@ -53,7 +53,7 @@ impl Home {
         text(&self.home.path().canonicalize().unwrap().join(path)).to_owned()
     }
 
-    /// Two days pass for everything that is stored.
+    /// Ages everything in `folder` by two days.
     fn age(&self, folder: &Path) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -174,7 +174,7 @@ fn a_root_is_swept_by_itself() {
 fn a_session_is_swept_by_its_id() {
     let home = Home::new();
     assert_eq!(home.sweep(&["--session", "s1"])["moved"]["count"], 1);
-    // This is no safe name: its prefix is a digest.
+    // This is not a safe name: its prefix is a digest.
     let (store, id) = (home.path("store"), "chat 42/ä");
     let args = [
         "truncate",
@@ -259,7 +259,7 @@ fn w6_a_directory_that_is_no_store_is_not_swept() {
 fn w6_directories_of_others_are_refused_unread() {
     let home = Home::new();
     let live = home.path("transcripts");
-    // Without any content, too: zeros would look as if all had been done.
+    // Refused even without any content: zeros would look as if the sweep had worked.
     fs::create_dir_all(home.path("home/notes")).unwrap();
     fs::write(home.path("home/notes/today"), "nothing").unwrap();
     let others = home.path("home");
@@ -281,7 +281,7 @@ fn w6_directories_of_others_are_refused_unread() {
         error.contains(&format!("{} in it is a store", home.path("store"))),
         "{error}"
     );
-    // Nobody has stored in it yet.
+    // A store without content.
     fs::create_dir(home.path("new")).unwrap();
     let ran = run(&["sweep", &home.path("new"), "--live", &live], "");
     assert!(
@@ -328,7 +328,7 @@ fn w4_what_waits_is_removed_though_no_lease_can_be_written() {
     let home = Home::new();
     home.sweep(&["--apply"]);
     home.age(Path::new(&home.path("store")));
-    // As a full disk would, this keeps the lease from being written.
+    // Prevents the lease from being written, as a full disk would.
     fs::create_dir_all(home.path("store/swept/lease-1/in-the-way")).unwrap();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let ran = run(
@@ -424,7 +424,7 @@ fn what_is_live_in_one_store_is_named_in_another() {
         home.path("greps"),
         home.path("transcripts"),
     );
-    // Arguments that name what another tool's store holds, and were cleared since.
+    // Arguments that name content in another tool's store, and were cleared since.
     fs::create_dir_all(home.path("store/s1/clear")).unwrap();
     fs::create_dir_all(home.path("greps/.staging")).unwrap();
     fs::create_dir_all(home.path("greps/s1/trunc")).unwrap();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a run left.
+/// Exit code and output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -12,7 +12,7 @@ pub struct Ran {
     pub err: String,
 }
 
-/// The program, with `args` and nothing of this environment that could change what it does.
+/// The program with `args`, without environment variables that could affect it.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_offcut"));
     command
@@ -34,7 +34,7 @@ pub fn run_command(command: &mut Command, stdin: &str) -> Ran {
     let mut child = command.spawn().expect("the program");
     let mut to = child.stdin.take().expect("piped");
     let input = stdin.to_owned();
-    // On a thread of its own: the program may write before it has read everything, or leave without
+    // On a thread of its own: the program may write before it has read everything, or exit without
     // reading.
     let writer = std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
     let output = child.wait_with_output().expect("an end");
@@ -47,7 +47,7 @@ pub fn run_command(command: &mut Command, stdin: &str) -> Ran {
 }
 
 #[allow(dead_code, reason = "not every test has something that succeeds")]
-/// Runs the program and expects that it succeeds.
+/// Runs the program, which must succeed.
 #[track_caller]
 pub fn succeed(args: &[&str], stdin: &str) -> String {
     let ran = run(args, stdin);
@@ -56,8 +56,8 @@ pub fn succeed(args: &[&str], stdin: &str) -> String {
 }
 
 #[allow(dead_code, reason = "not every test has something that fails")]
-/// Runs the program and expects that it fails with this exit code, an error on stderr that says
-/// what to do, and nothing on stdout but, of what stands in a pipeline, its input.
+/// Runs the program, which must fail with this exit code, an error on stderr with advice, and
+/// nothing on stdout except, for commands in a pipeline, their input.
 #[track_caller]
 pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {
     let ran = run(args, stdin);

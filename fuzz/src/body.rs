@@ -1,5 +1,6 @@
-//! A request's body as text: it is JSON where serde_json says so, replacing nothing gives the same
-//! bytes, and every message in it, however malformed, keeps the contract of a format over text.
+//! A request's body as text: it parses exactly if serde_json takes it as JSON, replacing nothing
+//! gives the same bytes, and every message in it, however malformed, keeps the contract of a format
+//! over text.
 
 use offcut::format::{BodyError, JsonText, RequestBody, Spelled, WireFormat};
 use serde::de::IgnoredAny;
@@ -23,7 +24,8 @@ pub(crate) fn body(data: &[u8]) {
     }
 }
 
-/// After each replacement the text is JSON, and its values stand where a new look finds them.
+/// Checks that after each replacement the text is JSON, and its values are where a new parse finds
+/// them.
 fn replaced_text_is_known(format: WireFormat, message: &JsonText) {
     use offcut::format::Format;
     let format = Spelled(format);

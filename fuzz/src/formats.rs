@@ -1,5 +1,5 @@
-//! Messages of each wire format, as JSON, however malformed: seeing and replacing keep the format's
-//! contract, and a pass over them keeps L1 to L5 and L12.
+//! Messages of each wire format, as JSON, however malformed: reading and replacing keep the
+//! format's contract, and a pass over them keeps L1 to L5 and L12.
 
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
@@ -28,8 +28,8 @@ pub(crate) fn gemini(data: &[u8]) {
     messages(Gemini, data);
 }
 
-/// The first byte is the settings, the rest is a list of messages. `"~"` in it stands for a text
-/// that is worth clearing.
+/// Takes a byte of settings, then a list of messages. `"~"` in it stands for a text that is worth
+/// clearing.
 fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
     let Some((settings, json)) = data.split_first() else {
         return;
@@ -37,7 +37,7 @@ fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
     let Ok(mut document) = serde_json::from_slice::<Value>(json) else {
         return;
     };
-    // serde_json reads numbers with many digits to the last bit only where it is told to.
+    // By default, serde_json does not read numbers with many digits exactly.
     if serde_json::from_str(&document.to_string()).ok() != Some(document.clone()) {
         return;
     }
@@ -50,7 +50,7 @@ fn messages<F: Wire<Message = Value>>(wire: F, data: &[u8]) {
     assert_held(block_on(pass_over(wire, setup(*settings), messages)));
 }
 
-/// Fuzzers do not come upon long texts.
+/// Inserts long texts, which fuzzers do not find.
 fn lengthen(json: &mut Value) {
     match json {
         Value::String(text) if text == "~" => {

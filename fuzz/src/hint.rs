@@ -1,10 +1,9 @@
-//! Hints: what is read is written again to the same bytes, and what is written is read again as the
-//! same.
+//! Hints: parsing and rendering give the same bytes again, and rendering and parsing the same hint.
 
 use offcut::backend::Location;
 use offcut::hint::{Hint, Kind, Placement, Position};
 
-/// The text as it is, and its parts between zero bytes as the parts of a hint.
+/// Parses the text as it is, and renders a hint from its parts between zero bytes.
 pub(crate) fn hint(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -16,7 +15,7 @@ pub(crate) fn hint(data: &[u8]) {
     if let Some(hints) = Hint::parse_all(text) {
         let rendered: Vec<String> = hints.iter().map(Hint::render).collect();
         assert_eq!(rendered.join("\n"), text);
-        // Whatever is said of it: a hint among several can stand alone.
+        // Each hint of several can also stand alone.
         assert!(
             hints
                 .iter()

@@ -1,5 +1,5 @@
 //! Names: nothing that a model wrote becomes a path without passing through `Key`, and locations
-//! lead back to the keys that they were made of.
+//! lead back to their keys.
 
 use std::path::{Component, Path};
 use std::sync::LazyLock;
@@ -11,8 +11,7 @@ use tempfile::TempDir;
 
 use crate::laws::block_on;
 
-/// The text is a path, a location, what stands behind the beginning of one, the id of a call, and
-/// that of a session.
+/// Takes a text as a path, a location, the end of a location, a call id and a session id.
 pub(crate) fn key(data: &[u8]) {
     static FILES: LazyLock<(TempDir, Fs)> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -35,7 +34,7 @@ pub(crate) fn key(data: &[u8]) {
     block_on(check_ids(text));
 }
 
-/// Such a path leads nowhere but below where it begins, on any system.
+/// Checks that the path only leads below its start, on any system.
 fn check_path(path: &str) {
     assert!(path.len() <= 900 && path.split('/').count() <= 16);
     assert!(

@@ -1,4 +1,4 @@
-//! The laws of the library, as its own tests have them.
+//! The library's laws, shared with its own tests.
 
 #![allow(
     dead_code,
@@ -41,7 +41,7 @@ const CASES: u64 = 1;
 const STORE: Store = world::memory;
 const OTHER_STORE: Store = world::memory;
 
-/// Panics where a law does not hold.
+/// Panics if a law does not hold.
 #[track_caller]
 pub(crate) fn assert_held(checked: Result<(), Violation>) {
     if let Err(violation) = checked {

@@ -1,6 +1,6 @@
-//! Fuzz targets: each takes any bytes, and panics where a law does not hold.
+//! Fuzz targets: each takes any bytes and panics if a law does not hold.
 //!
-//! They are plain functions, so that a test runs them over their corpora without a fuzzer.
+//! They are plain functions, so that a test can run them over their corpora without a fuzzer.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ mod schema;
 mod settings_file;
 mod splitter;
 
-/// Takes any bytes, and panics where a law does not hold.
+/// A function that takes any bytes and panics if a law does not hold.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their corpus.
@@ -48,7 +48,7 @@ pub const TARGETS: [(&str, Target); 13] = [
 ///
 /// # Panics
 ///
-/// There is none, or a law does not hold.
+/// Panics if there is no such target, or if a law does not hold.
 pub fn run(target: &str, data: &[u8]) {
     let (_, target) = TARGETS
         .iter()

@@ -1,8 +1,8 @@
-//! Previews: within their budget, and of nothing but what the text says.
+//! Previews: within their budget, and true to the text.
 
 use offcut::preview::Preview;
 
-/// One byte for the strategy, two for the budget, and the text.
+/// Takes one byte for the strategy, two for the budget, and the text.
 pub(crate) fn preview(data: &[u8]) {
     let [strategy, low, high, text @ ..] = data else {
         return;
@@ -31,7 +31,8 @@ pub(crate) fn preview(data: &[u8]) {
     assert!(is_true, "{shown:?} is not all from {text:?}");
 }
 
-/// Whether it is the beginning, a mark that says how many bytes are left out, and the end.
+/// Returns true if `shown` is the beginning of `text`, a mark with the number of bytes left out,
+/// and the end.
 fn is_head_and_tail(shown: &str, text: &str) -> bool {
     shown.match_indices("[… ").any(|(at, _)| {
         let Some((mark, _)) = shown[at + "[… ".len()..].split_once(" …]") else {
@@ -46,7 +47,7 @@ fn is_head_and_tail(shown: &str, text: &str) -> bool {
         };
         let head = &shown[..at];
         let tail = &shown[at + "[… ".len() + mark.len() + " …]".len()..];
-        // A mark has a line of its own, where the pieces around it are lines.
+        // A mark between whole lines has a line of its own.
         [head, head.strip_suffix('\n').unwrap_or(head)]
             .iter()
             .any(|head| {
@@ -61,7 +62,8 @@ fn is_head_and_tail(shown: &str, text: &str) -> bool {
     })
 }
 
-/// Whether each line of it is in the text, under its number where it has one, and so is each name.
+/// Returns true if each line of `shown` is in `text`, under its number if it has one, and each name
+/// too.
 fn is_excerpt(shown: &str, text: &str) -> bool {
     let Some((shown, rest)) = shown.rsplit_once('\n') else {
         return false;
@@ -95,7 +97,7 @@ fn is_numbered(shown: &str, lines: &[&str]) -> bool {
     line.is_some_and(|line| uncut(shown).iter().any(|shown| line.starts_with(shown)))
 }
 
-/// Whether each stands in the line whose number is before it.
+/// Returns true if each name is in the line whose number precedes it.
 fn are_names(names: &str, lines: &[&str]) -> bool {
     let mut line = None;
     names.split_whitespace().all(|word| {
@@ -109,8 +111,8 @@ fn are_names(names: &str, lines: &[&str]) -> bool {
     })
 }
 
-/// With and without the marks of a line that is not shown to its beginning or its end: the line may
-/// have such marks of its own.
+/// Returns a line with and without the marks for a cut beginning or end, since such marks may be
+/// part of the line.
 fn uncut(line: &str) -> [&str; 4] {
     let begun = line.strip_prefix('…').unwrap_or(line);
     [

@@ -1,5 +1,5 @@
-//! Requests to read back: answered within the limit, with what is stored and nothing else, and
-//! nothing is stored by it.
+//! Requests to read back: each is answered within the limit, only with the content it asks for, and
+//! stores nothing.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use crate::laws::block_on;
 
 const LIMIT: usize = 1_500;
 const SECRET: &str = "an unlikely secret";
-/// More pages than content that was fuzzed has.
+/// More pages than fuzzed content has.
 const PAGES: usize = 300;
 
-/// A first line with the arguments, in which `@` is the location of what is stored, and behind it
-/// that content.
+/// Takes a first line with the arguments, in which `@` is the location of the content, and then the
+/// content.
 pub(crate) fn reader(data: &[u8]) {
     let at = data
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn reader(data: &[u8]) {
     let Ok(arguments) = std::str::from_utf8(arguments) else {
         return;
     };
-    // What the input says itself is no secret.
+    // Text from the input is not secret.
     if !String::from_utf8_lossy(data).contains(SECRET) {
         block_on(read(arguments, content));
     }
@@ -46,7 +46,7 @@ async fn read(arguments: &str, content: &[u8]) {
         .unwrap()
         .session("s");
     let mut locations = Vec::new();
-    // Its own, and what is another's.
+    // Its own content, and other sessions' content.
     for (key, content) in [
         ("s/trunc/a", content),
         ("trunc/a", SECRET.as_bytes()),
@@ -80,7 +80,7 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// R1 and R3.
+/// Checks R1 and R3.
 async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     let call = ToolCall::new("call_1", "read_file", arguments);
     let answer: ToolOutput = reduction.read_file_tool().call(&call).await.into();
@@ -105,8 +105,7 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
         .take(from.line as usize - 1)
         .map(<[u8]>::len)
         .sum();
-    // What is no UTF-8, as a character that a page begins in is none, is shown with replacement
-    // characters.
+    // Invalid UTF-8 is shown with replacement characters, as is a character in which a page begins.
     let there = content
         .get(line + from.byte as usize..)
         .map(String::from_utf8_lossy);
@@ -116,7 +115,7 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     );
 }
 
-/// R2: page by page, all of it is read, and no page leads back.
+/// R2: checks that all content can be read page by page, and that no page leads back.
 async fn read_through(reduction: &ToolReduction, mut arguments: Value, path: &str, content: &[u8]) {
     let Some(given) = arguments.as_object_mut() else {
         return;

@@ -1,5 +1,5 @@
-//! Transcripts for `offcut replay`: whatever is in the file, a replay's books balance, and its
-//! report can't be broken out of.
+//! Transcripts for `offcut replay`: whatever a file holds, the figures of a replay add up, and no
+//! transcript can break out of its report.
 
 use std::sync::LazyLock;
 

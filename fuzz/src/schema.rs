@@ -1,10 +1,10 @@
-//! Declared state: an update applies to all of its fields or to none, and a state is the same once
-//! it was written and read.
+//! Declared state: an update applies to all of its fields or to none, and writing and reading a
+//! state gives the same state.
 
 use offcut_state::{Reducers, Schema, State};
 use serde_json::{Value, json};
 
-/// A declaration in YAML or JSON, then updates in JSON, with lines of `---` between them.
+/// Takes a declaration in YAML or JSON, then updates in JSON, with lines of `---` between them.
 pub(crate) fn schema(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -65,7 +65,7 @@ fn apply(state: &mut State, update: &Value) {
         }
         Ok(()) => {
             assert_eq!(written(&before), values, "a snapshot has changed");
-            // What an update leaves out stays.
+            // Fields that are not in an update stay.
             let named = update.as_object().unwrap();
             let others = before
                 .schema()
@@ -78,7 +78,7 @@ fn apply(state: &mut State, update: &Value) {
             );
             let mut again = before.clone();
             again.apply(update.clone()).unwrap();
-            // Ids that are missing are drawn anew: LangGraph's.
+            // LangGraph's missing ids are drawn anew.
             let is_drawn = update.to_string().contains("role");
             assert!(
                 is_drawn || written(&again) == written(state),

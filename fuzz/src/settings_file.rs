@@ -1,5 +1,5 @@
-//! Settings files: what is read can be written and read again, what is wrong is said with its line,
-//! and what builds keeps its limits.
+//! Settings files: what can be read can be written and read again, errors name their line, and
+//! settings that build keep their limits.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use offcut::{Settings, SettingsError, ToolCall, ToolReduction};
 
 use crate::laws::block_on;
 
-/// The text is read as JSON and as TOML.
+/// Reads the text as JSON and as TOML.
 pub(crate) fn settings_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -40,7 +40,7 @@ fn check(settings: &Settings) {
         Ok(settings),
         "{written}"
     );
-    // Where content is stored is the caller's to open: nothing here names a place on a disk.
+    // The caller opens stores, so nothing here names a place on a disk.
     let builder =
         ToolReduction::builder().settings(settings.clone(), |_| Ok::<_, Infallible>(Memory::new()));
     match builder.build() {
@@ -49,7 +49,7 @@ fn check(settings: &Settings) {
     }
 }
 
-/// L1, L3 and L4 of one result.
+/// Checks L1, L3 and L4 for one result.
 async fn truncates(reduction: &ToolReduction) {
     let (call, result) = (
         ToolCall::new("call_1", "grep", "{}"),

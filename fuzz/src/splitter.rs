@@ -1,5 +1,5 @@
-//! Streams: what is stored, shown and decided is the same however a result was cut into chunks
-//! (T2), and for whole results.
+//! Streams: content, preview and decisions are the same however a result is cut into chunks (T2),
+//! and for whole results.
 
 use std::cell::Cell;
 
@@ -11,10 +11,10 @@ use crate::laws::l9::{Case, Counter, Piece, chunks_change_nothing};
 use crate::laws::text::{Kind, Text};
 use crate::laws::{assert_held, block_on};
 
-/// What stands between two parts of a result. The byte behind it is the kind of the next one.
+/// Separator of a result's parts. The byte after it is the kind of the next part.
 const SEPARATOR: u8 = 0x1e;
 
-/// Nine bytes of settings, then the parts of the result.
+/// Takes nine bytes of settings, then the parts of the result.
 pub(crate) fn splitter(data: &[u8]) {
     let Some((settings, result)) = data.split_first_chunk::<9>() else {
         return;
@@ -36,7 +36,7 @@ pub(crate) fn splitter(data: &[u8]) {
     let ids = ["call_1", "", "../../x", "call_1-2"];
     let case = Case {
         id: Id(ids[usize::from(how >> 4) % 4].to_owned()),
-        // Seldom: what is there first is long.
+        // Seldom, because the content that is stored first is long.
         is_taken: what >> 5 == 7,
         pieces: result.split(|byte| *byte == SEPARATOR).map(piece).collect(),
         chunks: chunks
@@ -91,7 +91,7 @@ fn piece(bytes: &[u8]) -> Piece {
             },
             next() % 40,
         ),
-        // A long one, of what a fuzzer makes.
+        // A long part, repeated from the fuzzer's bytes.
         b'R' => Piece::Raw(rest.get(1..).unwrap_or_default().repeat(next() % 32)),
         b'B' => Piece::Bytes(text(), vec![(next() * 32, 0xe2), (next() * 32, 0xff)]),
         _ => Piece::Raw(bytes.to_vec()),

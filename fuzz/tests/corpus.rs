@@ -1,4 +1,4 @@
-//! Every target over its seeds, and over what fuzzing found: no fuzzer needed.
+//! Runs every target over its seeds and over inputs that fuzzing found, without a fuzzer.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use offcut_fuzz::TARGETS;
 
-/// Trees of values are deep where tests are not optimised.
+/// Stack size in bytes: trees of values take deep recursion in unoptimized tests.
 const STACK: usize = 64 << 20;
 
 fn holds_over_its_corpus(target: &'static str) {

@@ -1,14 +1,14 @@
-//! Arrows between modules, and the circles among them.
+//! References between modules, and the circles that they form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use crate::source::{Segments, Source};
 
-/// The modules of a crate, by their paths; the root's is empty.
+/// The modules of a crate, by path; the root's path is empty.
 pub(crate) type Modules = BTreeMap<Segments, Source>;
 
-/// One place where code of a module names an item that another defines.
+/// A place where code of one module names an item that another defines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Naming {
     from: Segments,
@@ -17,14 +17,14 @@ struct Naming {
     item: String,
 }
 
-/// Modules of one folder that all reach each other, and where they name each other.
+/// Modules of one folder that all reach each other, and the places where they name each other.
 #[derive(Debug)]
 pub(crate) struct Circle {
     nodes: BTreeSet<String>,
     namings: Vec<Naming>,
 }
 
-/// Removes the modules that are declared as tests, and all below them.
+/// Removes modules that are declared as tests, and everything below them.
 pub(crate) fn remove_tests(modules: &mut Modules) {
     let child = |(module, source): (&Segments, &Source)| {
         let tests = source.tests.iter();
@@ -36,7 +36,7 @@ pub(crate) fn remove_tests(modules: &mut Modules) {
     modules.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
 }
 
-/// The circles of a crate, folder by folder.
+/// Finds the circles of a crate, folder by folder.
 pub(crate) fn circles(modules: &Modules) -> Vec<Circle> {
     let mut folders: BTreeMap<Segments, Vec<Naming>> = BTreeMap::new();
     for naming in namings(modules) {
@@ -48,7 +48,7 @@ pub(crate) fn circles(modules: &Modules) -> Vec<Circle> {
         .collect()
 }
 
-/// The last folder that both ends of an arrow are in.
+/// Returns the innermost folder that holds both ends of an arrow.
 fn folder(naming: &Naming) -> Segments {
     let both = naming.from.iter().zip(&naming.to);
     both.take_while(|(from, to)| from == to)
@@ -56,7 +56,7 @@ fn folder(naming: &Naming) -> Segments {
         .collect()
 }
 
-/// The node of `folder` that `module` belongs to.
+/// Returns the node of `folder` that `module` belongs to.
 fn node(folder: &[String], module: &[String]) -> String {
     name(&module[..module.len().min(folder.len() + 1)])
 }
@@ -103,7 +103,7 @@ fn circles_of_folder(folder: &[String], namings: &[Naming]) -> Vec<Circle> {
     circles
 }
 
-/// All that arrows lead to from `from`.
+/// Returns all nodes that can be reached from `from` by arrows.
 fn reach(from: &String, arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
@@ -117,7 +117,7 @@ fn reach(from: &String, arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet
     reached
 }
 
-/// Every arrow between files, once for each item.
+/// Finds every arrow between files, once for each item.
 fn namings(modules: &Modules) -> Vec<Naming> {
     let mut found = BTreeMap::new();
     let mut note = |from: &Segments, line: usize, to: Segments, item: &str| {
@@ -160,14 +160,14 @@ fn namings(modules: &Modules) -> Vec<Naming> {
         .collect()
 }
 
-/// Whether only one type has a method of this name.
+/// Returns true if only one type has a method of this name.
 fn is_unique(modules: &Modules, method: &str) -> bool {
     let methods = modules.values().flat_map(|source| &source.methods);
     methods.filter(|(_, other)| other == method).count() == 1
 }
 
-/// The module that defines what `path` names in the module `from`, and the item's name; `None` for
-/// what other crates define, what `from` itself defines, and modules.
+/// Returns the module that defines what `path` names in the module `from`, and the item's name;
+/// `None` for modules, and for items of other crates or of `from` itself.
 fn definition(
     modules: &Modules,
     from: &[String],
@@ -175,7 +175,7 @@ fn definition(
     steps: usize,
 ) -> Option<(Segments, String)> {
     if steps > 16 {
-        return None; // a name that stands for itself, such as `use regex;`
+        return None; // a name that refers to itself, such as `use regex;`
     }
     let mut here = from.to_vec();
     for (at, word) in path.iter().enumerate() {
@@ -194,7 +194,7 @@ fn definition(
                     return definition(modules, &here, &whole, steps + 1);
                 }
                 None if at == 0 => return None,
-                // A module whose file `path` puts elsewhere.
+                // A module whose file is set by a `path` attribute.
                 None if modules[&here].children.contains(word) => return None,
                 None => return Some((here, word.clone())),
             },

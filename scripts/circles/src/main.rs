@@ -1,18 +1,18 @@
 //! Finds modules that need each other.
 //!
 //! Modules are compared folder by folder, in every crate of the workspace. A folder's nodes are its
-//! modules, each together with all below it, and the file of the module that the folder belongs to.
-//! There is an arrow from one node to another where code of the first names an item that the second
+//! modules, each with everything below it, and the file of the module that the folder belongs to.
+//! An arrow leads from one node to another if code of the first names an item that the second
 //! defines: in a `use`, in a path, in a macro's arguments, or where the file of a type calls a
-//! method from an `impl` of that type in another file, if no other type has one of that name. A
-//! circle is a set of nodes that all reach each other.
+//! method from an `impl` of that type in another file, if no other type has a method of that name.
+//! A circle is a set of nodes that all reach each other.
 //!
-//! Re-exports are followed to where the item is defined, and are no arrows themselves. So a module's
-//! file may declare its children, re-export them and define what they share; if it also calls them,
-//! then what they share belongs in a file of its own.
+//! Re-exports are followed to the item's definition and are not arrows themselves. So a module's
+//! file may declare its children, re-export them and define what they share. If it also calls them,
+//! the shared items belong in a file of their own.
 //!
-//! Comments and what is under `cfg(test)` do not count. Not seen: methods of traits, methods that a
-//! third file calls, and paths inside strings, such as serde's `with`.
+//! Comments and code under `cfg(test)` do not count. Not detected: methods of traits, methods that
+//! a third file calls, and paths inside strings, such as serde's `with`.
 
 mod graph;
 mod source;
@@ -50,7 +50,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// The folders of crates of more than one file: those that hold a `lib.rs` or a `main.rs`.
+/// Finds the folders of crate roots: those that hold a `lib.rs` or a `main.rs`. A crate in a single
+/// file of another name has no modules to compare.
 fn find_roots(folder: &Path, roots: &mut Vec<PathBuf>) -> io::Result<()> {
     if ["lib.rs", "main.rs"]
         .iter()
@@ -80,7 +81,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// The modules of the crate in `root`, without those that are tests.
+/// Reads the modules of the crate in `root`, without tests.
 fn read_modules(root: &Path) -> Result<Modules, Box<dyn Error>> {
     let mut modules = Modules::new();
     let mut folders = vec![(root.to_owned(), Vec::new())];

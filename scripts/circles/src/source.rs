@@ -1,28 +1,28 @@
-//! The names that a file uses and defines, read from its tokens.
+//! Reads the names that a file uses and defines from its tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A path such as `crate::hint::Draft`, by its segments.
+/// A path such as `crate::hint::Draft`, as segments.
 pub(crate) type Segments = Vec<String>;
 
-/// What a file holds that arrows are made of.
+/// Everything in a file that arrows are made of.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// What each `use` brings in, by the name that it has in this file.
+    /// Path of each import, by its name in this file.
     pub(crate) imports: BTreeMap<String, Segments>,
-    /// The paths that its code names, with their lines.
+    /// Paths that its code names, with their lines.
     pub(crate) named: Vec<(Segments, usize)>,
-    /// The methods of inherent `impl`s, after their types.
+    /// Methods of inherent `impl`s, each with the path of its type.
     pub(crate) methods: Vec<(Segments, String)>,
-    /// The methods that its code calls, with their lines.
+    /// Methods that its code calls, with their lines.
     pub(crate) called: Vec<(String, usize)>,
-    /// Its child modules that have files.
+    /// Child modules that have files.
     pub(crate) children: BTreeSet<String>,
-    /// Those of them that are tests.
+    /// Child modules that are tests.
     pub(crate) tests: BTreeSet<String>,
-    /// How many inline modules the walk is inside of.
+    /// Number of inline modules around the current position.
     inline: usize,
 }
 
@@ -57,7 +57,7 @@ impl Source {
         self.walk(&tokens.into_iter().collect::<Vec<_>>());
     }
 
-    /// Skips comments, and the items of tests.
+    /// Skips doc comments and test items.
     fn attribute(&mut self, tokens: &[TokenTree], at: usize) -> usize {
         let at = at + 1 + usize::from(is_punct(tokens.get(at + 1), '!'));
         let Some(TokenTree::Group(group)) = tokens.get(at) else {
@@ -103,7 +103,7 @@ impl Source {
         end + 1
     }
 
-    /// Notes the methods of `impl Type { … }`; the walk goes on inside it.
+    /// Records the methods of `impl Type { … }`; the walk then goes on inside it.
     fn inherent_impl(&mut self, tokens: &[TokenTree], at: usize) -> usize {
         let rest = &tokens[at + 1..];
         let Some(body) = rest.iter().position(is_braces) else {
@@ -165,7 +165,7 @@ impl Source {
     }
 }
 
-/// Whether the word after this one is defined here, rather than named.
+/// Returns true if the word after this one is defined here, not named.
 fn is_defined(before: Option<&TokenTree>) -> bool {
     [
         "fn", "struct", "enum", "union", "trait", "type", "const", "static",
@@ -174,7 +174,7 @@ fn is_defined(before: Option<&TokenTree>) -> bool {
     .any(|keyword| is_word(before, keyword))
 }
 
-/// The leaves of a `use` tree: the name in this file, and the path.
+/// Collects the leaves of a `use` tree: the name in this file, and the path.
 fn use_tree(tokens: &[TokenTree], prefix: &[String], leaves: &mut Vec<(String, Segments)>) {
     let mut path = prefix.to_vec();
     let mut name = None;
@@ -202,7 +202,7 @@ fn use_tree(tokens: &[TokenTree], prefix: &[String], leaves: &mut Vec<(String, S
     }
 }
 
-/// `path::to::Type` in `<'a, T: Debug> path::to::Type<'a, T> where …`.
+/// Finds `path::to::Type` in `<'a, T: Debug> path::to::Type<'a, T> where …`.
 fn type_path(head: &[TokenTree]) -> Segments {
     let mut depth = 0;
     let mut path = Vec::new();
@@ -219,7 +219,7 @@ fn type_path(head: &[TokenTree]) -> Segments {
     path
 }
 
-/// Where an item ends: after its `;` or its body, or after the `,` of a field.
+/// Returns the end of an item: after its `;` or its body, or after the `,` of a field.
 fn end_of_item(tokens: &[TokenTree], start: usize) -> usize {
     let is_use = tokens[start..]
         .iter()

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::graph::{Modules, circles, remove_tests};
 use crate::source::Source;
 
-/// The circles among files, given as their modules and texts.
+/// Returns the circles among files, given as modules and texts.
 fn found(files: &[(&str, &str)]) -> String {
     let mut modules: Modules = BTreeMap::from([(Vec::new(), Source::default())]);
     for (module, text) in files {

@@ -1,4 +1,4 @@
-//! The reduction itself: what a loop holds and calls.
+//! The reduction itself, which a loop holds and calls.
 
 mod builder;
 mod checks;
@@ -27,9 +27,9 @@ use original::store_original;
 
 pub use builder::Builder;
 
-/// Keeps what tools return from filling a model's context, and loses none of it.
+/// Keeps long tool results out of a model's context, and every byte of them readable.
 ///
-/// Make one with [`builder`](Self::builder) or [`recommended`](Self::recommended), and
+/// Make one with [`builder`](Self::builder) or [`recommended`](Self::recommended), and a
 /// [`session`](Self::session) for each conversation. Clones are cheap and share everything.
 ///
 /// ```
@@ -57,10 +57,9 @@ impl ToolReduction {
         }
     }
 
-    /// The same reduction for one conversation: what it stores has a prefix of its own,
-    /// `<root>/<id>/`, its reader reads nothing else, and what it decided stays its own. An id that
-    /// is no safe name, is reserved (`trunc`, `clear`, `swept`), or looks like a digest, is
-    /// replaced by its digest.
+    /// Makes a reduction for one conversation. It stores under its own prefix, `<root>/<id>/`, its
+    /// reader reads nothing else, and its decisions are its own. An id that is not a safe name, is
+    /// reserved (`trunc`, `clear`, `swept`) or looks like a digest is replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -75,16 +74,16 @@ impl ToolReduction {
         Self::over(self.session.below(id))
     }
 
-    /// What the model is to be shown of `output`: all of it if it is within the limit; else it is
-    /// stored whole and replaced by a preview and a hint that says where it is.
+    /// Truncates `output` for the model. A result within the limit is returned whole. A longer one
+    /// is stored whole and replaced by a preview and a hint that says where it is.
     ///
     /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end,
     /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it comes.
     ///
     /// # Errors
     ///
-    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`; by default the
-    /// result is returned whole.
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`; by default the result
+    /// is returned whole.
     pub async fn truncate(
         &self,
         call: &ToolCall,
@@ -95,10 +94,10 @@ impl ToolReduction {
         Ok(truncated)
     }
 
-    /// The same for a result that comes piece by piece, and is to be shown so: its beginning at
-    /// once, and at its end either the rest, or the end of the text and a hint. The same is stored,
-    /// and the same pieces are shown; the hint comes last. Only head and tail of a fixed length
-    /// begin at once: other previews are known at the end.
+    /// Like [`truncate`](Self::truncate), but shows a result as it comes: its beginning at once,
+    /// and at its end either the rest, or the end of the text and a hint. The same content is
+    /// stored and the same pieces are shown, with the hint last. Only previews of head and tail
+    /// with a fixed length begin at once; other previews are not known before the end.
     ///
     /// ```
     /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};
@@ -128,13 +127,13 @@ impl ToolReduction {
         truncate_stream(&self.session, call, output.into())
     }
 
-    /// The clear pass, before a model call: over the token threshold, old results are stored and
-    /// replaced by hints.
+    /// Runs the clear pass, before a model call: over the token threshold, old results are stored
+    /// and replaced by hints.
     ///
     /// # Errors
     ///
-    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`. The messages are as
-    /// they were then.
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`. The messages are then
+    /// unchanged.
     pub async fn clear<F: Format>(
         &self,
         format: &F,
@@ -144,8 +143,8 @@ impl ToolReduction {
         self.clear_turn(&mut Turn::new(&mut conversation)).await
     }
 
-    /// The clear pass with all that a loop knows: the tools' schemas, and what the provider counted
-    /// last.
+    /// Runs the clear pass with everything that a loop knows, such as the tools' schemas and the
+    /// provider's last count.
     ///
     /// # Errors
     ///
@@ -161,9 +160,9 @@ impl ToolReduction {
         Ok(report)
     }
 
-    /// Decides what a clear pass would do. Nothing is stored and nothing is changed.
+    /// Plans a clear pass. Nothing is stored or changed.
     ///
-    /// What is new is counted on this thread: a millisecond for each 20 kB or so.
+    /// New texts are counted on this thread, at about a millisecond per 20 kB.
     /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts where blocking
     /// is fine.
     ///
@@ -184,24 +183,24 @@ impl ToolReduction {
         clear::plan(&self.session, &self.ledger, turn)
     }
 
-    /// The tokens of all messages and of the tools' schemas, as the clear pass counts them.
+    /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.
     #[must_use]
     pub fn count_tokens(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
         self.session.meter().conversation(conversation, tools)
     }
 
-    /// The tool that reads stored content back. It has the name that hints give, or `read_file`
-    /// where hints name none.
+    /// The tool that reads stored content back. It has the name that hints give, or `read_file` if
+    /// hints name none.
     #[must_use]
     pub fn read_file_tool(&self) -> ReadFileTool {
         ReadFileTool::new(self.session.clone())
     }
 
-    /// Answers a call of the reader; `None` if `call` is of another tool, which is then yours to
+    /// Answers a call of the reader; `None` if `call` is for another tool, which is then yours to
     /// run.
     ///
-    /// What the model did wrong is in the answer, marked as an error. Where hints name no reader,
-    /// no call is its.
+    /// A mistake of the model is reported in the answer, marked as an error. If hints name no
+    /// reader, the answer is always `None`.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -230,8 +229,8 @@ impl ToolReduction {
         self.truncate(call, page).await.map(Some)
     }
 
-    /// Whether a result of `tool` that is over the limit is truncated. What has promised its
-    /// results in a fixed shape has to take the promise back then.
+    /// Returns true if results of `tool` over the limit are truncated. A tool that has promised a
+    /// fixed shape for its results must then withdraw the promise.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolPolicy, ToolReduction};
@@ -250,15 +249,15 @@ impl ToolReduction {
         self.session.settings()
     }
 
-    /// Reads everything that is stored at `location`, byte for byte; `None` if this session did not
-    /// store it.
+    /// Reads everything stored at `location`, byte for byte; `None` if this session did not store
+    /// it.
     ///
     /// This is for programs. Models read page by page, with
     /// [`read_file_tool`](Self::read_file_tool).
     ///
     /// # Errors
     ///
-    /// The store failed, or nothing is there.
+    /// The store failed, or nothing is stored there.
     pub async fn read_original(
         &self,
         location: &Location,
@@ -267,13 +266,14 @@ impl ToolReduction {
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
     }
 
-    /// Stores `text`, which your own code is about to drop or condense, and returns where it is, for
-    /// the model to be told: at `<root>/clear/<name>-<digest>` in the backend of all tools. A name
-    /// that is not safe as part of a path is left out. Storing the same text again stores nothing.
+    /// Stores `text`, which your own code is about to drop or condense, and returns its location,
+    /// so that you can tell the model: `<root>/clear/<name>-<digest>` in the backend of all tools.
+    /// A name that is not safe as part of a path is left out. Storing an equal text again stores
+    /// nothing.
     ///
-    /// A text that is itself hints or pages of this session is not stored again: the locations are
-    /// those of its originals, one or more. `None` if it looks like such hints and shows something
-    /// else than what is stored there. Anybody can write such a text, so keep it.
+    /// If the text consists of hints or pages of this session, it is not stored again, and the
+    /// locations of its originals are returned, one or more. `None` means that it looks like such
+    /// hints but shows something other than what is stored. Any text may look so: keep it.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
@@ -297,15 +297,15 @@ impl ToolReduction {
         store_original(&self.session, name, text).await
     }
 
-    /// The stores of this configuration, those of single tools and the spools of all included, each
-    /// once: for programs that look into them or take care of them.
+    /// All stores of this configuration, including those of single tools and all spools, each once.
+    /// For programs that inspect or maintain them.
     #[must_use]
     pub fn stores(&self) -> Vec<Arc<dyn Backend>> {
         self.session.stores()
     }
 
-    /// What the keys begin with under which this reduction and the sessions made from it store:
-    /// empty, or segments with a slash after each.
+    /// The beginning of all keys of this reduction and of sessions made from it: empty, or segments
+    /// with a slash after each.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
@@ -321,8 +321,8 @@ impl ToolReduction {
 
 #[async_trait]
 impl Middleware for ToolReduction {
-    /// Truncates what the tool returns; what comes as a stream goes on as one. A call that fails is
-    /// passed on untouched, and nothing is stored.
+    /// Truncates the tool's output; a stream stays a stream. A failed call is passed on untouched,
+    /// and nothing is stored.
     async fn wrap_tool_call(
         &self,
         call: &ToolCall,
@@ -336,7 +336,7 @@ impl Middleware for ToolReduction {
         }
     }
 
-    /// Truncates what the loop is going to show.
+    /// Truncates the output that the loop shows for a failed call.
     async fn wrap_failed_call(
         &self,
         call: &ToolCall,
@@ -348,7 +348,7 @@ impl Middleware for ToolReduction {
         }
     }
 
-    /// The clear pass.
+    /// Runs the clear pass.
     async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         self.clear_turn(turn).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! From settings, backends and callbacks to a reduction.
+//! Turns settings, backends and callbacks into a reduction.
 
 mod setters;
 
@@ -23,16 +23,16 @@ use crate::session::{OnReport, PageEnds, Session, Shared};
 use crate::store::Phase;
 use crate::tokens::{CountTokens, Meter};
 
-/// Sets a [`ToolReduction`] up. Every setter overrides what was set before; [`build`](Self::build)
-/// checks it all.
+/// Sets up a [`ToolReduction`]. Every setter overrides earlier ones; [`build`](Self::build) checks
+/// everything.
 #[derive(Clone, Default)]
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {
     settings: Settings,
     hooks: Hooks,
-    /// `true` once `preview_above` was set by itself, so that a limit leaves it alone.
+    /// `true` once `preview_above` has its own value, which setting a limit then keeps.
     has_own_preview_above: bool,
-    /// A store that the settings name and that could not be opened.
+    /// A store that the settings name but that could not be opened.
     not_opened: Option<NotOpened>,
     counter: Option<Arc<dyn CountTokens>>,
     gen_ids: [Option<GenId>; 2],
@@ -54,12 +54,12 @@ impl fmt::Debug for Builder {
 }
 
 impl ToolReduction {
-    /// A builder with the documented defaults, see [`Settings`].
+    /// Returns a builder with the documented defaults, see [`Settings`].
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A builder with what the measurements say, see [`Settings::recommended`].
+    /// Returns a builder with the settings that measured best, see [`Settings::recommended`].
     pub fn recommended(backend: impl Backend) -> Builder {
         Builder::default()
             .settings(Settings::recommended(), open)
@@ -68,11 +68,10 @@ impl ToolReduction {
 }
 
 impl Builder {
-    /// Takes all settings at once. What was set before is gone, but for callbacks, a counter of
-    /// your own and, where the settings name no backend, the backend. Backends that the settings
-    /// name are opened by `open`, each URL once: [`backend::open`] opens `memory:` and directories,
-    /// `Objects::open` of `offcut-object-store` buckets. Where that fails, so does
-    /// [`build`](Self::build).
+    /// Replaces all settings at once. Keeps only callbacks, your own counter and, if the settings
+    /// name no backend, the backend. `open` opens the backends that the settings name, each URL
+    /// once: [`backend::open`] opens `memory:` and directories, `Objects::open` of
+    /// `offcut-object-store` opens buckets. If that fails, so does [`build`](Self::build).
     ///
     /// ```
     /// use offcut::{Settings, ToolReduction, backend};
@@ -107,44 +106,44 @@ impl Builder {
         self
     }
 
-    /// Where content is stored. Required unless truncation is skipped; without one, clearing loses
-    /// what it clears.
+    /// Sets the store for content. Required unless truncation is skipped; without one, cleared
+    /// content is lost.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.hooks.backend = Some(Arc::new(backend));
         self.not_opened = self.not_opened.filter(|failed| failed.tool.is_some());
         self
     }
 
-    /// Decides about each result when it returns, in place of the limit: see [`TruncHandler`]. A
-    /// tool's own handler comes first.
+    /// Sets a handler that decides about each result when it returns, in place of the limit: see
+    /// [`TruncHandler`]. A tool's own handler takes precedence.
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
         self.hooks.trunc_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Decides about each old result of a pass, in place of hints: see [`ClearHandler`]. A tool's
-    /// own handler comes first.
+    /// Sets a handler that decides about each old result of a pass, in place of hints: see
+    /// [`ClearHandler`]. A tool's own handler takes precedence.
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
         self.hooks.clear_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Counts tokens with a counter of your own, in place of [`Settings::token_counter`].
+    /// Counts tokens with your own counter, in place of [`Settings::token_counter`].
     pub fn count_tokens_with(mut self, counter: impl CountTokens) -> Self {
         self.counter = Some(Arc::new(counter));
         self
     }
 
-    /// Is called with every report, of truncations and of passes, once what it says has been done.
+    /// Calls `observer` with every report of a truncation or a pass, once its changes are made.
     pub fn on_report(mut self, observer: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         self.on_report = Some(Arc::new(observer));
         self
     }
 
-    /// Names the id of what a truncation stores, `<root>/trunc/<id>`, in place of the call's id:
-    /// one segment of up to 200 ASCII letters, digits, `.`, `_` and `-`. Where it fails, panics or
-    /// gives no such name, the call's id is used and the report says so; where the name is taken by
-    /// other content, a digest is put behind it. It has to be pure.
+    /// Chooses the id under which a truncation stores, `<root>/trunc/<id>`, in place of the call's
+    /// id: one segment of up to 200 ASCII letters, digits, `.`, `_` and `-`. If the callback fails,
+    /// panics or returns another kind of name, the call's id is used and the report says so. If the
+    /// name is taken by other content, a digest is appended. The callback must be pure.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -164,7 +163,8 @@ impl Builder {
         self
     }
 
-    /// The same for what a clear pass stores, `<root>/clear/<id>`.
+    /// Like [`trunc_id_with`](Self::trunc_id_with), for content that a clear pass stores:
+    /// `<root>/clear/<id>`.
     pub fn clear_id_with(
         mut self,
         name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
@@ -173,10 +173,10 @@ impl Builder {
         self
     }
 
-    /// Runs after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
-    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the
-    /// conversation as it is then, and the report. Where it fails or panics, the report says so,
-    /// and what the pass did stays done. There is no time-out.
+    /// Runs `callback` after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
+    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the changed
+    /// conversation and the report. If it fails or panics, the report says so and the changes of
+    /// the pass remain. There is no time-out.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
@@ -205,7 +205,7 @@ impl Builder {
 
     /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`SizeLimit::tokens`] is tokens.
     ///
-    /// Results within it are left whole, whatever the preset previews, unless
+    /// Results within the limit are left whole, even if the preset would preview them, unless
     /// [`preview_above`](Self::preview_above) is set too, before or after this.
     pub fn max_length_for_trunc(mut self, limit: impl Into<SizeLimit>) -> Self {
         self.settings.max_length_for_trunc = limit.into();
@@ -222,17 +222,17 @@ impl Builder {
         self
     }
 
-    /// What is different for the tool `name`.
+    /// Overrides options for the tool `name`.
     pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
         self.settings.tool_config.insert(name.into(), policy);
         self
     }
 
-    /// Previews texts with code of your own, in place of [`Settings::preview`]: it gets the text,
-    /// the tool, its arguments and the bytes that the preview may take, has to be pure, and is
-    /// called more than once. Where it panics or takes more, the named preview is shown and the
-    /// report says so. It sees whole texts: streams are held up to 64 MiB for it, and longer texts,
-    /// and texts that are stored as one, get the named preview.
+    /// Previews texts with your own code, in place of [`Settings::preview`]. It gets the text, the
+    /// tool, its arguments and the number of bytes for the preview. It must be pure, as it is
+    /// called more than once. If it panics or returns too much, the named preview is shown and the
+    /// report says so. It sees whole texts: streams are held for it up to 64 MiB. Longer texts, and
+    /// texts that are stored as one, get the named preview.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -291,8 +291,8 @@ impl Builder {
         self
     }
 
-    /// Checks the configuration and makes the reduction. A counter that has to get ready first may do
-    /// so in the background from now on: see [`CountTokens::prepare`].
+    /// Checks the configuration and makes the reduction. A counter that needs preparation may start
+    /// it in the background: see [`CountTokens::prepare`].
     ///
     /// # Errors
     ///

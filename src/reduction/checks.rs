@@ -1,4 +1,4 @@
-//! What a configuration is checked for before it becomes a reduction (O2, L11).
+//! Checks that a configuration must pass to become a reduction (O2, L11).
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::hint::{Facts, Hint, Kind, MAX_NAME, Notes, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::store::{Roots, is_reserved, longest_key, longest_session};
 
-/// Bounds of `root_dir`: a session, a phase and a name come behind it.
+/// Bounds of `root_dir`, which a session, a phase and a name follow.
 const MAX_ROOT_SEGMENTS: usize = 8;
 const MAX_ROOT: usize = 400;
 
@@ -29,7 +29,7 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     Ok(Roots::of(&root))
 }
 
-/// A policy that was not part of settings may name a store too, and nobody opens it.
+/// Rejects stores named by policies that were set without settings: nothing opens them.
 pub(super) fn check_opened(settings: &Settings) -> Result<(), BuildError> {
     for (tool, policy) in &settings.tool_config {
         if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
@@ -42,7 +42,7 @@ pub(super) fn check_opened(settings: &Settings) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Two stores that name content alike must be one store.
+/// Rejects two stores with the same locations: they must be one store.
 pub(super) fn check_locations<'p>(
     policies: impl Iterator<Item = &'p Policy>,
     roots: &Roots,
@@ -86,7 +86,7 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
-/// What policies are made of, and checked against.
+/// Everything that policies are made from and checked against.
 pub(super) struct Checks<'c> {
     pub(super) settings: &'c Settings,
     pub(super) hooks: &'c Hooks,
@@ -96,7 +96,7 @@ pub(super) struct Checks<'c> {
 }
 
 impl Checks<'_> {
-    /// The policy for the tool `name`, or for all others.
+    /// The policy for the tool `name`, or for all other tools.
     pub(super) fn policy(&self, name: Option<&str>) -> Result<Policy, BuildError> {
         let mut policy = Policy::resolve(self.settings, self.hooks, name);
         let tool = name.map(str::to_owned);
@@ -118,7 +118,7 @@ impl Checks<'_> {
             return Err(BuildError::NoBackend { tool });
         };
         let limit = policy.max_length_for_trunc.safe_bytes();
-        // Sessions made from this reduction keep the promise too, whatever their id.
+        // Sessions made from this reduction must fit too, whatever their id.
         let key = longest_key(
             &self.roots.session(&longest_session()),
             self.has_given_ids || policy.hooks.has_handler(),
@@ -157,7 +157,7 @@ impl Checks<'_> {
                 at_least,
             });
         }
-        // A curve grows as far as there is room. A number was meant.
+        // A curve is cut to the room there is. A fixed length was meant as it stands.
         if policy.preview_length.grows() {
             policy.preview_length = policy.preview_length.capped(limit - longest_hint);
         }
@@ -173,7 +173,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// The longest that a hint of truncation gets, its preview aside.
+    /// Maximum length of a truncation's hint, without its preview.
     fn longest_hint(&self, location: &Location, local: bool) -> usize {
         let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
         hint.lines = Some(999_999_999_999);
@@ -193,7 +193,7 @@ impl Checks<'_> {
             ..Facts::default()
         };
         hint.prose = self.prose.of_hint(&hint, facts);
-        // The header holds the preview's length too, and a line feed comes before the preview.
+        // The header also holds the preview's length, and a line feed comes before the preview.
         hint.render().len() + "+999999999\n".len()
     }
 }

@@ -1,4 +1,4 @@
-//! The stores that settings name.
+//! Opens the stores that settings name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct NotOpened {
 pub(super) struct Opener<O> {
     open: O,
     opened: HashMap<StoreUrl, Arc<dyn Backend>>,
-    /// The first one.
+    /// The first failure.
     pub(super) not_opened: Option<NotOpened>,
 }
 
@@ -30,7 +30,7 @@ impl<O> Opener<O> {
         }
     }
 
-    /// The store at `url`, which `tool`'s settings name.
+    /// The store at `url`, which the settings of `tool` name.
     pub(super) fn open<B, E>(
         &mut self,
         tool: Option<&String>,

@@ -1,4 +1,4 @@
-//! Content that other code takes out of a conversation, stored as a clear pass stores it.
+//! Stores content that other code takes out of a conversation, as a clear pass would.
 
 use bytes::Bytes;
 
@@ -8,18 +8,18 @@ use crate::read_back::{Said, shows_only};
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, key, put};
 
-/// What a text is to the store.
+/// A text, and its relation to the store.
 enum Text {
     /// Content that is not stored yet.
     Content,
-    /// Hints that show nothing but what is stored there: storing them again would put a hop before
-    /// the original (L1).
+    /// Hints that show only what is stored there. Storing them again would add a hop before the
+    /// original (L1).
     Hints(Vec<Location>),
-    /// Looks like hints of this session, and shows something else. Anybody can write such a text.
+    /// A text that looks like hints of this session but shows something else, as any text may.
     Imitation,
 }
 
-/// Where `text` is stored, or `None` if it only looks like hints.
+/// Stores `text` and returns its locations, or `None` if it only looks like hints.
 pub(super) async fn store_original(
     session: &Session,
     name: &str,
@@ -64,7 +64,7 @@ async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
 }
 
 async fn store(session: &Session, name: &str, text: &str) -> Result<Location, BackendError> {
-    // As for a result of an unnamed tool.
+    // Use the backend that a result of an unnamed tool would use.
     let Some(backend) = session.policy("").backend() else {
         let message = "this reduction has no backend: set one";
         return Err(BackendError::new(ErrorKind::Other, message));

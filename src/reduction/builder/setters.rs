@@ -5,8 +5,8 @@ use crate::config::{CostAware, OnStoreFailure, PreviewLength, StoredNames, Token
 use crate::hint::Language;
 use crate::preview::Preview;
 
-/// Declares the setters of [`Settings`]' fields, a row for each: `field(argument)`, and the code of
-/// your own whose place it takes.
+/// Declares setters for fields of [`Settings`], one a row: `field(argument)`, and the user's code
+/// that it replaces.
 macro_rules! setters {
     ($($field:ident($argument:ty) $(, in place of $($code:ident).+)?;)*) => {
         impl Builder {

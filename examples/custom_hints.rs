@@ -1,7 +1,7 @@
-//! Hints in your own words, and in the language of your users.
+//! Hints in your own words and in your users' language.
 //!
-//! The header of a hint, in brackets, is the same whatever is said: it alone is read back. What
-//! stands behind it is yours.
+//! The header of a hint, in brackets, never changes: it is the only part that is parsed. The text
+//! after it is yours.
 //!
 //! ```sh
 //! cargo run --example custom_hints
@@ -37,8 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     writeln!(out, "in other words\n    {}", first_line(own).await?)?;
 
-    // The same from a file; French has no table of its own, so it takes the place of the English
-    // one.
+    // The same from a file. There is no French table, so French replaces the English one.
     let french = Settings::from_toml(
         r#"
         max_length_for_trunc = 4_000
@@ -54,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .backend(Memory::named("demo")?);
     writeln!(out, "in French\n    {}", first_line(french).await?)?;
 
-    // What is wrong with a template is said when it is built in.
+    // A broken template is reported when the reduction is built.
     let wrong = small()?.template(Language::English, Sentence::Reader, "Use {raeder}.");
     if let Err(error) = wrong.build() {
         writeln!(out, "misspelt\n    {error}")?;

@@ -1,5 +1,5 @@
-//! Each tool treated as it deserves: `grep` has a store and a limit of its own, what `read`
-//! returned is never cleared, and `query` is cut by a handler that knows what its rows are worth.
+//! Settings for single tools: `grep` has its own store and limit, results of `read` are never
+//! cleared, and a handler that knows the value of rows cuts `query`.
 //!
 //! ```sh
 //! cargo run --example per_tool
@@ -79,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The first rows say what the rest looks like. Short results stay as they are.
+/// Keeps the first rows, which show what the rest looks like. Short results stay unchanged.
 async fn ten_rows(outcome: ToolOutcome) -> Result<Action, HandlerError> {
     let text = outcome.text();
     let rows = text.lines().count();

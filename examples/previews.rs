@@ -1,4 +1,4 @@
-//! What each preview shows of three texts as tools return them, or of a file.
+//! Shows each preview of three typical tool results, or of a file.
 //!
 //! ```text
 //! cargo run --example previews

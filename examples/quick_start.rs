@@ -1,5 +1,5 @@
-//! The loop of the README, whole: a model that is played, a tool with long results, and what
-//! becomes of them.
+//! The complete loop of the README, with a scripted model and a tool with long results. Prints the
+//! messages at the end.
 //!
 //! ```sh
 //! cargo run --example quick_start
@@ -22,7 +22,7 @@ struct Reply {
 }
 
 impl Model {
-    /// Asks for one search, then is done.
+    /// Asks for one search, then finishes.
     async fn complete(&self, messages: &[Value], _tools: &[Value]) -> Result<Reply, ToolError> {
         let call = json!({"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}});
         let message = match messages.len() {

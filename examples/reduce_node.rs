@@ -6,7 +6,7 @@
 //! cargo run --example reduce_node -- ollama run llama3.2      # a real model: a command that reads a prompt and answers
 //! ```
 //!
-//! Without a command it needs no network: its model lists what the two files define.
+//! Without a command it needs no network: its model lists the definitions in the two files.
 
 #![allow(
     clippy::print_stdout,
@@ -28,13 +28,13 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// What the two tools have read: files of this repository.
+/// The results of the two tools: files of this repository.
 const FILES: [(&str, &str); 2] = [
     ("src/agent.rs", include_str!("../src/agent.rs")),
     ("src/middleware.rs", include_str!("../src/middleware.rs")),
 ];
 
-/// Condenses the two results in `messages`, and reads the originals back.
+/// Condenses the two results in `messages` and reads the originals back.
 async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<dyn Error>> {
     let reduction = ToolReduction::builder().backend(Memory::new()).build()?;
     let node = ReduceNode::builder(
@@ -51,7 +51,7 @@ async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<
         .with("second", "call_2")?;
     let reduced = node.run(&mut results).await?;
 
-    // What was dropped is where the output says, for the agent's reader too.
+    // The agent's reader also finds the dropped originals at the locations in the output.
     let reader = reduction.read_file_tool();
     for ((_, location), (path, content)) in reduced.stored.iter().zip(FILES) {
         let arguments = json!({"path": location.as_str(), "limit": 1}).to_string();
@@ -91,7 +91,7 @@ fn conversation() -> Vec<Message> {
     messages
 }
 
-/// The model: a command, or what can be had without one.
+/// The model: a command, or a substitute that needs none.
 struct Model {
     command: Vec<String>,
 }
@@ -144,7 +144,7 @@ async fn ask(program: &str, arguments: &[String], prompt: &str) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// No model, but honest: what each file says of itself first, and the names that it defines.
+/// Stands in for a model: lists the first comment of each file and the names that it defines.
 fn list_definitions(prompt: &str) -> String {
     let mut lines = Vec::new();
     for file in prompt.split("\n--- ").skip(1) {

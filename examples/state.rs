@@ -1,4 +1,4 @@
-//! A state that is declared in a YAML file, several updates, and the state after each.
+//! A state declared in a YAML file, several updates, and the state after each.
 //!
 //! ```text
 //! cargo run --example state
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const DECLARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/state.yaml");
 
-/// What happens to the state that is declared beside this file.
+/// The updates of the state that is declared beside this file.
 fn story() -> Vec<Step> {
     vec![
         Step::One(json!({
@@ -30,20 +30,20 @@ fn story() -> Vec<Step> {
             "messages": [{"id": "m2", "role": "assistant", "content": "Looking"}],
             "tokens": 900,
         })),
-        // The answer streams in: the same message, longer each time.
+        // The answer streams in: one message, longer each time.
         Step::One(
             json!({"messages": [{"id": "m2", "role": "assistant", "content": "Looking into pool.rs"}]}),
         ),
-        // Two nodes have run at the same time.
+        // Two nodes have run in parallel.
         Step::Parallel(vec![
             json!({"findings": [{"file": "pool.rs", "says": "a lock is held across an await"}], "tokens": 400}),
             json!({"findings": [{"file": "client.rs", "says": "no time-out"}], "sources": ["client.rs"], "tokens": 300}),
         ]),
         Step::One(json!({"recent_errors": ["timed out", "timed out", "refused", "timed out"]})),
-        // All of an update applies, or none of it: the key is missing, so the tokens are not
+        // An update applies as a whole or not at all: the key is missing, so the tokens are not
         // counted either.
         Step::One(json!({"findings": [{"says": "of no file"}], "tokens": 1_000_000})),
-        // Two values for a field that keeps one: which would be the last?
+        // Two values for a field that keeps one: neither is the last.
         Step::Parallel(vec![
             json!({"question": "Why?"}),
             json!({"question": "How?"}),
@@ -59,7 +59,7 @@ enum Step {
     Parallel(Vec<Value>),
 }
 
-/// Reducers that the file may name beside the ready ones.
+/// Reducers that the file may name in addition to the built-in ones.
 fn reducers() -> Reducers {
     Reducers::new().with(
         "sum",
@@ -75,7 +75,7 @@ fn reducers() -> Reducers {
     )
 }
 
-/// Declares the state, applies the steps one after the other, and shows what each has changed.
+/// Declares the state, applies the steps in order and prints the changes of each.
 fn play(declared: &str, steps: Vec<Step>, out: &mut impl Write) -> Result<State, Box<dyn Error>> {
     let schema = Schema::from_yaml(declared, &reducers())?;
     for warning in schema.warnings() {

@@ -1,6 +1,6 @@
-//! Runs a command and shows its output as a model would see it: live up to the head, then, once it
-//! has ended, the tail and a hint that says where all of it is. However long the output, memory
-//! stays the same.
+//! Runs a command and shows its output as a model would see it: live up to the head, then, once the
+//! command has ended, the tail and a hint at the full output. Memory does not depend on the length
+//! of the output.
 //!
 //! ```sh
 //! cargo run --example stream_command                      # counts to a million
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .preview(Preview::HeadTail)
         .preview_length(2_000)
         .build()?;
-    // A name of its own for each run: what is stored is never overwritten.
+    // A new name for each run, because stored content is never overwritten.
     let call = ToolCall::new(
         format!("run-{}", std::process::id()),
         "run",
@@ -66,7 +66,7 @@ fn arguments() -> Result<(String, Vec<String>), lexopt::Error> {
             Arg::Long("store") => store = parser.value()?.string()?,
             Arg::Value(program) => {
                 command.push(program.string()?);
-                // What follows belongs to the command, whatever it looks like.
+                // The rest belongs to the command, even if it looks like an option.
                 for rest in parser.raw_args()? {
                     command.push(rest.string()?);
                 }
@@ -80,7 +80,7 @@ fn arguments() -> Result<(String, Vec<String>), lexopt::Error> {
     Ok((store, command))
 }
 
-/// The command's output as it comes, both streams in one, and how it ended where that was not well.
+/// Streams the command's output, both pipes merged, and ends with an error if the command fails.
 fn run(
     command: &[String],
 ) -> Result<impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + use<>, Box<dyn Error>> {

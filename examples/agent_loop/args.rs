@@ -1,4 +1,4 @@
-//! What can be asked of the example, and what it opens from that.
+//! The command-line options, and the store and model opened from them.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,11 +35,11 @@ to what it is shown. It ends with 0 if everything stored could be read back byte
 with 1 if not, and with 2 if it was started in a way that cannot work.
 ";
 
-/// What the example is asked to do.
+/// The options of the example.
 ///
 /// # Default
 ///
-/// As [`HELP`] has them.
+/// See [`HELP`].
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) dir: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the arguments; `None` if the person asked for help.
+    /// Parses the arguments; `None` if help was requested.
     pub(crate) fn parse(mut from: Parser) -> Result<Option<Self>, Failure> {
         let mut options = Self {
             dir: default_dir(),
@@ -83,7 +83,7 @@ impl Options {
     }
 }
 
-/// Under cargo the workspace that this package is part of, else where the person stands.
+/// The workspace of this package under cargo, else the current directory.
 fn default_dir() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| ".".into(), |package| PathBuf::from(package).join(".."))
@@ -97,35 +97,35 @@ fn language(text: &str) -> Result<Language, &'static str> {
     }
 }
 
-/// Opens the store that a text names. A new kind of store is one more arm.
+/// Opens the store that `text` names. To add a kind of store, add an arm.
 pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
     Ok(match text {
-        // Its path is another one each time: named like this, two runs over the same files cost the
-        // same tokens.
+        // Hides the random path, so that two runs over the same files cost the same number of
+        // tokens.
         None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
         Some("memory") => Arc::new(Memory::new()),
         #[cfg(feature = "s3")]
         Some(url) if url.contains("://") => {
             let store = offcut_object_store::Objects::open(url)
                 .map_err(|error| Failure::usage(chain(&error)))?;
-            // A wrong bucket or wrong credentials are found here, not at the first long result.
+            // Finds a wrong bucket or credentials here, not at the first long result.
             store.check().await?;
             Arc::new(store)
         }
         #[cfg(not(feature = "s3"))]
         Some(url) if url.contains("://") => {
-            // Not the whole URL: there may be a secret in it.
+            // Not the whole URL, which may contain a secret.
             let scheme = url.split("://").next().unwrap_or_default();
             return Err(Failure::usage(format!(
                 "--backend {scheme}://…: built without it; add `--features s3`, or give `memory` or a directory"
             )));
         }
-        // Not `Fs::open`: a URL that is written wrongly would become the name of a directory.
+        // Not `Fs::open`, which would take a misspelt URL for the name of a directory.
         Some(directory) => offcut::backend::open(directory)?,
     })
 }
 
-/// The model that explores: the one named, or the script.
+/// Opens the model called `name`, or else the script.
 pub(crate) fn open_model(
     name: Option<&str>,
     reduction: &ToolReduction,
@@ -146,7 +146,7 @@ pub(crate) fn open_model(
     })
 }
 
-/// Why the example ends early, in words for the person who started it.
+/// A reason for ending early, with a message for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) text: String,
@@ -154,7 +154,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// It was started in a way that cannot work.
+    /// A wrong command line.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -165,7 +165,7 @@ impl Failure {
 
 impl From<lexopt::Error> for Failure {
     fn from(error: lexopt::Error) -> Self {
-        // What is repeated may be a store's URL that stands where something else belongs.
+        // Argument values may be store URLs in the wrong place, so secrets in them are hidden.
         let shown = |value: &std::ffi::OsStr| StoreUrl::from(&*value.to_string_lossy());
         let text = match &error {
             lexopt::Error::UnexpectedArgument(value) => {
@@ -210,7 +210,7 @@ impl From<AgentError> for Failure {
     }
 }
 
-/// An error with all that caused it.
+/// Joins an error's message with those of its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! An agent explores a directory with real tools, and its context stays small: what is too long or
-//! too old is stored, and the model reads back what it needs.
+//! An agent explores a directory with real tools in a small context: results that are too long or
+//! too old are stored, and the model reads back the parts that it needs.
 //!
 //! ```text
 //! cargo run --example agent_loop
@@ -7,9 +7,9 @@
 //! OPENAI_API_KEY=… cargo run --example agent_loop --features openai -- --model NAME
 //! ```
 //!
-//! The library is at work in [`explore`]; everything else is the example's own: the tools in
-//! `tools`, the model in `model`, what is measured in `tally`, and the proof that nothing was lost
-//! in `verify`.
+//! [`explore`] shows the library at work. All else belongs to the example: the tools in `tools`,
+//! the model in `model`, the measurements in `tally`, and the proof that nothing was lost in
+//! `verify`.
 
 #![allow(
     clippy::print_stdout,
@@ -38,8 +38,8 @@ use tally::Tally;
 use tools::{Directory, Grep, ListFiles, Read, Run};
 use watched::watched;
 
-/// Runs the agent, shows what happens, and reads everything back. Returns how many originals were
-/// lost.
+/// Runs the agent, prints its steps, and reads everything back. Returns the number of lost
+/// originals.
 async fn explore(options: &Options) -> Result<usize, Failure> {
     let directory = Arc::new(Directory::open(&options.dir)?);
     let backend = open_backend(options.backend.as_deref()).await?;

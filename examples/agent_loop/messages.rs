@@ -1,4 +1,4 @@
-//! What the model, the tally and the screen all have to know of messages.
+//! Helpers for messages, shared by the model, the tally and the output.
 
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Part, ToolReduction};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The name of the reader of stored content, as hints give it by default.
 pub(crate) const READER: &str = "read_file";
 
-/// The tokens of a conversation, by the counter that the reduction uses.
+/// Counts the tokens of a conversation with the reduction's counter.
 pub(crate) fn count_tokens(
     reduction: &ToolReduction,
     messages: &[Message],
@@ -16,7 +16,7 @@ pub(crate) fn count_tokens(
     reduction.count_tokens(&Messages::new(&Plain, &mut messages.to_vec()), tools)
 }
 
-/// The text of a result that is one text.
+/// Returns the text of a result that consists of one text.
 pub(crate) fn text_of(parts: &[Part]) -> Option<&str> {
     match parts {
         [Part::Text(text)] => Some(text),

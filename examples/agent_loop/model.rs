@@ -1,8 +1,8 @@
-//! A model without a network: a script that reacts to what it is shown.
+//! A model without a network: a script that reacts to its input.
 //!
-//! It does what models do with hints. Where a result was truncated or cleared, it takes the
-//! location from the hint and asks for the page or the lines that it needs. Each step of the script
-//! runs at most once, so it always comes to an answer.
+//! It treats hints as models do: where a result was truncated or cleared, it takes the location
+//! from the hint and asks for the page or the lines that it needs. Each step of the script runs at
+//! most once, so the script always ends with an answer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use crate::messages::{READER, count_tokens, text_of};
 
-/// Lines that define something, in many languages.
+/// Matches lines with a definition, in many languages.
 const DEFINITIONS: &str = r"^\s*(pub(\(\w+\))? |async |export |static )*(fn|struct|enum|trait|class|def|function|interface|func) \w+";
-/// Those of them that a reader of a new tree looks for first.
+/// Matches the definitions that a reader of a new tree looks for first.
 const CONTRACTS: &str = r"\b(trait|class|interface) \w+";
 const LOOSE_ENDS: &str = r"\b(TODO|FIXME|HACK|unsafe|unwrap|panic|expect)\b";
-/// Text of this size a model would not ask for as a whole.
+/// In bytes. A model would not ask for a longer text as a whole.
 const MAX_READ: u64 = 256 * 1024;
 
 const SCRIPT: &[fn(&View) -> Option<Turn>] = &[
@@ -46,16 +46,16 @@ const SCRIPT: &[fn(&View) -> Option<Turn>] = &[
     back_to_a_cleared_file,
 ];
 
-/// What the model says and asks in one turn.
+/// The text and the calls of one turn.
 struct Turn {
     says: String,
     calls: Vec<(&'static str, Value)>,
 }
 
-/// What the model knows when it takes a turn.
+/// The model's knowledge at the start of a turn.
 struct View<'a> {
     notes: &'a Notes,
-    /// The results that it is shown in a shortened form, oldest first.
+    /// Results that are shown shortened, oldest first, each with its tool.
     hints: &'a [(String, Hint)],
 }
 
@@ -66,7 +66,7 @@ fn look_around(_: &View) -> Option<Turn> {
     )
 }
 
-/// Of a long listing only the two ends are shown: the reader finds the large files in it.
+/// Asks for the large files in a listing of which only the two ends are shown.
 fn rest_of_the_listing(view: &View) -> Option<Turn> {
     let path = view
         .newest(Kind::Truncated, "list_files")?
@@ -79,7 +79,8 @@ fn rest_of_the_listing(view: &View) -> Option<Turn> {
     )
 }
 
-/// Models guess file names. What fails is short, and stays in the context.
+/// Also reads a file whose name is a guess, as models do. The error is short and stays in the
+/// context.
 fn history(_: &View) -> Option<Turn> {
     let log = run("git", &["log", "--stat", "--max-count=30", "--", "."]);
     ask(
@@ -102,7 +103,7 @@ fn read(says: &str, files: &[&str], which: Range<usize>) -> Option<Turn> {
 fn middle_of_a_truncated_file(view: &View) -> Option<Turn> {
     let hint = view.newest(Kind::Truncated, "read")?;
     let path = hint.location.as_ref()?.as_str();
-    // A text of few, very long lines is paged by bytes.
+    // A text with few, very long lines is paged by bytes.
     let offset = match hint.lines? {
         0..3 => json!(format!("1+{}", hint.bytes / 2)),
         lines => json!(lines / 2),
@@ -178,7 +179,7 @@ fn run(program: &str, args: &[&str]) -> (&'static str, Value) {
 }
 
 impl View<'_> {
-    /// The newest result of `tool` that stands in the context as a hint of this kind.
+    /// The newest result of `tool` whose hint is of this kind.
     fn newest(&self, kind: Kind, tool: &str) -> Option<&Hint> {
         self.hints
             .iter()
@@ -188,21 +189,21 @@ impl View<'_> {
     }
 }
 
-/// What the model remembers: a script has no other way to draw conclusions.
+/// The model's memory, from which the script draws its conclusions.
 #[derive(Debug, Default)]
 struct Notes {
-    /// The next step of the script.
+    /// Index of the next step of the script.
     step: usize,
-    /// How many calls it has made.
+    /// Number of calls made so far.
     calls: usize,
-    /// The files that it has seen in a listing, and their sizes.
+    /// The files seen in listings, with their sizes in bytes.
     files: BTreeMap<String, u64>,
-    /// The first lines that were found in the definitions.
+    /// First lines of the definitions found.
     found: Vec<String>,
 }
 
 impl Notes {
-    /// Notes what is new in the last results.
+    /// Records the new facts in the last results.
     fn look(&mut self, messages: &[Message]) {
         let new = messages
             .iter()
@@ -224,7 +225,7 @@ impl Notes {
         }
     }
 
-    /// The files worth reading, the largest first.
+    /// The files worth reading, largest first.
     fn largest(&self) -> Vec<&str> {
         let is_source = |path: &str| {
             ![".lock", ".snap", ".jsonl"]
@@ -240,14 +241,14 @@ impl Notes {
         files.into_iter().map(|(path, _)| path.as_str()).collect()
     }
 
-    /// Those of some thousand bytes, the largest first.
+    /// The files of a few thousand bytes, largest first.
     fn middling(&self) -> Vec<&str> {
         let is_middling =
             |path: &&str| (2_000..7_500).contains(&self.files[*path]) && !is_entry(path);
         self.largest().into_iter().filter(is_middling).collect()
     }
 
-    /// Those that newcomers open first.
+    /// The files that newcomers open first.
     fn entries(&self) -> Vec<&str> {
         let mut files: Vec<_> = self
             .largest()
@@ -293,7 +294,7 @@ fn is_entry(path: &str) -> bool {
     .contains(&stem)
 }
 
-/// `   1234  src/lib.rs`, perhaps with a line number and a colon before it.
+/// Parses ` 1234 src/lib.rs`, perhaps after a line number and a colon.
 fn listed(line: &str) -> Option<(String, u64)> {
     let (size, path) = without_number(line).trim_start().split_once("  ")?;
     Some((path.to_owned(), size.parse().ok()?))
@@ -305,7 +306,7 @@ fn without_number(line: &str) -> &str {
         .map_or(line, |(_, text)| text)
 }
 
-/// The tool's name and what is shown of its result.
+/// The tool's name and the text shown of its result.
 fn result(message: &Message) -> Option<(&str, &str)> {
     match message {
         Message::Tool { name, content, .. } => Some((name, text_of(content)?)),
@@ -313,11 +314,11 @@ fn result(message: &Message) -> Option<(&str, &str)> {
     }
 }
 
-/// The model: the script and what it remembers.
+/// The model: the script and its memory.
 #[derive(Debug)]
 pub(crate) struct ScriptedModel {
     notes: Mutex<Notes>,
-    /// Counts its input, as a provider would.
+    /// Counts the model's input, as a provider would.
     reduction: ToolReduction,
 }
 

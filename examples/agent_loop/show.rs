@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The output for the user.
 
 use std::io::Write as _;
 
@@ -16,7 +16,7 @@ use crate::verify::Verdict;
 
 const WIDTH: usize = 94;
 
-/// Prints a line. Where nobody reads any more (`| head`) the run goes on.
+/// Prints a line. The run continues if the reader is gone (`| head`).
 macro_rules! say {
     ($($line:tt)*) => {{ let _ = writeln!(std::io::stdout(), $($line)*); }};
 }
@@ -46,7 +46,7 @@ pub(crate) fn introduction(options: &Options, directory: &Directory, tally: &Tal
     paragraph(&text, "");
 }
 
-/// One line for the call, and what the model says.
+/// Prints one line for the call, and the model's reply.
 pub(crate) fn model_call(call: usize, without: Option<u64>, with: u64, reply: &Message) {
     let Message::Assistant { content, calls } = reply else {
         return;
@@ -66,9 +66,9 @@ pub(crate) fn model_call(call: usize, without: Option<u64>, with: u64, reply: &M
     );
 }
 
-/// One line for each result that came in.
+/// Prints one line for each new result.
 pub(crate) fn results(tally: &Tally, mut decisions: Vec<Decision>, messages: &[Message]) {
-    // Parallel calls end in any order: shown are they in the order of the conversation.
+    // Parallel calls end in any order; they are shown in the order of the conversation.
     decisions.sort_by_key(|decision| message_of(decision, messages));
     for decision in &decisions {
         let original = tally.original(&decision.call_id);
@@ -85,7 +85,7 @@ pub(crate) fn results(tally: &Tally, mut decisions: Vec<Decision>, messages: &[M
     sample(tally, &decisions, Outcome::Truncated, messages);
 }
 
-/// One line for each old result that was replaced before the call.
+/// Prints one line for each old result that was replaced before the call.
 pub(crate) fn cleared(tally: &Tally, decisions: &[Decision], messages: &[Message]) {
     for decision in decisions
         .iter()
@@ -126,7 +126,7 @@ fn line(tally: &Tally, what: &str, decision: &Decision, original: Option<Origina
     );
 }
 
-/// The tool and what it was asked, on one line.
+/// The tool and its arguments, on one line.
 fn in_short(call: &ToolCall, store: &str) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let mut words = vec![call.name.clone()];
@@ -158,7 +158,7 @@ fn in_short(call: &ToolCall, store: &str) -> String {
     words.join(" ")
 }
 
-/// The first hint of its kind, as the model sees it.
+/// Prints the first hint of its kind, as the model sees it.
 fn sample(tally: &Tally, decisions: &[Decision], outcome: Outcome, messages: &[Message]) {
     let Some(decision) = decisions
         .iter()
@@ -195,7 +195,7 @@ fn message_of(decision: &Decision, messages: &[Message]) -> Option<usize> {
     )
 }
 
-/// The totals for a program: one line.
+/// Prints the totals for a program, on one line.
 pub(crate) fn totals(tally: &Tally, verdict: &Verdict) {
     let totals = tally.totals();
     let line = json!({
@@ -211,7 +211,7 @@ pub(crate) fn totals(tally: &Tally, verdict: &Verdict) {
     say!("{line}");
 }
 
-/// The answer, what it cost, and whether everything is still there.
+/// Prints the answer, its cost, and the verdict on the stored content.
 pub(crate) fn summary(tally: &Tally, verdict: &Verdict, messages: &[Message]) {
     if let Some(Message::Assistant { content, .. }) = messages.last() {
         text_of(content)
@@ -269,7 +269,7 @@ fn saving(without: u64, with: u64) -> String {
     }
 }
 
-/// `48120` as `48 120`.
+/// Formats `48120` as `48 120`.
 fn number(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
@@ -280,7 +280,7 @@ fn number(number: u64) -> String {
         .join(" ")
 }
 
-/// The beginning of a text that is longer than `width`.
+/// Cuts a text to `width` characters.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         text.to_owned()
@@ -289,7 +289,7 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Prints a text in lines of [`WIDTH`] columns, each behind `margin`. A Chinese character takes two
+/// Prints a text in lines of [`WIDTH`] columns, each after `margin`. Chinese characters take two
 /// columns.
 fn paragraph(text: &str, margin: &str) {
     let (mut line, mut columns) = (String::new(), 0);

@@ -1,5 +1,5 @@
-//! What is measured: what the tools returned, what the library did with it, and what each model
-//! call cost with and without.
+//! The measurements: the tools' results, the library's decisions, and the cost of each model call
+//! with and without the library.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,29 +16,29 @@ use serde_json::Value;
 
 use crate::messages::{READER, count_tokens};
 
-/// Collects what the others tell it. Clones share it.
+/// Collects measurements. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     log: Arc<Mutex<Log>>,
-    /// What all locations begin with.
+    /// Common prefix of all locations.
     store: Arc<str>,
 }
 
 #[derive(Default)]
 struct Log {
-    /// What each call really returned, by the call's id.
+    /// The unmodified results, by call id.
     originals: BTreeMap<String, Original>,
-    /// Everything that was decided, and how much of it has been shown.
+    /// All decisions; the first `shown` of them have been printed.
     decisions: Vec<Decision>,
     shown: usize,
     totals: Totals,
-    /// The length of the last shadow conversation.
+    /// Number of messages in the last shadow conversation.
     shadow: usize,
-    /// Of what a sample has been shown.
+    /// Outcomes of which a sample has been printed.
     samples: Vec<Outcome>,
 }
 
-/// A call and what the tool returned, before anything was done to it.
+/// A call and its unmodified result.
 #[derive(Clone, Debug)]
 pub(crate) struct Original {
     pub(crate) call: ToolCall,
@@ -58,7 +58,7 @@ pub(crate) struct Totals {
 
 impl Tally {
     pub(crate) fn new(backend: &dyn Backend) -> Self {
-        // All locations of a backend begin alike; the tables show what comes behind that.
+        // All locations of a backend have a common prefix, which the tables leave out.
         let name = "trunc";
         let location = Key::new(name).map(|key| backend.locate(&key));
         let store = location.map(|location| location.as_str().trim_end_matches(name).into());
@@ -68,7 +68,7 @@ impl Tally {
         }
     }
 
-    /// Sees every report of the reduction.
+    /// Records every report of the reduction.
     pub(crate) fn observer(&self) -> impl Fn(&Report) + Send + Sync + 'static {
         let tally = self.clone();
         move |report| {
@@ -79,12 +79,12 @@ impl Tally {
         }
     }
 
-    /// Sees what the tools return, if it is the innermost middleware.
+    /// Records the unmodified results, if it is the innermost middleware.
     pub(crate) fn recorder(&self) -> impl Middleware + 'static {
         Recorder(self.clone())
     }
 
-    /// Notes what the tool really returned.
+    /// Records an unmodified result.
     pub(crate) fn record(&self, call: &ToolCall, parts: &[Part], is_error: bool) {
         let original = Original {
             call: call.clone(),
@@ -123,12 +123,12 @@ impl Tally {
         }
     }
 
-    /// What all locations of the store begin with.
+    /// Common prefix of the store's locations.
     pub(crate) fn store(&self) -> &str {
         &self.store
     }
 
-    /// Whether it is asked about this outcome for the first time.
+    /// Returns true the first time it is called with this outcome.
     pub(crate) fn is_first(&self, outcome: Outcome) -> bool {
         let samples = &mut self.log().samples;
         let is_first = !samples.contains(&outcome);
@@ -136,19 +136,19 @@ impl Tally {
         is_first
     }
 
-    /// The decisions since it was last asked: those about results that just came in, then those of
-    /// a clear pass.
+    /// The decisions since the last call: first those about new results, then those of a clear
+    /// pass.
     pub(crate) fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
         let mut log = self.log();
         let news = log.decisions[log.shown..].to_vec();
         log.shown = log.decisions.len();
-        // Only a clear pass knows at which message it is.
+        // Only decisions of a clear pass have a message index.
         news.into_iter()
             .partition(|decision| decision.message.is_none())
     }
 
-    /// The conversation as it would be if nothing had been reduced: every result whole, and nothing
-    /// read back.
+    /// The conversation as it would be without the library: every result whole, and no reading
+    /// back.
     fn shadow(&self, messages: &[Message]) -> Vec<Message> {
         let log = self.log();
         let original = |message: &Message| match message {
@@ -170,8 +170,8 @@ impl Tally {
         messages.iter().filter_map(original).collect()
     }
 
-    /// What the next call costs, and what it would have cost: `None` if it would not have been
-    /// needed, because the model only read back before it.
+    /// Tokens of the next call without and with the library. The first is `None` if the call would
+    /// not have been needed, because the model only read back before it.
     pub(crate) fn count_call(
         &self,
         reduction: &ToolReduction,

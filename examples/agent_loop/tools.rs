@@ -1,5 +1,5 @@
-//! Four real tools: list, grep, read, and run a command. None of them limits what it returns: that
-//! is the library's work.
+//! Four real tools: list, grep, read, and run a command. None of them limits its output, because
+//! the library does.
 
 use std::fs;
 use std::io::Read as _;
@@ -17,13 +17,13 @@ use tokio::process::Command;
 
 use crate::args::Failure;
 
-/// Commands that only read. A model that nobody wrote needs a sandbox, not a list.
+/// Commands that only read. A real model needs a sandbox, not a list.
 const PROGRAMS: [&str; 3] = ["git", "ls", "wc"];
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What is larger is data rather than text to read, and `grep` leaves it out.
+/// In bytes. Larger files are data rather than text, and `grep` skips them.
 const MAX_GREP: u64 = 256 * 1024;
 
-/// The directory that the tools work in, and that no path leads out of.
+/// The directory that the tools work in. No path leads out of it.
 #[derive(Debug)]
 pub(crate) struct Directory {
     root: PathBuf,
@@ -45,7 +45,7 @@ impl Directory {
         &self.root
     }
 
-    /// Where `path` is, if that is inside. The model wrote it.
+    /// Resolves a path written by the model. Fails if it leads out of the directory.
     fn inside(&self, path: &str) -> Result<PathBuf, ToolError> {
         let full = fs::canonicalize(self.root.join(path))
             .map_err(|error| ToolError::new(format!("{path}: {error}")))?;
@@ -58,8 +58,8 @@ impl Directory {
         }
     }
 
-    /// All text files by path, with their sizes in bytes; no hidden ones, no links, and nothing
-    /// that was built.
+    /// All text files by path, with their sizes in bytes. Skips hidden files, links and build
+    /// output.
     fn files(&self) -> Vec<(String, u64)> {
         let mut files = Vec::new();
         let mut to_visit = vec![self.root.clone()];
@@ -93,7 +93,7 @@ impl Directory {
     }
 }
 
-/// A text file's size; `None` for a binary one.
+/// A text file's size in bytes; `None` for a binary file.
 fn text_size(path: &Path) -> std::io::Result<Option<u64>> {
     let file = fs::File::open(path)?;
     let size = file.metadata()?.len();
@@ -259,8 +259,8 @@ impl Tool for Run {
         if ended.status.success() {
             Ok(format!("{out}{complaints}").into())
         } else {
-            // A command that fails has a result too, marked as an error: the reduction keeps short
-            // ones in the context.
+            // A failing command has a result too. It is marked as an error, and the reduction keeps
+            // short errors in the context.
             Ok(ToolOutput::error(format!(
                 "{}\n{complaints}{out}",
                 ended.status
@@ -296,7 +296,7 @@ fn text(arguments: &Value, name: &str) -> Result<String, ToolError> {
         .ok_or_else(|| ToolError::new(format!("`{name}` is missing")))
 }
 
-/// Files are read on a thread of their own, so that parallel calls run in parallel.
+/// Runs `work` on a blocking thread, so that parallel calls run in parallel.
 async fn blocking(
     work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
 ) -> Result<ToolOutput, ToolError> {

@@ -1,5 +1,5 @@
-//! The proof that nothing was lost: everything stored is read back and compared with what the tools
-//! returned.
+//! The proof that nothing was lost: everything stored is read back and compared with the tools'
+//! results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use offcut::{Body, ToolReduction};
 use crate::messages::text_of;
 use crate::tally::{Original, Tally};
 
-/// What reading everything back has shown.
+/// The outcome of reading everything back.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    /// How many originals were stored.
+    /// Number of stored originals.
     pub(crate) stored: usize,
-    /// How many of them read back as the tool had returned them.
+    /// Number of stored originals that read back unchanged.
     pub(crate) verified: usize,
-    /// How many results the tools have returned.
+    /// Number of results that the tools returned.
     pub(crate) results: usize,
-    /// How many of them stand in the conversation as the tool had returned them.
+    /// Number of results that stand unchanged in the conversation.
     pub(crate) in_place: usize,
-    /// How many of them stand there as a hint that leads to what the tool had returned.
+    /// Number of results that the conversation replaced by a hint at the unchanged original.
     pub(crate) behind_hint: usize,
-    /// One line for each original that is neither in the conversation nor where a hint or a report
-    /// says.
+    /// One line for each original that is neither in the conversation nor at the location that a
+    /// hint or report gives.
     pub(crate) problems: Vec<String>,
 }
 
@@ -37,8 +37,7 @@ impl Verdict {
     }
 }
 
-/// Compares every location that a report named, and every result in `messages`, with the originals
-/// in the tally.
+/// Compares every location in a report, and every result in `messages`, with the tally's originals.
 pub(crate) async fn verify(
     reduction: &ToolReduction,
     tally: &Tally,
@@ -46,7 +45,7 @@ pub(crate) async fn verify(
 ) -> Verdict {
     let mut verdict = Verdict::default();
 
-    // What was stored, and for which call. A result that was stored when it came is not stored
+    // Each stored location with its call. A result that was stored when it arrived is not stored
     // again when it is cleared.
     let mut stored: BTreeMap<Location, String> = BTreeMap::new();
     let mut named: BTreeSet<Location> = BTreeSet::new();
@@ -85,7 +84,7 @@ pub(crate) async fn verify(
         }
     }
 
-    // What became of each result in the conversation.
+    // The state of each result in the conversation.
     for original in tally.originals() {
         verdict.results += 1;
         let shown = messages.iter().find_map(|message| match message {
@@ -108,7 +107,7 @@ pub(crate) async fn verify(
     verdict
 }
 
-/// Whether the hint that is shown leads to the original.
+/// Tells whether the hint shown leads to the original.
 async fn is_behind_hint(
     reduction: &ToolReduction,
     original: &Original,
@@ -123,8 +122,8 @@ async fn is_behind_hint(
     if holds(reduction, &location, text).await {
         return true;
     }
-    // A page that was read from the store is not stored a second time: its hint leads to what it
-    // was read from. Reading the same page again must give the same bytes.
+    // A page of stored content is not stored again: its hint leads to that content. Reading the
+    // same page again must give the same bytes.
     let page = Hint::parse(text).and_then(|page| page.location);
     let again = reduction.read_file_tool().call(&original.call).await;
     page == Some(location)
@@ -142,8 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// The verdict over one truncated result, where the tally says that the tool had returned
-    /// `original`.
+    /// The verdict on one truncated result if the tally says that the tool returned `original`.
     async fn verdict(returned: &str, original: &str) -> Verdict {
         let backend = Memory::new();
         let tally = Tally::new(&backend);

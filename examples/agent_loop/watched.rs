@@ -9,7 +9,7 @@ use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use crate::show;
 use crate::tally::Tally;
 
-/// `model`, with each of its calls noted in `tally` and shown.
+/// Wraps `model` so that each call is recorded in `tally` and printed.
 pub(crate) fn watched(
     model: Arc<dyn ChatModel>,
     tally: &Tally,

@@ -1,5 +1,5 @@
-//! Several processes store under the same ids in one place at the same moment, some of it the same
-//! content.
+//! Several processes store under the same ids in one place at the same time. Some of the content is
+//! the same.
 
 use std::process::Stdio;
 
@@ -16,15 +16,14 @@ use crate::result::Result;
 use crate::store;
 use crate::tally::Tally;
 
-/// What `main` takes for a child that stores among others.
+/// Argument that makes `main` a child that stores along with others.
 pub(crate) const CONTEND: &str = "contend";
 
 const PROCESSES: u64 = 8;
-/// How many conversations each process holds at the same moment.
+/// Number of conversations that each process drives at the same time.
 const CONVERSATIONS: u64 = 4;
 
-/// What the `n`-th conversation of the `process`-th process asks: one half as all others do, one
-/// half of its own.
+/// The script of conversation `n` of a process: every other step is shared by all conversations.
 fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     let first_of_its_own = (1 + process * CONVERSATIONS + n) * 1_000_000;
     Script {
@@ -36,7 +35,7 @@ fn script(originals: Originals, process: u64, n: u64, steps: u64) -> Script {
     }
 }
 
-/// The child: lives its conversations, each round when the parent says so, and writes their
+/// The child: drives its conversations, one round for each line from the parent, and prints their
 /// messages at the end.
 pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = store::open_lightly(&arguments.value()?.string()?)?;
@@ -44,7 +43,7 @@ pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
         seed: arguments.value()?.parse()?,
     };
     let (process, steps): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
-    // One configuration in many places, and no session between them: the same names everywhere.
+    // The same configuration everywhere, without sessions, so all use the same names.
     let mut lives = Vec::new();
     for n in 0..CONVERSATIONS {
         let conversation = Conversation::new(script(originals, process, n, steps), Vec::new());
@@ -76,8 +75,8 @@ pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     Ok(())
 }
 
-/// Lets all of them store `results` results each in the store of this name, round by round, so that
-/// all come to each id at the same moment.
+/// Lets all processes store `results` results each in the store called `store`, round by round, so
+/// that they reach each id at the same time.
 pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
     let (originals, steps) = (Originals { seed }, results.div_ceil(CONVERSATIONS));
     let mut children = Vec::new();

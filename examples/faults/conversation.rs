@@ -1,4 +1,4 @@
-//! A conversation as an agent loop has it, and the proof that nothing of it is lost.
+//! A conversation as an agent loop has it, and the proof that nothing in it is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::originals::{Comes, Originals};
 use crate::result::Result;
 use crate::tally::Tally;
 
-/// The longest result that is never truncated.
+/// Length in bytes of the longest result that is never truncated.
 const LIMIT: usize = 8_000;
-/// How much of a streamed result comes at once.
+/// Bytes per chunk of a streamed result.
 const CHUNK: usize = 16 << 10;
-/// How long a loop waits for a call that nothing is wrong with.
+/// Time that a loop waits for a call that meets no fault.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-/// How often something is tried that the store has failed.
+/// Number of attempts while the store fails.
 const ATTEMPTS: u32 = 200;
 
-/// Acts early and on all there is, so that a short conversation does everything: results are
-/// truncated, streamed and cleared, arguments too.
+/// A reduction that acts early and on everything, so that a short conversation sees it all: results
+/// are truncated, streamed and cleared, and so are arguments.
 pub(crate) fn reduction(store: impl Backend, on_error: OnStoreFailure) -> Result<ToolReduction> {
     let reduction = ToolReduction::recommended(store)
         .token_counter(TokenCounter::Estimate)
@@ -41,16 +41,17 @@ pub(crate) fn reduction(store: impl Backend, on_error: OnStoreFailure) -> Result
         .build()?)
 }
 
-/// What a tool is asked in each step.
+/// The calls of a conversation, step by step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Script {
     pub(crate) originals: Originals,
-    /// The number of the result of the first step.
+    /// Number of the first step's result.
     pub(crate) first: u64,
-    /// The same for every second step: other conversations may share the rest.
+    /// The counterpart of `first` for every second step. Other conversations may share the other
+    /// steps.
     pub(crate) first_of_its_own: u64,
     pub(crate) steps: u64,
-    /// After how many steps the ids come again, as those of several providers do.
+    /// Number of steps after which call ids repeat, as they do with several providers.
     pub(crate) ids: u64,
 }
 
@@ -82,7 +83,7 @@ impl Script {
     }
 }
 
-/// What is stored, by where a report says that it is.
+/// The original content of a location that a report names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Original {
     Result(u64),
@@ -98,32 +99,32 @@ impl Original {
     }
 }
 
-/// What the loop holds: two messages for each step.
+/// A loop's state: two messages for each step.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) script: Script,
     pub(crate) messages: Vec<Value>,
     named: BTreeMap<Location, Original>,
-    /// How many decisions say that something failed.
+    /// Number of decisions that report a failure.
     pub(crate) failures: u64,
-    /// How often the loop itself gave up waiting.
+    /// Number of times the loop gave up waiting.
     pub(crate) given_up: u64,
     pub(crate) tally: Tally,
 }
 
-/// What one call of the library came to.
+/// The outcome of one call of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// It returned, and so many of its decisions say that something failed.
+    /// The call returned, and this many of its decisions report a failure.
     Returned { failures: u64 },
-    /// It returned an error.
+    /// The call returned an error.
     Failed,
-    /// The loop has waited long enough.
+    /// The loop gave up waiting.
     GivenUp,
 }
 
 impl Conversation {
-    /// One that goes on from `messages`.
+    /// A conversation that continues after `messages`.
     pub(crate) fn new(script: Script, messages: Vec<Value>) -> Self {
         let (named, tally) = (BTreeMap::new(), Tally::default());
         Self {
@@ -144,9 +145,9 @@ impl Conversation {
         self.step() >= self.script.steps
     }
 
-    /// One round, and the pass before the next call of the model. Each call of the library is tried
-    /// until it returns, and shown to `see` each time. It waits no longer than `patience`, and as
-    /// much longer each time.
+    /// Runs one round, and the pass before the next model call. The truncation is tried until it
+    /// returns; the pass runs once. Each attempt is passed to `see`. The first attempt may take
+    /// `patience`, and each later one `patience` more.
     pub(crate) async fn go_on(
         &mut self,
         reduction: &ToolReduction,
@@ -159,7 +160,7 @@ impl Conversation {
             if attempt == ATTEMPTS {
                 return Err("the store fails for ever".into());
             }
-            // A slow machine is no store that hangs.
+            // A slow machine must not look like a store that hangs.
             let shown =
                 tokio::time::timeout(patience * (1 + attempt), self.truncate(reduction, &call))
                     .await;
@@ -183,7 +184,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The pass, once: where it fails, another one follows in the next step.
+    /// Runs the pass once; if it fails, the next step runs another.
     async fn clear(
         &mut self,
         reduction: &ToolReduction,
@@ -249,8 +250,8 @@ impl Conversation {
         ))
     }
 
-    /// Remembers what a report says; returns how many of its decisions say that something failed.
-    /// `step` is that of a truncation.
+    /// Records a report. Returns the number of its decisions that report a failure. `step` is the
+    /// step of a truncation.
     fn note(&mut self, report: &Report, step: Option<u64>) -> u64 {
         let mut failures = 0;
         for decision in &report.decisions {
@@ -290,8 +291,8 @@ impl Conversation {
         failures
     }
 
-    /// Reads everything back that the messages or a report lead to, and compares it. `reduction`
-    /// may be of another process.
+    /// Reads back everything that the messages or a report name, and compares it. `reduction` may
+    /// belong to another process.
     pub(crate) async fn verify(&mut self, reduction: &ToolReduction) {
         for (location, original) in std::mem::take(&mut self.named) {
             let text = original.text(self.script.originals);
@@ -338,7 +339,7 @@ impl Conversation {
     }
 }
 
-/// Whether `shown` is the original, or one hint that leads to it.
+/// Checks that `shown` is the original, or one hint that leads to it.
 async fn verify_shown(reduction: &ToolReduction, shown: &str, original: &str, tally: &mut Tally) {
     if shown == original {
         return;
@@ -381,8 +382,8 @@ enum Read {
     Nothing(String),
 }
 
-/// What is stored there. What is only unavailable is asked for again: the checker is no part of
-/// what is checked.
+/// Reads stored content. Tries again while the store is unavailable, because the checker is not
+/// under test.
 async fn read(reduction: &ToolReduction, location: &Location) -> Read {
     let mut last = "the session does not know it".to_owned();
     for _ in 0..ATTEMPTS {
@@ -398,7 +399,7 @@ async fn read(reduction: &ToolReduction, location: &Location) -> Read {
     Read::Nothing(last)
 }
 
-/// Compares everything that can be seen in `store` with the originals.
+/// Compares everything visible in `store` with the originals.
 pub(crate) async fn verify_all(
     store: &dyn Backend,
     originals: Originals,
@@ -449,8 +450,8 @@ mod tests {
 
     use super::*;
 
-    /// A conversation over a store in a directory, to which `harm` does something, and what the
-    /// checker says then.
+    /// Lets `harm` damage a conversation over a store in a directory, and returns the checker's
+    /// tally.
     async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
         let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
         let store = Fs::open(home.path()).unwrap();

@@ -1,5 +1,5 @@
-//! A disk that fills up, becomes read-only, or may not be written to any more, in the middle of a
-//! conversation; and is mended.
+//! A disk that fills up, becomes read-only or loses its write permission in the middle of a
+//! conversation, and is then repaired.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,12 +17,12 @@ use crate::originals::Originals;
 use crate::result::Result;
 use crate::tally::Tally;
 
-/// What `main` takes for a child with a disk of its own.
+/// Argument that makes `main` a child with its own disk.
 pub(crate) const DISK: &str = "disk";
 
 const STEPS: u64 = 50;
 
-/// What goes wrong with the disk.
+/// The trouble with the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Full,
@@ -41,7 +41,7 @@ impl Trouble {
         }
     }
 
-    /// As an argument.
+    /// The name as a command-line argument.
     fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -80,8 +80,8 @@ impl Trouble {
     }
 }
 
-/// The size of a disk in KiB, on which the half of so many results fits: about 20 KiB each, with
-/// arguments.
+/// Size in KiB of a disk for half of `results` results, about 20 KiB each with arguments. The other
+/// half comes during the trouble.
 fn size(results: u64) -> u64 {
     16 * 1024 + 16 * results
 }
@@ -107,7 +107,7 @@ fn allow(path: &Path, mode: u32) -> Result<()> {
     )?)
 }
 
-/// Runs a child on a disk of its own. `None` where this machine lets nobody have one.
+/// Runs a child on its own disk. `None` if this machine does not allow that.
 pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Tally>> {
     let arguments = [
         DISK,
@@ -149,8 +149,8 @@ pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Ta
     }
 }
 
-/// Permissions don't bind root: as root the child is somebody else, if this program lies where
-/// anybody can run it.
+/// Runs a child that permissions bind. They don't bind root, so root starts it as nobody, which
+/// works only if nobody may run this program.
 fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     use std::os::unix::fs::{MetadataExt, chown};
     use std::os::unix::process::CommandExt;
@@ -165,8 +165,8 @@ fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     Ok(command.output().ok())
 }
 
-/// The child: in the middle of each conversation the trouble begins, and ends with it. Each time
-/// the agent starts again in it.
+/// The child: the trouble begins in the middle of each conversation and ends with it. The agent
+/// restarts when the trouble begins.
 pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     log::watch()?;
     let trouble = Trouble::named(&arguments.value()?.string()?)?;

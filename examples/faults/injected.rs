@@ -1,5 +1,5 @@
-//! Calls of the store that fail at random, by `testkit::Faulty`: before and after they did what
-//! they should, or never to return.
+//! Store calls that fail at random, by `testkit::Faulty`: before or after they take effect, or by
+//! never returning.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::originals::{Numbers, Originals};
 use crate::result::Result;
 use crate::tally::Tally;
 
-/// How many results a conversation has.
+/// Number of results in a conversation.
 const STEPS: u64 = 50;
-/// More calls than a result makes, writes, chunks or reads.
+/// Upper bound on the calls of each kind (writes, chunks, reads) for one result.
 const CALLS: u64 = 30;
-/// How long the loop waits for a store that hangs.
+/// Time that the loop waits for a store that hangs.
 const PATIENCE: Duration = Duration::from_millis(30);
 
-/// The faults to come, by the number of the call that meets them.
+/// Planned faults, by the number of the call that meets them.
 #[derive(Debug, Default)]
 struct Schedule {
     writes: BTreeMap<u64, Fault>,
@@ -30,7 +30,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// Faults at `rate` of the calls that `results` results make.
+    /// Plans faults for `rate` of the calls that `results` results make.
     fn random<B: Backend>(
         store: &Faulty<B>,
         results: u64,
@@ -64,7 +64,7 @@ impl Schedule {
         schedule
     }
 
-    /// How many were met by now.
+    /// Number of faults met so far.
     fn met<B: Backend>(&self, store: &Faulty<B>) -> u64 {
         let met = |cues: &BTreeMap<u64, Fault>, calls: u64| cues.range(..=calls).count() as u64;
         met(&self.writes, store.writes())
@@ -85,7 +85,8 @@ fn fault(numbers: &mut Numbers) -> Fault {
     }
 }
 
-/// A read has nothing to apply: where nothing is stored, it would say so instead of failing.
+/// Draws a fault for a read. A read has no effect to apply, and over a missing key it would report
+/// that instead of failing.
 fn fault_of_a_read(numbers: &mut Numbers) -> Fault {
     match fault(numbers) {
         Fault::ApplyThenFail => Fault::Fail(ErrorKind::Unavailable),
@@ -94,11 +95,11 @@ fn fault_of_a_read(numbers: &mut Numbers) -> Fault {
     }
 }
 
-/// Sends `results` results through a store of which `rate` of the calls fail.
+/// Sends `results` results through a store that fails `rate` of its calls.
 pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64) -> Result<Tally> {
     let originals = Originals { seed };
     let store = Faulty::new(store);
-    // One loop takes the result back where the store fails, the other one tries again.
+    // On a store failure one loop gets the original back, and the other one tries again.
     let whole = [OnStoreFailure::KeepOriginal, OnStoreFailure::Fail]
         .map(|on_error| reduction(store.clone(), on_error));
     let whole: Vec<ToolReduction> = whole.into_iter().collect::<Result<_>>()?;
@@ -115,8 +116,8 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
                 let now = (schedule.met(&store), log::attempts());
                 let (met, tried_again) = (now.0 - before.0, now.1 - before.1);
                 before = now;
-                // One decision may meet several; a call that failed or was given up has told the
-                // loop itself.
+                // One decision may meet several faults. A call that failed or was given up has
+                // already told the loop.
                 if met > tried_again && call == (Call::Returned { failures: 0 }) {
                     tally.hidden += 1;
                     tally.problem(format!("{met} faults and not a word in the report"));

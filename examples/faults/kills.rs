@@ -1,5 +1,5 @@
-//! A process that truncates, streams and clears is killed at random moments, and another one goes
-//! on where it was.
+//! A process that truncates, streams and clears is killed at random moments, and another one
+//! continues its work.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,12 +19,12 @@ use crate::result::Result;
 use crate::store;
 use crate::tally::Tally;
 
-/// What `main` takes for a child that lives one conversation.
+/// Argument that makes `main` a child that drives one conversation.
 pub(crate) const LIVE: &str = "live";
 
 const STEPS: u64 = 30;
 
-/// One conversation in a child process: its store, where its transcript is, what its tools return.
+/// A conversation in a child process: its store, transcript and script.
 #[derive(Debug)]
 struct Life {
     store: String,
@@ -57,7 +57,7 @@ impl Life {
             .spawn()?)
     }
 
-    /// What the transcript says now.
+    /// The conversation as the transcript has it now.
     fn conversation(&self) -> Result<Conversation> {
         let messages = match std::fs::read(&self.transcript) {
             Ok(bytes) => serde_json::from_slice::<Vec<Value>>(&bytes)?,
@@ -68,7 +68,7 @@ impl Life {
     }
 }
 
-/// The child: goes on from the transcript to the end, and writes it durably after each step.
+/// The child: continues the transcript to its end and writes it durably after each step.
 pub(crate) async fn live(arguments: &mut lexopt::Parser) -> Result<()> {
     let store = arguments.value()?.string()?;
     let transcript = PathBuf::from(arguments.value()?);
@@ -89,7 +89,7 @@ pub(crate) async fn live(arguments: &mut lexopt::Parser) -> Result<()> {
     Ok(())
 }
 
-/// The file holds the old messages or the new ones, also after a crash.
+/// Replaces the file so that it holds the old messages or the new ones, even after a crash.
 fn write_durably(path: &Path, messages: &[Value]) -> Result<()> {
     let next = path.with_extension("next");
     let mut file = File::create(&next)?;
@@ -102,7 +102,7 @@ fn write_durably(path: &Path, messages: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Kills `kills` processes. `place` gives each conversation an empty store, by its number.
+/// Kills `kills` processes. `place` returns an empty store for each conversation, by its number.
 pub(crate) async fn run(
     kills: u64,
     seed: u64,
@@ -122,7 +122,7 @@ pub(crate) async fn run(
         };
         let mut is_resumed = false;
         loop {
-            // The first is not killed: what it takes is the time over which the kills are spread.
+            // The first process is not killed: its duration is the range of the random delays.
             let may_be_killed = n > 0 && all.kills < kills;
             let (begun, mut child) = (Instant::now(), life.spawn()?);
             let delay = Duration::from_nanos(numbers.below(a_whole_life.as_nanos() as u64));
@@ -131,8 +131,8 @@ pub(crate) async fn run(
                 child.start_kill()?; // SIGKILL
             }
             let status = child.wait().await?;
-            // One that had just ended can't be killed any more. What else ends without success was
-            // not killed by us.
+            // A process that has just ended can't be killed any more. Any other failure was not our
+            // kill.
             let is_killed = status.code().is_none();
             match status.success() {
                 true if !is_resumed => a_whole_life = begun.elapsed(),
@@ -153,8 +153,8 @@ pub(crate) async fn run(
     Ok(all)
 }
 
-/// What another process finds: everything that can be seen is whole, and every hint in the
-/// transcript leads to what it should.
+/// Checks as a new process that all visible content is whole and that every hint in the transcript
+/// leads to its original.
 async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
     let store = store::open(&life.store)?;
     let mut tally = Tally::default();

@@ -1,15 +1,15 @@
-//! How many warnings the library has logged: each failure in a report must have one, and so must
-//! each that was made good.
+//! Counts the warnings that the library logs. Each failure in a report must have one, and so must
+//! each failure that a second attempt repaired.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// About decisions, and about all else.
+/// Warnings about decisions, and all others.
 static WARNINGS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Counts, and keeps nothing.
+/// A subscriber that counts warnings and keeps nothing.
 struct Counter;
 
 impl Subscriber for Counter {
@@ -32,17 +32,17 @@ impl Subscriber for Counter {
     fn exit(&self, _: &Id) {}
 }
 
-/// Counts from now on.
+/// Starts counting.
 pub(crate) fn watch() -> Result<(), tracing::subscriber::SetGlobalDefaultError> {
     tracing::subscriber::set_global_default(Counter)
 }
 
-/// How many decisions a warning was about: something failed.
+/// Number of warnings about decisions: something failed.
 pub(crate) fn failures() -> u64 {
     WARNINGS[0].load(Ordering::Relaxed)
 }
 
-/// How many other warnings there were: something failed, and was tried again.
+/// Number of other warnings: something failed and was tried again.
 pub(crate) fn attempts() -> u64 {
     WARNINGS[1].load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! What goes wrong around a store, done on purpose: processes are killed, calls fail, disks fill
-//! up, many write at once. Then everything is read back and compared.
+//! Faults around a store, caused on purpose: processes are killed, calls fail, disks fill up, many
+//! processes write at once. Then everything is read back and compared.
 //!
 //! ```text
 //! cargo run --release --example faults
@@ -7,8 +7,8 @@
 //! cargo run --release --example faults -- --kills 30 --results 300 --seed 7 --json
 //! ```
 //!
-//! What the tools return is made from the seed, so the checker knows every byte (`originals`).
-//! `conversation` is the loop and its proof; the other files are what goes wrong.
+//! The tools' results are made from the seed, so the checker knows every byte (`originals`).
+//! `conversation` is the loop and its proof; the other files cause the faults.
 
 #![allow(
     clippy::print_stdout,
@@ -42,10 +42,10 @@ use offcut::backend::Fs;
 use result::Result;
 use tally::Tally;
 
-/// How many of the calls of a store fail.
+/// Share of a store's calls that fail.
 const RATES: [f64; 2] = [0.01, 0.2];
 
-/// How many results at most each of several processes stores.
+/// Upper bound on the results that each of several processes stores.
 const AT_ONCE: u64 = 1_000;
 
 const HELP: &str = "\
@@ -64,7 +64,7 @@ struct Options {
     json: bool,
 }
 
-/// The table, as it grows.
+/// The table, printed row by row.
 struct Table {
     all: Tally,
 }
@@ -210,7 +210,7 @@ async fn start() -> Result<ExitCode> {
                 print!("{HELP}");
                 return Ok(ExitCode::SUCCESS);
             }
-            // This program again, as a child of its own.
+            // This program, run again as a child.
             Arg::Value(child) => {
                 match child.string()?.as_str() {
                     kills::LIVE => kills::live(&mut arguments).await?,

@@ -1,9 +1,8 @@
-//! What the tools return: made from a seed, so that whoever checks knows every byte without having
-//! remembered any.
+//! The tools' results, made from a seed, so that a checker knows every byte without storing any.
 
 use std::fmt::Write;
 
-/// Numbers that look random and are the same for the same seed.
+/// Pseudorandom numbers that depend only on the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers(u64);
 
@@ -20,24 +19,24 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..end`.
+    /// Returns a number in `0..end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// True as often as `rate` says.
+    /// Returns true with the probability `rate`.
     pub(crate) fn chance(&mut self, rate: f64) -> bool {
         (self.below(1 << 32) as f64) < rate * (1_u64 << 32) as f64
     }
 }
 
-/// Everything that the tools of one run return, by number.
+/// All results and arguments of one run, by number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Originals {
     pub(crate) seed: u64,
 }
 
-/// How a result comes.
+/// The form in which a result arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comes {
     Whole,
@@ -45,10 +44,10 @@ pub(crate) enum Comes {
 }
 
 impl Originals {
-    /// The result of this number. Its first line says which it is.
+    /// Returns result `number`. Its first line contains the number.
     ///
-    /// Of ten, four are short enough to be shown, and are cleared later; the others are truncated.
-    /// Two of these are streams.
+    /// Of ten results, four are short, four have 2 to 22 kB and two are longer streams. The short
+    /// ones are shown and cleared later; most of the others are truncated.
     pub(crate) fn result(self, number: u64) -> String {
         let mut numbers = Numbers::new(self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
         let bytes = match number % 10 {
@@ -80,7 +79,7 @@ impl Originals {
         }
     }
 
-    /// The arguments of the call that returns it: long enough that clearing them is worth it.
+    /// Returns the arguments of the call for result `number`, long enough to be worth clearing.
     pub(crate) fn arguments(self, number: u64) -> String {
         let mut numbers = Numbers::new(!self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
         let mut patch = String::new();
@@ -93,7 +92,7 @@ impl Originals {
         )
     }
 
-    /// Whether these bytes are a whole result or whole arguments of this run.
+    /// Tells whether `bytes` are a whole result or whole arguments of this run.
     pub(crate) fn has(self, bytes: &[u8]) -> bool {
         let number = |begin: &[u8]| {
             let digits: Vec<u8> = bytes

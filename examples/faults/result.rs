@@ -1,4 +1,4 @@
-//! The result of every part of the program.
+//! The result type of the whole program.
 
 use std::error::Error;
 

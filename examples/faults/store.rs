@@ -1,4 +1,4 @@
-//! A store by its name, so that a child process can open it too.
+//! Opens a store by name, so that a child process can open it too.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use offcut::backend::{Backend, Fs};
 
 use crate::result::Result;
 
-/// Opens the store that a URL names, or the one in a directory.
+/// Opens the store at a URL or in a directory.
 pub(crate) fn open_lightly(name: &str) -> Result<Arc<dyn Backend>> {
     #[cfg(feature = "s3-server")]
     if name.contains("://") {
@@ -15,7 +15,7 @@ pub(crate) fn open_lightly(name: &str) -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(Fs::open(name)?))
 }
 
-/// The same; what is in a directory outlives a crash of the machine.
+/// Like [`open_lightly`], but content in a directory survives a crash of the machine.
 pub(crate) fn open(name: &str) -> Result<Arc<dyn Backend>> {
     match name.contains("://") {
         true => open_lightly(name),

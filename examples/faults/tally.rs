@@ -1,34 +1,34 @@
-//! What was tried and what came of it.
+//! Counts of attempts and of their outcomes.
 
 use std::ops::AddAssign;
 
 use serde_json::{Value, json};
 
-/// At most so many problems are shown in words.
+/// Upper bound on the problems that are described.
 const SHOWN: usize = 20;
 
 /// Counts of one scenario, or of all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// How many processes were killed.
+    /// Number of killed processes.
     pub(crate) kills: u64,
-    /// How many other faults were met.
+    /// Number of other faults met.
     pub(crate) faults: u64,
-    /// How many results the tools have returned.
+    /// Number of results that the tools returned.
     pub(crate) results: u64,
-    /// How many stored contents were read and compared, those that no conversation names included.
+    /// Number of stored contents that were read and compared, even if no conversation names them.
     pub(crate) writes: u64,
-    /// Results and arguments that are neither shown nor behind a hint.
+    /// Results and arguments that are neither shown nor stored where a hint says.
     pub(crate) lost: u64,
-    /// Locations that a report had named, and that hold something else.
+    /// Locations in a report that now hold something else.
     pub(crate) overwritten: u64,
-    /// Hints that lead to nothing.
+    /// Hints at locations that hold nothing.
     pub(crate) dangling: u64,
-    /// What can be seen in the store and is no whole original.
+    /// Visible contents of the store that are not whole originals.
     pub(crate) half_written: u64,
-    /// Failures that are missing in a report or in the log.
+    /// Failures missing from a report or from the log.
     pub(crate) hidden: u64,
-    /// One line for each thing that should not be.
+    /// One line for each problem.
     pub(crate) problems: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Tally {
         }
     }
 
-    /// Whether everything that was promised holds.
+    /// Tells whether every promise holds.
     pub(crate) fn holds(&self) -> bool {
         let Self {
             lost,
@@ -83,7 +83,7 @@ impl Tally {
         })
     }
 
-    /// The tally of a child process, as [`to_json`](Self::to_json) wrote it.
+    /// Reads the tally of a child process, written by [`to_json`](Self::to_json).
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let count = |name: &str| value[name].as_u64();
         let problems = value["problems"]

@@ -1,5 +1,4 @@
-//! The same over the wire: an S3 server in this process, the real protocol, with faults on what is
-//! asked of it.
+//! Faults over the wire: an S3 server in this process, the real protocol, and failing requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,14 +19,14 @@ use crate::{log, store};
 mod server;
 
 const STEPS: u64 = 50;
-/// More requests than a result makes.
+/// Upper bound on the requests for one result.
 const REQUESTS: u64 = 60;
-/// How many conversations go on at the same moment.
+/// Number of conversations that run at the same time.
 const AT_ONCE: usize = 16;
-/// The loop leaves time-outs to the store.
+/// Long, because the store has its own time-outs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server, and the names of the stores on it.
+/// A server and the names of its stores.
 pub(crate) struct Wire(Server);
 
 impl Wire {
@@ -35,12 +34,12 @@ impl Wire {
         Self(Server::start().await)
     }
 
-    /// The URL of an empty store. Attempts are few and short, so that what goes wrong is seen.
+    /// The URL of an empty store. It allows few and short attempts, so that faults become visible.
     pub(crate) fn url(&self, prefix: &str) -> String {
         self.0.url(prefix, "&timeout=1s&retries=1")
     }
 
-    /// Sends `results` results to a server that does something wrong with `rate` of the requests.
+    /// Sends `results` results to a server that mishandles `rate` of the requests.
     pub(crate) async fn run(&self, results: u64, rate: f64, seed: u64) -> Result<Tally> {
         let (server, originals) = (&self.0, Originals { seed });
         let store = store::open(&self.url(&format!("faults-{}", (rate * 1_000.0) as u64)))?;
@@ -91,7 +90,7 @@ impl Wire {
         Ok(all)
     }
 
-    /// The server itself knows what was stored over something else.
+    /// Adds the overwritten keys that the server itself has noticed.
     pub(crate) fn overwritten(&self, tally: &mut Tally) {
         for key in self.0.buckets().overwrites() {
             tally.overwritten += 1;
@@ -100,7 +99,7 @@ impl Wire {
     }
 }
 
-/// What goes wrong with a request.
+/// Draws a fault for a request.
 fn fault(numbers: &mut Numbers) -> Fault {
     match numbers.below(20) {
         0..3 => Fault::Refuse(500),

@@ -1,4 +1,4 @@
-//! What was done, why, and what it saved.
+//! Reports: each decision, the reason for it, and what it saved.
 
 mod change;
 
@@ -11,21 +11,21 @@ pub(crate) use change::{Sum, saved};
 
 /// Every decision of one truncation or one clear pass. Sums over the decisions are exact.
 ///
-/// Content is never in it, names that a model wrote are.
+/// A report never holds content, but it does hold names that a model wrote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// Which moment it is about.
+    /// The moment that it is about.
     pub phase: Phase,
-    /// One for each result looked at, in the order of the conversation. A clear pass that was not
-    /// triggered looks at none.
+    /// One for each result examined, in the order of the conversation. A clear pass that was not
+    /// triggered examines none.
     pub decisions: Vec<Decision>,
-    /// What the clear pass counted; `None` in a truncation.
+    /// The clear pass's token count; `None` for a truncation.
     pub tokens: Option<TokenCount>,
-    /// What the cost-aware pass reckoned with; `None` where no rewrite would save as much as it
-    /// asks for.
+    /// The estimate of the cost-aware pass; `None` if no rewrite would save as much as its settings
+    /// ask for.
     pub cost_estimate: Option<CostEstimate>,
-    /// Why `clear_post_process` failed, if it did. What the pass has done stays done.
+    /// The error of `clear_post_process`, if it failed. The changes of the pass remain.
     pub post_process_error: Option<String>,
 }
 
@@ -34,63 +34,63 @@ pub struct Report {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Phase {
-    /// A tool returned.
+    /// After a tool has returned.
     Truncate,
-    /// The model is about to be called.
+    /// Before the model is called.
     #[default]
     Clear,
 }
 
-/// What a clear pass counted, in tokens.
+/// The token count of a clear pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TokenCount {
-    /// All messages and tool schemas before the pass, after what the ledger repeated: the number,
-    /// or more than it can be, see [`count_kind`](Self::count_kind).
+    /// Tokens of all messages and tool schemas, after repeating the ledger's decisions and before
+    /// anything else: the exact number or an upper bound, see [`count_kind`](Self::count_kind).
     pub counted: u64,
-    /// What `counted` is.
+    /// The precision of `counted`.
     pub count_kind: CountKind,
     /// The threshold, `max_tokens_for_clear`. The pass acts above it.
     pub threshold: u64,
-    /// What the provider counted for the last request, if the loop said so and a message of the
-    /// assistant follows it. `counted` is then this, what came since, and less what passes have
-    /// saved since.
+    /// The provider's count of the last request, if the loop passed it on and a message of the
+    /// assistant follows that request. `counted` is then this number plus what came since, minus
+    /// what passes have saved since.
     pub usage: Option<u64>,
-    /// How many more tokens the provider counted for the last request than the pass before it did;
-    /// negative if fewer. `None` if either of them did not count that request.
+    /// The provider's count of the last request minus that of the pass before it. `None` if either
+    /// of them did not count that request.
     pub drift: Option<i64>,
 }
 
-/// What the cost-aware pass expects of the rewrite that pays most, or costs least. It makes it if
-/// that is above 0.
+/// Estimate for the rewrite that pays most or, if none pays, costs least. The rewrite is made if
+/// `net_gain` is above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CostEstimate {
-    /// The number of model calls expected after the coming one.
+    /// Number of model calls expected after the coming one.
     pub expected_calls: f64,
-    /// A lower bound on the tokens saved in the coming call and in each of those after it.
+    /// A lower bound on the tokens saved in the coming call and in each call after it.
     pub tokens_saved: u64,
-    /// The added cost of the coming call, in prices of an uncached input token; negative if that
-    /// call gets cheaper at once.
+    /// The added cost of the coming call, in units of the price of an uncached input token;
+    /// negative if that call gets cheaper at once.
     pub extra_cost: f64,
-    /// The expected gain in all: `expected_calls · cached · tokens_saved - extra_cost`.
+    /// The expected total gain: `expected_calls · cached · tokens_saved - extra_cost`.
     pub net_gain: f64,
 }
 
-/// What a number of tokens is.
+/// The precision of a token count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CountKind {
-    /// The number.
+    /// The exact number.
     Counted,
-    /// An upper bound. It is within the threshold, so nothing had to be counted: a text has no more
-    /// tokens than bytes. [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives
-    /// the number.
+    /// An upper bound, because a text has no more tokens than bytes. It is within the threshold, so
+    /// nothing had to be counted.
+    /// [`ToolReduction::count_tokens`](crate::ToolReduction::count_tokens) gives the exact number.
     UpperBound,
 }
 
-/// What became of one result, or of one call's arguments.
+/// The decision about one result, one call's arguments, or one round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -98,36 +98,36 @@ pub struct Decision {
     pub tool: String,
     /// The id of the call.
     pub call_id: String,
-    /// The index of the message, in a clear pass.
+    /// Index of the message, the first one of a round; `None` for a truncation.
     pub message: Option<usize>,
-    /// Whether it is about the result or about the arguments.
+    /// The part of the conversation that it is about.
     pub subject: Subject,
-    /// What was done.
+    /// The outcome.
     pub outcome: Outcome,
     /// Bytes of content.
     pub bytes: Change,
-    /// Tokens of content. A truncation counts none unless the limit is in tokens.
+    /// Tokens of content. A truncation counts them only if the limit is in tokens.
     pub tokens: Option<Change>,
-    /// Where the original is, one location for each stored part.
+    /// Locations of the original, one for each stored part.
     pub locations: Vec<Location>,
-    /// What the store said, or a handler or callback, if it failed.
+    /// Error message of the store, a handler or a callback, if one failed.
     pub error: Option<String>,
-    /// What it was that said so; `None` where `error` is.
+    /// Origin of `error`; `None` if that is.
     pub error_source: Option<ErrorSource>,
 }
 
-/// What a decision's error comes from.
+/// The origin of a decision's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorSource {
-    /// A store: it failed, or was not asked after it had failed several times in a row.
+    /// A store: it failed, or was not asked after several failures in a row.
     Store,
     /// A [`TruncHandler`](crate::handler::TruncHandler), a
     /// [`ClearHandler`](crate::handler::ClearHandler), or the
-    /// [`Replacement`](crate::handler::Replacement) that it gave.
+    /// [`Replacement`](crate::handler::Replacement) that it returned.
     Handler,
-    /// A callback: one that names ids, previews texts or rewrites rounds.
+    /// A callback that names ids, previews texts or rewrites rounds.
     Callback,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Failure {
     error: String,
 }
 
-/// What a decision is about.
+/// The part of the conversation that a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -160,37 +160,36 @@ pub enum Subject {
     Round,
 }
 
-/// What was done.
+/// The outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was too long: stored, and replaced by a hint with a preview.
+    /// Too long: stored, and replaced by a hint with a preview.
     Truncated,
-    /// It was too long and read from what is stored already: replaced by a page of that.
+    /// Too long, and read from stored content: replaced by a page of that content.
     Paged,
-    /// It was old: stored, and replaced by a hint.
+    /// Old: stored, and replaced by a hint.
     Cleared,
-    /// It was old and stored already: replaced by a hint at where it is.
+    /// Old, and already stored: replaced by a hint at where it is.
     Shortened,
-    /// It was whole, and a preview is expected to pay: stored, and replaced by a hint with a
+    /// Whole, with a preview that is expected to pay: stored, and replaced by a hint with a
     /// preview.
     Previewed,
-    /// It was replaced before, and the loop handed in the original again: replaced by the same
-    /// bytes.
+    /// Replaced by an earlier pass, and handed in again by the loop: replaced by the same bytes.
     Repeated,
-    /// The rewriter replaced it, and it is stored as a whole.
+    /// Replaced by the rewriter, and stored as a whole.
     Rewritten,
-    /// A handler replaced it, and what it gave to be stored is stored.
+    /// Replaced by a handler, whose content for the store is stored.
     Replaced,
-    /// It was replaced, and could not be stored or a handler stored nothing: what is not shown is
-    /// lost.
+    /// Replaced, but not stored, because the store failed or a handler chose so: anything not shown
+    /// is lost.
     Lost,
-    /// Nothing.
+    /// Left as it was.
     Kept(Reason),
 }
 
-/// Why nothing was done.
+/// Reason for leaving something as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -205,20 +204,20 @@ pub enum Reason {
     Excluded,
     /// It is an error, and short enough to stay.
     ShortError,
-    /// It is a hint already, or what a handler put there.
+    /// It is already a hint, or a handler's replacement.
     AlreadyHint,
-    /// A handler keeps it.
+    /// A handler keeps it, or a handler or rewriter failed.
     Handler,
     /// A hint would not be shorter.
     NoGain,
-    /// A preview of it is not expected to pay, yet.
+    /// A preview of it is not expected to pay yet.
     DoesNotPay,
     /// The pass reached its target before its turn came.
     TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.
     TooLittle,
-    /// It is as short as a hint of ours, and was not found to be one: it is in other words, or
-    /// leads to too much to be compared.
+    /// It is as short as a hint of ours but could not be verified as one: it is reworded, or leads
+    /// to content that is too long to compare.
     Unverified,
     /// The store failed.
     StoreFailed,
@@ -226,13 +225,13 @@ pub enum Reason {
     ChangedMeanwhile,
     /// The provider signed it.
     Signed,
-    /// A key of its message stands twice, or it is not valid Unicode: see
+    /// Its message has a duplicate key or is not valid Unicode: see
     /// [`Spelled`](crate::format::Spelled).
     Ambiguous,
 }
 
 impl Outcome {
-    /// Whether the conversation was changed.
+    /// Returns true if the conversation was changed.
     #[must_use]
     pub fn is_change(self) -> bool {
         !matches!(self, Self::Kept(_))
@@ -240,7 +239,7 @@ impl Outcome {
 }
 
 impl Report {
-    /// How many results were replaced.
+    /// Number of results replaced.
     #[must_use]
     pub fn cleared_tool_uses(&self) -> usize {
         self.decisions
@@ -249,19 +248,20 @@ impl Report {
             .count()
     }
 
-    /// How many tokens the conversation is shorter now; 0 if handlers made it longer.
+    /// Number of tokens by which the conversation is shorter; 0 if handlers made it longer.
     #[must_use]
     pub fn cleared_input_tokens(&self) -> u64 {
         saved(self.decisions.iter().filter_map(|decision| decision.tokens))
     }
 
-    /// How many bytes of content the conversation is shorter now; 0 if handlers made it longer.
+    /// Number of bytes of content by which the conversation is shorter; 0 if handlers made it
+    /// longer.
     #[must_use]
     pub fn saved_bytes(&self) -> u64 {
         saved(self.decisions.iter().map(|decision| decision.bytes))
     }
 
-    /// Whether anything was changed.
+    /// Returns true if anything was changed.
     #[must_use]
     pub fn is_change(&self) -> bool {
         self.decisions
@@ -269,8 +269,8 @@ impl Report {
             .any(|decision| decision.outcome.is_change())
     }
 
-    /// One event for each decision: what was changed and what failed at `info` and `warn`, the rest
-    /// at `debug`.
+    /// Emits one event for each decision: failures and losses at `warn`, other changes at `info`,
+    /// the rest at `debug`.
     pub(crate) fn trace(&self) {
         for decision in &self.decisions {
             decision.trace();
@@ -298,13 +298,13 @@ impl Decision {
         }
     }
 
-    /// Notes a failure, in the place of an earlier one.
+    /// Records a failure, replacing an earlier one.
     pub(crate) fn fail(&mut self, Failure { source, error }: Failure) {
         self.error = Some(error);
         self.error_source = Some(source);
     }
 
-    /// Notes a failure, if there was none.
+    /// Records a failure, unless there already is one.
     pub(crate) fn fail_first(&mut self, failure: Option<Failure>) {
         if let (Some(failure), None) = (failure, &self.error) {
             self.fail(failure);
@@ -318,7 +318,7 @@ impl Decision {
         self.tokens = self.tokens.map(|change| Change::none(change.before));
     }
 
-    /// Replaces the content by something of this size.
+    /// Sets the size of what replaces the content.
     pub(crate) fn resize(&mut self, bytes: u64, tokens: u64) {
         self.bytes.after = bytes;
         self.tokens = self.tokens.map(|change| Change {
@@ -328,8 +328,7 @@ impl Decision {
     }
 
     fn trace(&self) {
-        // The level is part of an event's static data, so each level needs an invocation of its
-        // own.
+        // The level is part of an event's static data, so each level needs its own invocation.
         macro_rules! event {
             ($level:ident, $message:literal) => {
                 tracing::$level!(

@@ -5,9 +5,9 @@ use serde::Serialize;
 /// A size before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Before.
+    /// Size before.
     pub before: u64,
-    /// After.
+    /// Size after.
     pub after: u64,
 }
 
@@ -19,21 +19,20 @@ impl Change {
         }
     }
 
-    /// How much less it is.
+    /// Amount by which the size has shrunk; 0 if it has grown.
     #[must_use]
     pub fn saved(self) -> u64 {
         self.before.saturating_sub(self.after)
     }
 }
 
-/// What handlers put there may be longer: that counts too.
+/// Total amount saved. Subtracts what longer replacements add, such as those of handlers.
 pub(crate) fn saved(changes: impl Iterator<Item = Change>) -> u64 {
     let sum = changes.map(Sum::from).fold(Sum::default(), Sum::plus);
     sum.saved().try_into().unwrap_or(u64::MAX)
 }
 
-/// Sizes of several things, before and after. A counter may say anything: the sums are exact all
-/// the same.
+/// Total sizes before and after. The sums are exact whatever a counter returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     before: u128,
@@ -57,7 +56,7 @@ impl Sum {
         }
     }
 
-    /// Without something that is part of it.
+    /// The sum without `part`, which must be part of it.
     pub(crate) fn minus(self, part: Self) -> Self {
         Self {
             before: self.before.saturating_sub(part.before),
@@ -65,12 +64,12 @@ impl Sum {
         }
     }
 
-    /// How much less it is.
+    /// Amount by which the total has shrunk; 0 if it has grown.
     pub(crate) fn saved(self) -> u128 {
         self.before.saturating_sub(self.after)
     }
 
-    /// What is left of `all`, of which this is part before.
+    /// The size that remains of `all`, of which `self.before` is a part.
     pub(crate) fn left_of(self, all: u64) -> u128 {
         (u128::from(all) + self.after).saturating_sub(self.before)
     }

@@ -1,4 +1,4 @@
-//! What of a long text is worth its place: pure functions of the text and a budget.
+//! Previews of long texts: pure functions of a text and a budget.
 
 mod choice;
 mod cost;
@@ -21,28 +21,28 @@ pub(crate) use custom::{Custom, Previewer};
 pub(crate) use head_tail::longest_marks;
 pub(crate) use sketch::Sketch;
 
-/// How a text is previewed.
+/// A method of previewing texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Preview {
-    /// The beginning and the end, half of the budget each, and a mark between them that says what
-    /// is left out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    /// The beginning and the end, half of the budget each. A mark between them tells what is left
+    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
-    /// The lines with the most names, verbatim and with their numbers; of a log or a test run, what
-    /// says that something failed first.
+    /// The lines with the most names, verbatim and numbered. In logs and test runs, lines that
+    /// report failures take precedence.
     Lines,
-    /// Names in the text, each behind the number of a line that has it, so that just that line can
-    /// be read back.
+    /// Names in the text, each after the number of a line that has it, so that this line can be
+    /// read back.
     Index,
-    /// Lines and names, chosen together.
+    /// Lines and names together.
     Mixed,
 }
 
 impl Preview {
-    /// What is shown of `text` in at most `budget` bytes, marks included. A text that fits is shown
-    /// whole; a budget too small for anything sensible gives an empty preview.
+    /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
+    /// shown whole. If the budget is too small to be useful, the preview is empty.
     ///
     /// ```
     /// use offcut::preview::Preview;
@@ -58,14 +58,13 @@ impl Preview {
         sketch.show(budget / 2, budget)
     }
 
-    /// Whether what it shows begins with the beginning of the text, so that a stream can show that
-    /// before its end is known.
+    /// Returns true if the preview starts with the beginning of the text, so that a stream can show
+    /// it before its end is known.
     pub(crate) fn begins_with_head(self) -> bool {
         matches!(self, Self::HeadTail)
     }
 
-    /// What has to be kept of a text that comes piece by piece, to show it in at most `budget`
-    /// bytes.
+    /// A sketch that previews a text arriving in chunks in at most `budget` bytes.
     pub(crate) fn sketch(self, budget: usize) -> Sketch {
         let chosen = |wanted| Sketch::Gathered(wanted, Box::new(Gathered::new(budget)));
         match self {
@@ -77,10 +76,10 @@ impl Preview {
     }
 }
 
-/// Whether `preview` could be what some strategy shows of `text`, and holds nothing else.
+/// Returns true if `preview` could be a method's preview of `text` and has no other content.
 ///
-/// A text that imitates a hint must not be cut down to the hint: what it holds beside what is
-/// stored would be lost.
+/// A text that imitates a hint must not be reduced to the hint: its content that is not stored
+/// would be lost.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     preview.is_empty()
         || preview == text
@@ -98,8 +97,8 @@ mod tests {
 
     const CHOSEN: [Preview; 3] = [Preview::Lines, Preview::Index, Preview::Mixed];
 
-    /// Texts such as tools return: names, own numbers, long lines, other scripts, what looks like
-    /// our own marks.
+    /// Texts like those of tools: names, own line numbers, long lines, other scripts, imitations of
+    /// our marks.
     fn texts() -> impl Strategy<Value = String> {
         let word = prop_oneof![
             "[a-z]{1,8}",
@@ -227,7 +226,7 @@ mod tests {
 
         #[test]
         fn every_line_stands_in_the_text_under_its_number(text in texts(), budget in 40usize..600) {
-            // So that what looks like a number of ours is one.
+            // Then every apparent line number in the preview is ours.
             let text = text.replace('|', " ");
             let lines: Vec<&str> = text.split('\n').collect();
             let shown = Preview::Mixed.show(&text, budget);

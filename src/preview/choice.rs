@@ -1,11 +1,12 @@
-//! Which lines and names of a text are worth their place.
+//! Choice of the lines and names of a text that are worth showing.
 //!
-//! A line is worth the names that it shows, most if they are not shown with their surroundings yet,
-//! and much if it says that something failed; an entry of the index is worth the name that it
-//! names. What is worth most for its tokens is taken first, until the budget is used up or nothing
-//! is worth anything any more. Worths only fall as more is taken, so a heap whose entries are
-//! looked at again as they come out gives the exact order; and they fall no more often than there
-//! are names in the text, so it takes no longer than that.
+//! A line is worth the names that it shows, most if they have not yet been shown in a line, and
+//! extra if it reports a failure. An entry of the index is worth its name. Items with the highest
+//! worth per token are taken first, until the budget is used up or nothing of worth is left.
+//!
+//! Worths only fall as more is taken, so a heap whose entries are checked again when popped gives
+//! the exact order. They fall at most as often as there are names in the text, which bounds the
+//! running time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -16,25 +17,25 @@ use super::failures::is_failure;
 use super::names::each_name;
 use super::units::{Unit, own_number};
 
-/// What showing a name is worth beside naming it.
+/// Extra worth of showing a name in a line, as a factor of its worth in the index.
 const SHOWN: f32 = 2.0;
-/// Longer names are worth more, in fourth roots, up to so many bytes.
+/// Length in bytes up to which longer names are worth more, with the fourth root of the length.
 const FULL_WORTH: usize = 30;
-/// What a line is worth beside its names that says what went wrong: the first ones in a text, so
-/// many.
+/// Extra worth of a line that reports a failure, for the first [`MAX_FAILURES`] such lines of a
+/// text.
 const FAILURE: f32 = 12.0;
 const MAX_FAILURES: usize = 8;
-/// About the tokens that an entry of the index takes beside its name.
+/// Estimated tokens of an index entry besides its name.
 const PER_ENTRY: f32 = 1.0;
-/// About the tokens that the mark before a line takes, and the end of a line.
+/// Estimated tokens of the mark before a line, and of a line's end.
 const PER_MARK: f32 = 2.5;
 const PER_LINE: f32 = 1.0;
 
-/// After so many that no longer fit, what little is left of the budget is not worth looking for
-/// more: a long text has thousands.
+/// Number of items over the budget after which the search stops: a long text has thousands, and the
+/// little budget left is not worth it.
 const MAX_TOO_LONG: usize = 256;
 
-/// What may be chosen.
+/// The kinds of items to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Lines,
@@ -42,8 +43,8 @@ pub(crate) enum Wanted {
     Both,
 }
 
-/// What of `units`, which are in their order, is shown in at most `budget` bytes. Nothing if there
-/// is nothing to choose by.
+/// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
+/// nothing is worth showing.
 pub(super) fn choose<'t>(
     units: &[Unit<'t>],
     wanted: Wanted,
@@ -56,7 +57,7 @@ pub(super) fn choose<'t>(
     Chooser::new(units).choose(wanted, left)
 }
 
-/// What a name is worth.
+/// Worth of a name.
 pub(super) fn worth(name: &str) -> f32 {
     (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt()
 }
@@ -64,7 +65,7 @@ pub(super) fn worth(name: &str) -> f32 {
 struct Chooser<'u, 't> {
     units: &'u [Unit<'t>],
     names: Vec<Named<'t>>,
-    /// The names of each unit, by index.
+    /// Indexes of the names in each unit.
     in_unit: Vec<Vec<usize>>,
     is_failure: Vec<bool>,
     is_taken: Vec<bool>,
@@ -73,15 +74,15 @@ struct Chooser<'u, 't> {
 struct Named<'t> {
     text: &'t str,
     worth: f32,
-    /// The first unit that has it.
+    /// The first unit that contains it.
     first: usize,
-    /// The names that are parts of it.
+    /// Indexes of the names that are parts of it.
     parts: Vec<usize>,
     is_named: bool,
     is_shown: bool,
 }
 
-/// What can be taken: a unit, or an entry of the index.
+/// An item to take: a unit, or an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Line(usize),
@@ -182,7 +183,7 @@ impl<'u, 't> Chooser<'u, 't> {
                 Item::Line(unit) if self.is_taken[unit] => continue,
                 Item::Line(unit) => {
                     self.take_line(unit);
-                    // It costs no mark any more.
+                    // The next line no longer needs a mark.
                     let next = unit + 1;
                     if self.follows_taken(next) && !self.is_taken[next] {
                         heap.push(Entry::of(
@@ -203,7 +204,7 @@ impl<'u, 't> Chooser<'u, 't> {
     }
 
     fn excerpt(mut self, listed: &[usize]) -> Excerpt<'t> {
-        // What a shown line has needs no entry, nor does a part of a longer entry of the same line.
+        // Names in shown lines need no entry, nor do parts of a longer entry for the same line.
         for name in &mut self.names {
             name.is_named = false;
         }
@@ -276,7 +277,7 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// About how many tokens it takes beside its text.
+    /// Estimated tokens of an item besides its text.
     fn overhead(&self, item: Item) -> f32 {
         match item {
             Item::Name(_) => PER_ENTRY,
@@ -285,7 +286,7 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// The most bytes that it takes.
+    /// Upper bound for the bytes of an item.
     fn bytes(&self, item: Item) -> usize {
         match item {
             Item::Line(at) => {
@@ -304,7 +305,7 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Whether what stands right before it is taken.
+    /// Returns true if the unit right before this one is taken.
     fn follows_taken(&self, unit: usize) -> bool {
         let before = unit.checked_sub(1).filter(|before| self.is_taken[*before]);
         let pair = before
@@ -314,7 +315,7 @@ impl<'u, 't> Chooser<'u, 't> {
     }
 }
 
-/// The text of a unit without its own number: what it costs where it follows another.
+/// The text of a unit without its own line number, as shown after another unit.
 fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
     let number = if unit.place.byte == 0 {
         own_number(unit.text)
@@ -328,7 +329,7 @@ fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
 struct Entry {
     density: f32,
     item: Item,
-    /// About the tokens of its text.
+    /// Estimated tokens of its text.
     tokens: f32,
 }
 
@@ -342,7 +343,7 @@ impl Entry {
     }
 }
 
-/// By density; among equals, lines before names, and what comes first in the text.
+/// By density; ties put lines before names, and earlier items first.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.density

@@ -1,6 +1,6 @@
-//! About how many tokens a text costs: near enough to choose by, and quick.
+//! Estimate of a text's tokens: quick, and accurate enough for choosing.
 
-/// About the tokens of `text`, as current encodings count them.
+/// Estimated tokens of `text` in current encodings.
 pub(super) fn about_tokens(text: &str) -> f32 {
     let bytes = text.as_bytes();
     let mut tokens = 0.0;
@@ -20,7 +20,7 @@ pub(super) fn about_tokens(text: &str) -> f32 {
                 let digits = run(|byte| byte.is_ascii_digit(), at);
                 (digits, digits.div_ceil(3) as f32)
             }
-            // One space belongs to the word behind it.
+            // One space belongs to the next word.
             b' ' | b'\t' => {
                 let spaces = run(|byte| matches!(byte, b' ' | b'\t'), at);
                 (
@@ -42,7 +42,7 @@ pub(super) fn about_tokens(text: &str) -> f32 {
                 };
                 (marks, cost)
             }
-            // Other scripts: somewhat less than one for each character.
+            // Other scripts: somewhat less than a token per character.
             0xc0.. => (1, 0.8),
             0x80.. => (1, 0.0),
             _ => (1, 1.0),

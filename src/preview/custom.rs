@@ -1,4 +1,4 @@
-//! Previews that a user's code makes.
+//! Previews by custom code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use super::Preview;
 use crate::guard::guard;
 
-/// A text to be previewed, and all that a preview may depend on.
+/// A text to preview, with everything that the preview may depend on.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PreviewOf<'t> {
-    /// The text; invalid bytes are replacement characters.
+    /// The text; replacement characters stand for invalid bytes.
     pub text: &'t str,
     /// The tool that returned it.
     pub tool: &'t str,
-    /// What the tool was asked, as the model wrote it: JSON, most of the time. Empty where a
-    /// conversation lacks the call.
+    /// The call's arguments as the model wrote them, usually JSON. Empty if the conversation lacks
+    /// the call.
     pub arguments: &'t str,
-    /// The bytes that the preview may take.
+    /// Maximum length of the preview in bytes.
     pub budget: usize,
 }
 
-/// Makes previews.
+/// A user's function that makes previews.
 #[derive(Clone)]
 pub(crate) struct Custom(Arc<dyn Fn(&PreviewOf<'_>) -> String + Send + Sync>);
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Custom {
     }
 }
 
-/// How the results of one call are previewed.
+/// Makes previews of the results of one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Previewer {
     named: Preview,
@@ -61,8 +61,8 @@ impl Previewer {
         }
     }
 
-    /// What is shown of `text`, and what the user's code did wrong, if it was to say so: then the
-    /// named preview is shown.
+    /// Returns the preview of `text`, and the error of the custom code, if any. After an error, the
+    /// preview is by the built-in method.
     pub(crate) fn show(&self, text: &str, budget: usize) -> (String, Option<String>) {
         match self.own(text, budget) {
             Some(Ok(shown)) => (shown, None),
@@ -71,7 +71,7 @@ impl Previewer {
         }
     }
 
-    /// What the user's code shows of `text`; `None` where there is none.
+    /// Returns the custom code's preview of `text`; `None` if there is no custom code.
     pub(crate) fn own(&self, text: &str, budget: usize) -> Option<Result<String, String>> {
         let (custom, tool, arguments) = &**self.custom.as_ref()?;
         let shown = guard("the preview", || {

@@ -1,4 +1,4 @@
-//! Chosen units and names as text, and back.
+//! Rendering chosen units and names as text, and recognizing such text.
 //!
 //! ```text
 //! 12|fn main() {
@@ -8,11 +8,11 @@
 //! [… 43000 B …]
 //! ```
 //!
-//! `12|` stands before the first of adjacent lines, with `+` and the byte inside a line; a line
-//! that says its own number, and says it right, needs no other. The own numbers of the lines that
-//! follow it are left out where they count on. Behind `names:` stand names that no shown line has,
-//! each behind the number of a line that has it. The last line says how many bytes of the text no
-//! shown line has.
+//! `12|` precedes the first of adjacent lines; `+` and a byte offset mark a start inside a line. A
+//! line that begins with its own, correct number needs no mark. Own numbers of lines that follow it
+//! are left out while they go up by one. After `names:` come names that are in no shown line, each
+//! after the number of a line that has it. The last line gives the number of bytes that are in no
+//! shown line.
 
 use std::fmt::Write;
 
@@ -23,15 +23,15 @@ use crate::text::lines::count_feeds;
 const NAMES: &str = "names:";
 const CUT: &str = "…";
 
-/// What is shown of a text, in its order.
+/// The shown parts of a text, in text order.
 #[derive(Debug, Default)]
 pub(super) struct Excerpt<'t> {
     pub(super) units: Vec<Unit<'t>>,
-    /// Each with a line that has it.
+    /// Each with the number of a line that has it.
     pub(super) names: Vec<(u64, &'t str)>,
 }
 
-/// How long a text is.
+/// The length of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     pub(super) bytes: u64,
@@ -39,23 +39,23 @@ pub(super) struct Length {
 }
 
 impl Unit<'_> {
-    /// Whether nothing is between the end of `before` and this.
+    /// Returns true if it starts right at the end of `before`, in the same line.
     fn follows(&self, before: &Self) -> bool {
         let end = before.place.byte + before.text.len() as u64;
         self.place.line == before.place.line && self.place.byte == end
     }
 
-    /// Whether its line is the one behind that which `before` ends.
+    /// Returns true if its line comes right after the one that `before` ends.
     fn is_next_line(&self, before: &Self) -> bool {
         self.place.byte == 0 && before.place.ends_line && self.place.line == before.place.line + 1
     }
 
-    /// Whether it needs no mark where `before` is shown.
+    /// Returns true if it needs no mark when it is shown after `before`.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.follows(before) || self.is_next_line(before)
     }
 
-    /// Whether `line` may be what it is shown as, from here on.
+    /// Returns true if `line` may start with this unit as shown.
     fn begins(&self, line: &str) -> bool {
         if self.place.ends_line {
             line == self.text
@@ -72,13 +72,13 @@ impl Unit<'_> {
         }
     }
 
-    /// Whether the line says its number itself, and says it right.
+    /// Returns true if the line begins with its own, correct number.
     pub(super) fn is_numbered_right(&self) -> bool {
         self.number()
             .is_some_and(|(number, _)| number == self.place.line)
     }
 
-    /// How many bytes the mark takes that stands before it, if it follows nothing that is shown.
+    /// Length in bytes of the mark before it, if no shown unit comes right before.
     pub(super) fn mark_length(&self) -> usize {
         match self.place {
             Place { byte: 0, .. } if self.is_numbered_right() => 0,
@@ -88,7 +88,7 @@ impl Unit<'_> {
     }
 }
 
-/// The most bytes of what is shown beside units and names.
+/// Upper bound in bytes for the parts of an excerpt other than units and names.
 pub(super) fn most_overhead(length: Length, has_names: bool) -> usize {
     mark(length.bytes).len()
         + if has_names {
@@ -98,12 +98,12 @@ pub(super) fn most_overhead(length: Length, has_names: bool) -> usize {
         }
 }
 
-/// The most bytes that a unit takes, its mark aside.
+/// Upper bound in bytes for a unit without its mark.
 pub(super) fn most_of_unit(unit: &Unit<'_>) -> usize {
     unit.text.len() + CUT.len() + "\n".len()
 }
 
-/// The most bytes that a name takes.
+/// Upper bound in bytes for a name.
 pub(super) fn most_of_name(line: u64, name: &str) -> usize {
     " ".len() + digits(line) + " ".len() + name.len()
 }
@@ -139,7 +139,7 @@ impl Excerpt<'_> {
                     if let Some((last, _)) = before {
                         out.push_str(if last.place.ends_line { "\n" } else { "…\n" });
                     }
-                    // Writing to a String cannot fail.
+                    // Writing to a String can't fail.
                     let _ = match place {
                         Place { byte: 0, .. } if unit.is_numbered_right() => Ok(()),
                         Place { line, byte: 0, .. } => write!(out, "{line}|"),
@@ -170,8 +170,7 @@ impl Excerpt<'_> {
     }
 }
 
-/// How many bytes of a line are its own number, where that counts on from the line before, which is
-/// shown.
+/// Length in bytes of a line's own number, if it counts on from the shown line before; otherwise 0.
 fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     match (before, number) {
         (Some(before), Some((number, length))) if number == before + 1 => length,
@@ -179,8 +178,8 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     }
 }
 
-/// Whether `preview` is an excerpt of `text`, and holds nothing else. Linear in the text; keeps no
-/// more than the preview.
+/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text;
+/// keeps no more than the preview in memory.
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
@@ -195,7 +194,7 @@ pub(super) fn holds_only(preview: &str, text: &str) -> bool {
         let excerpt = Reader::new(lines, names).read(text);
         excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
     };
-    // What looks like names may be a line of the text.
+    // A line that looks like names may be part of the text.
     names.is_some_and(|names| is(shown[..last].strip_suffix('\n').unwrap_or_default(), names))
         || is(shown, Vec::new())
 }
@@ -211,15 +210,15 @@ fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
     Some(names)
 }
 
-/// Whether a name would be taken for the number of a line.
+/// Returns true if a name would be read as a line number.
 pub(super) fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Finds what an excerpt shows in the text that it is of.
+/// Finds the parts of an excerpt in its text.
 struct Reader<'p> {
     lines: Vec<&'p str>,
-    /// The line that is looked for, and what of it was found already.
+    /// The line to find, and the number of its bytes already found.
     at: usize,
     found: usize,
     names: Vec<(u64, &'p str)>,
@@ -341,7 +340,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// An excerpt of a text that is not there any more.
+/// An excerpt that owns its text.
 struct OwnedExcerpt<'p> {
     units: Vec<(Place, String)>,
     names: Vec<(u64, &'p str)>,

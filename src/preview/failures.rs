@@ -1,17 +1,18 @@
-//! Lines that say what went wrong: of a log or a test run they matter most, whatever they name.
+//! Lines that report failures. In a log or a test run they matter most, whatever names they
+//! contain.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What such lines have in them, as compilers, test runners and interpreters write it.
+/// Marks of such lines, as written by compilers, test runners and interpreters.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = r"FAIL|ERROR|FATAL|error[:\[]|fatal:|Error:|Exception:|Traceback \(most|panicked at|assertion ";
     Regex::new(signs).expect("a pattern")
 });
 
-/// Whether `line` says that something went wrong.
+/// Returns true if `line` reports a failure.
 pub(super) fn is_failure(line: &str) -> bool {
     SIGNS.is_match(line)
 }

@@ -1,4 +1,4 @@
-//! What is kept of a text as it comes, so that its informative lines can be chosen at its end.
+//! Lines kept from a text as it arrives, so that the informative ones can be chosen at its end.
 
 use std::collections::HashSet;
 
@@ -9,44 +9,44 @@ use super::head_tail;
 use super::names::each_name;
 use super::units::{Cutter, Place, Unit};
 
-/// So many bytes of lines with names are kept at most, and so many lines. Of a longer text, those
-/// at both ends, and those of the rest whose names are new and many.
+/// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
+/// at both ends, and from the rest those with many new names.
 const MAX_KEPT: usize = 256 * 1024;
 const MAX_UNITS: usize = 16 * 1024;
-/// What of [`MAX_KEPT`] the lines at each end take.
+/// Share of [`MAX_KEPT`], in bytes, for the lines at each end.
 const END: usize = MAX_KEPT / 8;
-/// So many names are remembered, to tell which are new. What comes then is taken for new.
+/// Maximum number of names remembered, to detect new ones. Any further name counts as new.
 const MAX_SEEN: usize = 32 * 1024;
-/// Lines are chosen by their names only where so much of the text, one part in this, is lines with
-/// names. Otherwise what matters is not named, and head and tail are shown.
+/// Lines are chosen by their names only if at least one in this many bytes is in lines with names.
+/// Otherwise names say little, so head and tail are shown.
 const SURE: u64 = 10;
 
-/// All of a text that is not long, or a choice of its lines. Costs about a megabyte at most, and a
-/// few times the budget.
+/// A short text in full, or a selection of a long text's lines. Takes about a megabyte at most,
+/// plus a few times the budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Gathered {
-    /// For a text without names, and for its length.
+    /// For texts without names, and for the length.
     ends: head_tail::Sketch,
     cutter: Cutter,
     kept: Kept,
 }
 
-/// The lines with names and those that say what went wrong, or those of them that are kept.
+/// The lines with names or failures, or a selection of them.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     text: String,
     units: Vec<KeptUnit>,
     seen: HashSet<u64>,
-    /// How many bytes of the text are lines with names.
+    /// Number of bytes of the text in lines with names.
     named: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct KeptUnit {
-    /// Where its text ends in what is kept; it begins where the one before ends.
+    /// End of its text in `Kept::text`; it begins at the end of the unit before.
     end: usize,
     place: Place,
-    /// What its names are worth that no earlier line has.
+    /// Worth of its names that no earlier line has.
     news: f32,
 }
 
@@ -64,7 +64,7 @@ impl Gathered {
         self.cutter.push(text, &mut |unit| self.kept.add(unit));
     }
 
-    /// The text goes on with another one. A line feed has to come next.
+    /// Appends another text. A line feed must come next.
     pub(super) fn append(&mut self, other: &Self) {
         self.ends.append(&other.ends);
         let (before, _) = self.cutter.position();
@@ -87,8 +87,8 @@ impl Gathered {
         &self.ends
     }
 
-    /// What is shown in at most `budget` bytes; head and tail, with so much for the head, where
-    /// there is little to choose by.
+    /// Returns a preview of at most `budget` bytes. If there is too little to choose from, shows
+    /// head and tail, with `head` bytes for the head.
     pub(super) fn show(&self, wanted: Wanted, head: usize, budget: usize) -> String {
         let bytes = self.ends.bytes();
         let mut kept = &self.kept;
@@ -155,7 +155,7 @@ impl Kept {
         })
     }
 
-    /// Keeps about half: both ends, and what has the most news for its bytes.
+    /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
         let ends = self.units.len() / 8;
         let (from, to) = (END, self.text.len() - END);
@@ -168,7 +168,7 @@ impl Kept {
                 middle.push((news / (unit.text.len() + 16) as f32, at));
             }
         }
-        // The later of two that are worth the same is newer.
+        // Of two with equal news per byte, the later one is newer.
         middle.sort_unstable_by(|(news, at), (other_news, other)| {
             other_news.total_cmp(news).then(other.cmp(at))
         });
@@ -191,7 +191,7 @@ impl Kept {
     }
 }
 
-/// FNV-1a: names are short.
+/// FNV-1a, as names are short.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

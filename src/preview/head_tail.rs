@@ -2,28 +2,28 @@
 
 use crate::text::lines::{Position, count_feeds};
 
-/// The share of a piece in which a line boundary counts as near.
+/// A line boundary is near if it is in the `1/NEAR` of a piece next to the cut.
 const NEAR: usize = 4;
-/// The end that is kept of a text is cut back when it has grown by so many bytes at least.
+/// Minimum growth in bytes before the kept tail is trimmed.
 const MIN_TAIL: usize = 1024;
-/// How many marks of a text are compared with another text, at most.
+/// Maximum number of marks in a preview that are compared with the text.
 const MAX_MARKS: usize = 16;
 
-/// What has to be kept of a text, as it comes, so that its beginning and its end can be shown.
-/// Costs a few times the budget, however long the text.
+/// The beginning and the end of a text, collected as it arrives. Takes a few times the budget,
+/// however long the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch {
     budget: usize,
-    /// All of the text, or at least its first `budget` bytes.
+    /// The whole text, or at least its first `budget` bytes.
     head: String,
-    /// All of the text, or at least its last `budget` bytes and a character before them.
+    /// The whole text, or at least its last `budget` bytes and the character before them.
     tail: String,
     bytes: u64,
     end: Position,
 }
 
 impl Sketch {
-    /// Of an empty text, of which at most `budget` bytes are going to be shown.
+    /// An empty sketch for previews of at most `budget` bytes.
     pub(super) fn new(budget: usize) -> Self {
         Self {
             budget,
@@ -34,7 +34,7 @@ impl Sketch {
         }
     }
 
-    /// Of `text`, as far as showing it in `budget` bytes takes.
+    /// A sketch of `text` for previews of at most `budget` bytes.
     #[cfg(test)]
     fn of(text: &str, budget: usize) -> Self {
         let mut sketch = Self::new(budget);
@@ -42,13 +42,13 @@ impl Sketch {
         sketch
     }
 
-    /// The text goes on with `text`.
+    /// Appends `text`.
     pub(crate) fn push(&mut self, text: &str) {
         let end = Position::START.after(text.as_bytes());
         self.add(text, text, text.len() as u64, end);
     }
 
-    /// The text goes on with one of which `other` is the sketch, made for the same budget.
+    /// Appends the text of `other`, a sketch made for the same budget.
     pub(crate) fn append(&mut self, other: &Self) {
         self.add(&other.head, &other.tail, other.bytes, other.end);
     }
@@ -68,7 +68,7 @@ impl Sketch {
         }
         self.tail
             .push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
-        // Not at every push: a text may come byte by byte.
+        // Trim rarely: a text may arrive byte by byte.
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
             self.tail
                 .drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
@@ -77,39 +77,39 @@ impl Sketch {
         self.end = self.end.join(end);
     }
 
-    /// How long the text is so far, in bytes.
+    /// Length of the text so far in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The lines so far: a last one without a line feed counts too.
+    /// Number of lines so far, including a last one without a line feed.
     pub(crate) fn lines(&self) -> u64 {
         self.end.lines()
     }
 
-    /// The line feeds so far.
+    /// Number of line feeds so far.
     pub(super) fn feeds(&self) -> u64 {
         self.end.feeds()
     }
 
-    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget
-    /// for the head, whatever follows.
+    /// A prefix of everything that [`show`](Self::show) will return for this head budget, whatever
+    /// text follows.
     pub(crate) fn settled(&self, head: usize) -> &str {
         if self.head.len() >= head {
             return self::head(&self.head, head);
         }
-        // No line boundary cuts it further.
+        // No line boundary shortens the head further than this.
         let sure = head.saturating_sub(char::MAX_LEN_UTF8);
         &self.head[..self.head.floor_char_boundary(sure - sure / NEAR)]
     }
 
-    /// What is shown of the text: at most `head` bytes of its beginning, and with its end at most
-    /// `budget`. A budget too small for anything sensible gives an empty preview.
+    /// Returns a preview: at most `head` bytes of the beginning, and with the end at most `budget`
+    /// bytes. If the budget is too small to be useful, the preview is empty.
     pub(crate) fn show(&self, head: usize, budget: usize) -> String {
         if self.bytes <= budget as u64 {
             return self.head.clone();
         }
-        // The head depends on its budget alone, so that a stream can show it before its end is
+        // The head depends on its budget only, so that a stream can show it before its end is
         // known.
         let head = self::head(&self.head, head);
         let lines = self.lines();
@@ -132,13 +132,13 @@ impl Sketch {
     }
 }
 
-/// The most bytes that [`Sketch::show`] can need beside head and tail.
+/// Upper bound in bytes for the parts of a preview other than head and tail.
 pub(crate) fn longest_marks() -> usize {
     marks(u64::MAX, u64::MAX)
 }
 
-/// The bytes of the mark in a text of so many bytes and lines, and of the line feeds around it, at
-/// most.
+/// Upper bound in bytes for the mark in a text of `bytes` bytes and `lines` lines, with the line
+/// feeds around it.
 fn marks(bytes: u64, lines: u64) -> usize {
     mark(bytes, lines, lines, false).len() + lines.to_string().len() + "-".len() + 2 * "\n".len()
 }
@@ -149,14 +149,14 @@ pub(super) fn show(text: &str, budget: usize) -> String {
 }
 
 pub(super) fn holds_only(preview: &str, text: &str) -> bool {
-    // A mark that says how much is left out stands at one place only. So few places need to be
-    // looked at closely, however many marks an imitation has.
+    // A mark's byte count fits at one position only. So few marks need a close look, even if an
+    // imitation has many.
     let opening = "[… ";
     let fits = |(at, _): &(usize, &str)| {
         let mark = &preview[*at + opening.len()..];
         let said: Option<usize> = mark.split(' ').next().and_then(|bytes| bytes.parse().ok());
         let tail = mark.find('\n').map(|feed| mark.len() - feed - 1);
-        // A line feed before the mark is the text's own or was put there.
+        // The line feed before the mark may belong to the text or have been added.
         said.zip(tail).is_some_and(|(said, tail)| {
             (at.saturating_sub(1)..=*at).any(|head| head + said + tail == text.len())
         })
@@ -200,7 +200,7 @@ fn tail(text: &str, budget: usize) -> &str {
     }
 }
 
-/// Head, mark and tail of `text`, with `start..stop` left out.
+/// Joins head, mark and tail of `text`, leaving out `start..stop`.
 fn join(text: &str, start: usize, stop: usize) -> String {
     let (head, gap, tail) = (&text[..start], &text[start..stop], &text[stop..]);
     let gap = Gap {
@@ -212,7 +212,7 @@ fn join(text: &str, start: usize, stop: usize) -> String {
     gap.between(head, tail)
 }
 
-/// What is left out.
+/// The part left out.
 struct Gap {
     bytes: u64,
     feeds: u64,
@@ -234,7 +234,7 @@ impl Gap {
     }
 }
 
-/// The mark is the same in every language.
+/// A mark for the part left out, the same in every language.
 fn mark(bytes: u64, first: u64, last: u64, is_one_line: bool) -> String {
     match () {
         () if is_one_line => format!("[… {bytes} B …]"),
@@ -308,7 +308,7 @@ mod tests {
                     let so_far = &text[..from];
                     prop_assert_eq!(sketch.show(share / 2, share), show(so_far, share));
                     prop_assert_eq!(joined.show(share / 2, share), show(so_far, share));
-                    // An empty preview has no beginning: too small a budget.
+                    // A budget too small gives an empty preview, without a head.
                     if share - share / 2 > longest_marks() {
                         prop_assert!(show(&text, share).starts_with(sketch.settled(share / 2)));
                     }

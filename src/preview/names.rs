@@ -1,19 +1,19 @@
-//! The distinctive names in a text: what a model goes on to use of it is almost always named.
+//! The distinctive names in a text: models mostly go on to use things that have names.
 //!
-//! A name is a run of letters, digits and `_`, or several of those joined by `. / : @ # -`, of at
-//! least six characters. It is distinctive if it holds a digit, `_`, `/`, `.` or a capital behind
-//! its first letter, but is not all capitals.
+//! A name is a run of letters, digits and `_`, or several such runs joined by `. / : @ # -`, of at
+//! least six characters. It is distinctive if it contains a digit, `_`, `/` or `.`, or both a
+//! lower-case letter and a capital after its first character.
 
-/// The shortest name, in bytes.
+/// Minimum length of a name in bytes.
 const MIN_NAME: usize = 6;
-/// A longer run is data rather than a name.
+/// Maximum length of a name in bytes. A longer run is data rather than a name.
 const MAX_NAME: usize = 99;
 
-/// A name where it stands.
+/// An occurrence of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'t> {
     pub(super) text: &'t str,
-    /// The index of the name that it is a part of, among those seen in this text.
+    /// Index of the name that contains it, among those seen in this text.
     pub(super) within: Option<usize>,
 }
 
@@ -22,7 +22,7 @@ const JOINT: u8 = 2;
 const DIGIT: u8 = 4;
 const UPPER: u8 = 8;
 const LOWER: u8 = 16;
-/// What makes a name distinctive on its own.
+/// A byte that makes a name distinctive on its own.
 const TELLING: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
@@ -49,7 +49,7 @@ fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
-/// Shows every distinctive name to `see`, a joined name before its parts. Linear.
+/// Passes every distinctive name to `see`, a joined name before its parts. Linear.
 pub(super) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
     let bytes = text.as_bytes();
     let mut seen = 0;
@@ -67,7 +67,7 @@ pub(super) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
         if end - start < MIN_NAME {
             continue;
         }
-        // Only ASCII is in a run, so both ends are character boundaries.
+        // A run is all ASCII, so both ends are character boundaries.
         let run = &text[start..end];
         let mut within = None;
         if run.len() <= MAX_NAME && is_distinctive(run) {

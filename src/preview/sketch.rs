@@ -1,11 +1,11 @@
-//! What has to be kept of a text that comes piece by piece.
+//! Sketches of texts that arrive in chunks.
 
 use super::choice::Wanted;
 use super::gathered::Gathered;
 use super::head_tail;
 
-/// What has to be kept of a text, as it comes, so that it can be previewed: bounded, however long
-/// the text.
+/// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
+/// of any length.
 #[derive(Clone, Debug)]
 pub(crate) enum Sketch {
     Ends(head_tail::Sketch),
@@ -13,7 +13,7 @@ pub(crate) enum Sketch {
 }
 
 impl Sketch {
-    /// The text goes on with `text`.
+    /// Appends `text`.
     pub(crate) fn push(&mut self, text: &str) {
         match self {
             Self::Ends(ends) => ends.push(text),
@@ -21,13 +21,12 @@ impl Sketch {
         }
     }
 
-    /// The text goes on with one of which `other` is the sketch, made the same way. A line feed has
-    /// to come next.
+    /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
     pub(crate) fn append(&mut self, other: &Self) {
         match (self, other) {
             (Self::Ends(ends), other) => ends.append(other.ends()),
             (Self::Gathered(_, gathered), Self::Gathered(_, other)) => gathered.append(other),
-            // Made another way; it never is.
+            // Made by another method; never happens.
             (Self::Gathered(..), Self::Ends(_)) => {}
         }
     }
@@ -39,18 +38,18 @@ impl Sketch {
         }
     }
 
-    /// How long the text is so far, in bytes.
+    /// Length of the text so far in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.ends().bytes()
     }
 
-    /// The lines so far: a last one without a line feed counts too.
+    /// Number of lines so far, including a last one without a line feed.
     pub(crate) fn lines(&self) -> u64 {
         self.ends().lines()
     }
 
-    /// The first bytes of everything that [`show`](Self::show) is going to give with this budget
-    /// for the head, whatever follows.
+    /// A prefix of everything that [`show`](Self::show) will return for this head budget, whatever
+    /// text follows.
     pub(crate) fn settled(&self, head: usize) -> &str {
         match self {
             Self::Ends(ends) => ends.settled(head),
@@ -58,8 +57,8 @@ impl Sketch {
         }
     }
 
-    /// What is shown of the text in at most `budget` bytes; where that is head and tail, with so
-    /// many for the head. A budget too small for anything sensible gives an empty preview.
+    /// Returns a preview of at most `budget` bytes. For head and tail, `head` of them are for the
+    /// head. If the budget is too small to be useful, the preview is empty.
     pub(crate) fn show(&self, head: usize, budget: usize) -> String {
         match self {
             Self::Ends(ends) => ends.show(head, budget),

@@ -1,10 +1,11 @@
-//! A text as it comes, in units: lines, and long lines in pieces.
+//! Units of a text as it arrives: lines, and pieces of long lines.
 
-/// A longer line is cut into pieces, in bytes.
+/// Maximum length in bytes of a line that is not cut into pieces.
 const MAX_LINE: usize = 400;
-/// A piece has at most so many bytes.
+/// Maximum length of a piece in bytes.
 const MAX_PIECE: usize = 280;
-/// A piece ends behind one of [`SEPARATORS`] if one is among its last bytes, so many of them.
+/// Number of bytes at a piece's end that are searched for [`SEPARATORS`], to end the piece after
+/// one.
 const NEAR_THE_END: usize = 40;
 const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
 
@@ -15,24 +16,24 @@ pub(super) struct Unit<'t> {
     pub(super) place: Place,
 }
 
-/// Where a unit stands.
+/// The position of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     /// The line, counted from 1.
     pub(super) line: u64,
     /// The byte in the line, counted from 0.
     pub(super) byte: u64,
-    /// Whether the line ends with it.
+    /// True if the unit ends its line.
     pub(super) ends_line: bool,
 }
 
-/// Cuts a text into units, the same ones whatever the chunks it comes in.
+/// Cuts a text into units, which don't depend on the chunks in which it arrives.
 #[derive(Clone, Debug)]
 pub(super) struct Cutter {
-    /// What is not cut yet of the line that is coming.
+    /// The part of the current line that is not cut yet.
     open: String,
     line: u64,
-    /// Where `open` begins in its line.
+    /// Offset of `open` in its line, in bytes.
     byte: u64,
 }
 
@@ -45,7 +46,7 @@ impl Cutter {
         }
     }
 
-    /// The text goes on with `text`.
+    /// Appends `text`.
     pub(super) fn push(&mut self, text: &str, see: &mut impl FnMut(Unit<'_>)) {
         let mut rest = text;
         while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
@@ -57,22 +58,22 @@ impl Cutter {
         self.go_on(rest, false, see);
     }
 
-    /// Nothing comes any more, or a line feed.
+    /// Ends the text, or its line before a line feed.
     pub(super) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
         self.go_on("", true, see);
     }
 
-    /// Where the text has come to: the line, and how many bytes of it.
+    /// The position reached: the line, and the bytes in it.
     pub(super) fn position(&self) -> (u64, u64) {
         (self.line, self.byte + self.open.len() as u64)
     }
 
-    /// Whether all that came has been cut.
+    /// Returns true if all text so far has been cut.
     pub(super) fn is_at_end(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The units up to here were seen elsewhere.
+    /// Continues at a position after units that were seen elsewhere.
     pub(super) fn skip_to(&mut self, (line, byte): (u64, u64)) {
         (self.line, self.byte) = (line, byte);
     }
@@ -95,7 +96,7 @@ impl Cutter {
         }
     }
 
-    /// Cuts what is sure, and says what is left.
+    /// Cuts off complete units and returns the rest.
     fn cut<'t>(
         &mut self,
         mut text: &'t str,
@@ -141,10 +142,10 @@ fn piece_length(text: &str) -> usize {
         .map_or(most, |separator| end + separator + 1)
 }
 
-/// The number that a line gives itself, as readers of files do: `  12→text`, `12:text`, `12|text`,
-/// `12<tab>text`. With it, how many bytes it takes.
+/// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
+/// `12<tab>text`; with the length of this prefix in bytes.
 pub(super) fn own_number(line: &str) -> Option<(u64, usize)> {
-    /// No file has more lines than so many digits say.
+    /// Maximum number of digits; no file has more lines.
     const MAX_DIGITS: usize = 9;
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
     let digits = line[blanks..]

@@ -1,4 +1,4 @@
-//! The text that stands for stored content.
+//! Hints: texts that replace stored content.
 //!
 //! A hint is a header, a sentence and perhaps a preview:
 //!
@@ -9,10 +9,11 @@
 //! last lines
 //! ```
 //!
-//! The header is the same in every language and alone is parsed. It holds the envelope's version,
-//! what happened, the original's bytes (and lines), the bytes of the sentence and of the preview,
-//! and the location as a JSON string. Since lengths are in it, sentence and preview may hold
-//! anything, and a text that was changed afterwards is no hint any more.
+//! The header is the same in every language, and only the header is parsed. It has the envelope's
+//! version, the kind of hint, the original's bytes (and lines), the lengths in bytes of the
+//! sentence and the preview, and the location as a JSON string. Since the header has the lengths,
+//! sentence and preview may contain anything, and a hint that was changed later is no longer
+//! recognized.
 
 mod draft;
 mod en;
@@ -31,7 +32,7 @@ pub use sentence::Sentence;
 
 pub use crate::text::lines::Position;
 
-/// The language of the sentences in hints. Chosen for each instance, never for the process.
+/// Language of the sentences in hints. Set for each instance, never for the process.
 #[derive(
     Clone,
     Copy,
@@ -69,7 +70,7 @@ impl Language {
         }
     }
 
-    /// The sentence in this language, as it is.
+    /// Returns the built-in sentence in this language.
     #[must_use]
     pub fn sentence(self, sentence: Sentence) -> &'static str {
         (self.words().sentence)(sentence)
@@ -83,7 +84,7 @@ impl Language {
     }
 }
 
-/// What a text that stands for stored content says.
+/// The contents of a hint.
 ///
 /// ```
 /// use offcut::hint::{Hint, Kind};
@@ -95,62 +96,63 @@ impl Language {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hint {
-    /// What happened to the original.
+    /// The kind of hint.
     pub kind: Kind,
-    /// What else there is to say about it.
+    /// Further facts about the original.
     pub notes: Notes,
     /// The original's length in bytes.
     pub bytes: u64,
-    /// The original's lines, where that was known.
+    /// Number of lines of the original, if known.
     pub lines: Option<u64>,
-    /// Where the original is; `None` if it was not saved.
+    /// The original's location; `None` if it was not saved.
     pub location: Option<Location>,
     /// The sentence for the model.
     pub prose: String,
-    /// What is shown of the original.
+    /// The preview of the original.
     pub preview: String,
-    /// Whether the header stands before the preview or, as in streams, behind it.
+    /// Position of the header: before the preview or, as in streams, after it.
     pub placement: Placement,
 }
 
-/// What happened to the original of a hint.
+/// The kinds of hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// It was too long when the tool returned it.
+    /// The result was too long when its tool returned.
     Truncated,
-    /// It was too old before a model call.
+    /// The content was too old before a model call.
     Cleared,
-    /// It is a link that was cleared; the location is the link itself.
+    /// A link was cleared; the location is the link itself.
     Link,
-    /// It is stored, and the preview is a page of it.
+    /// The original is stored, and the preview is a page of it.
     Page {
-        /// Where the page begins.
+        /// The start of the page.
         from: Position,
     },
-    /// It is stored, and the preview is those of its lines that match a pattern.
+    /// The original is stored, and the preview has the lines that match a pattern.
     Matches,
 }
 
-/// Whether a hint's header comes first or last.
+/// Position of a hint's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Header, sentence, preview: results that were there as a whole.
+    /// Header, sentence, preview: for results that were complete.
     #[default]
     First,
-    /// Preview, header, sentence: results that were shown as they came.
+    /// Preview, header, sentence: for results shown while they arrived.
     Last,
 }
 
-/// What else a hint says.
+/// Further facts in a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Notes {
-    /// The store failed, and the location is a file on the machine where the agent ran.
+    /// The store failed, and the location is a file on the agent's machine.
     pub local: bool,
-    /// The tool's output broke off; what came before is all there is.
+    /// The tool's output broke off; the original is the part before that.
     pub interrupted: bool,
-    /// The original is no UTF-8; the preview has replacement characters.
+    /// The original is not UTF-8; the preview has replacement characters.
     pub not_utf8: bool,
-    /// The original was several texts; what is stored begins with a line that lists their lengths.
+    /// The original was several texts; the stored content begins with a line that lists their
+    /// lengths.
     pub joined: bool,
 }

@@ -1,28 +1,28 @@
-//! A hint before its location is known.
+//! Hints without a location yet.
 
 use super::prose::{Facts, Prose};
 use super::{Hint, Kind};
 use crate::backend::Location;
 
-/// A hint that truncation or clearing is going to write, all but its location and its sentence.
+/// A hint of truncation or clearing, before its location and its sentence are known.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     /// The hint without location and sentence.
     pub(crate) hint: Hint,
-    /// The tool whose result or arguments it was.
+    /// The tool that returned the result or was given the arguments.
     pub(crate) tool: String,
-    /// The media type of what was cleared, if it was not text.
+    /// Media type of the cleared content, if it was not text.
     pub(crate) mime: Option<String>,
-    /// Whether it is a call's arguments that were cleared.
+    /// True if a call's arguments were cleared.
     pub(crate) is_arguments: bool,
-    /// How many texts were joined, once that is known.
+    /// Number of texts joined, once known.
     pub(crate) parts: usize,
-    /// The sentence, if it is not to be said anew.
+    /// The sentence, if an existing one must be kept.
     pub(crate) words: Option<String>,
 }
 
 impl Draft {
-    /// A draft for a text of `tool`, of `bytes` bytes, that shows `preview`.
+    /// A draft for a text of `bytes` bytes from `tool`, with the given preview.
     pub(crate) fn new(kind: Kind, bytes: u64, tool: &str, preview: String) -> Self {
         Self {
             hint: Hint {
@@ -37,7 +37,7 @@ impl Draft {
         }
     }
 
-    /// The hint at `location`; `None` says that nothing is stored.
+    /// Completes the hint with its location; `None` means that nothing is stored.
     pub(crate) fn at(
         self,
         location: Option<Location>,

@@ -1,4 +1,4 @@
-//! Hints as text, and back.
+//! Hints as text: rendering and parsing.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use super::{Hint, Kind, Notes, Placement, Position};
 use crate::backend::Location;
 use crate::text::lines::number;
 
-/// What every header begins with. The number is the version of the envelope.
+/// Start of every header. The number is the version of the envelope.
 const OPENING: &str = "[offcut/1 ";
 
 impl Hint {
-    /// A hint without sentence and preview, header first.
+    /// A hint without sentence and preview, with its header first.
     #[must_use]
     pub fn new(kind: Kind, bytes: u64) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Hint {
         }
     }
 
-    /// The hint as text. [`parse`](Self::parse) gives the same hint back.
+    /// Renders the hint. [`parse`](Self::parse) returns the same hint.
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(self.preview.len() + self.prose.len() + 160);
@@ -45,7 +45,7 @@ impl Hint {
         text
     }
 
-    /// The same hint with its header on the other side of the preview.
+    /// Returns the hint with its header on the other side of the preview.
     pub(crate) fn turned(&self) -> Self {
         let placement = match self.placement {
             Placement::First => Placement::Last,
@@ -57,10 +57,10 @@ impl Hint {
         }
     }
 
-    /// The bytes of the hint, which was `rendered`, or of the [`turned`](Self::turned) one if those
-    /// are more.
+    /// Length in bytes of the hint, given as `rendered`, or of the [`turned`](Self::turned) one if
+    /// that is longer.
     pub(crate) fn longest(&self, rendered: &str) -> usize {
-        // After an empty preview a header takes a line feed and `-0` more than before it.
+        // A header after an empty preview has an extra line feed and `-0`.
         match self.placement {
             Placement::First if self.preview.is_empty() => rendered.len() + "\n-0".len(),
             Placement::First | Placement::Last => rendered.len(),
@@ -91,7 +91,7 @@ impl Hint {
                 text.push_str(note);
             }
         }
-        // Writing to a String cannot fail.
+        // Writing to a String can't fail.
         if let Kind::Page { from } = self.kind {
             let _ = write!(text, "@{from}");
         }
@@ -114,7 +114,7 @@ impl Hint {
         text
     }
 
-    /// Reads a text that is one hint, and nothing else.
+    /// Parses a text that is exactly one hint.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match Self::parse_first(text) {
@@ -123,7 +123,7 @@ impl Hint {
         }
     }
 
-    /// Reads a text that is one hint or several, each on a line of its own, and nothing else.
+    /// Parses a text that consists of one or more hints, each starting on a new line.
     #[must_use]
     pub fn parse_all(text: &str) -> Option<Vec<Self>> {
         let mut hints = Vec::new();
@@ -135,7 +135,7 @@ impl Hint {
             }
             rest = tail.strip_prefix('\n')?;
         }
-        // A hint behind its preview is never one of several.
+        // A hint with its header last is never one of several.
         if hints.is_empty() {
             Self::parse_last(text).map(|hint| vec![hint])
         } else {
@@ -143,7 +143,7 @@ impl Hint {
         }
     }
 
-    /// A hint whose header comes first, and what follows it.
+    /// Parses a hint with its header first, and returns the text after it.
     fn parse_first(text: &str) -> Option<(Self, &str)> {
         let Header {
             mut hint,
@@ -163,11 +163,11 @@ impl Hint {
         Some((hint, rest))
     }
 
-    /// A hint whose header comes behind the preview. Preview and sentence may hold headers too: the
-    /// right one fits to the byte.
+    /// Parses a hint with its header after the preview. Preview and sentence may contain headers
+    /// too; only the right one fits to the byte.
     ///
-    /// Time is linear also in a text made of beginnings of headers: none is read further than to
-    /// the location of the next, whose quote ends its own.
+    /// Linear even in a text full of header openings: reading one stops at the location of the
+    /// next, whose quote ends its own.
     fn parse_last(text: &str) -> Option<Self> {
         text.rmatch_indices(OPENING).find_map(|(at, _)| {
             let Header {
@@ -192,11 +192,11 @@ impl Hint {
     }
 }
 
-/// The words for the notes, in the order of their fields.
+/// Words for the notes, in the order of their fields.
 const NOTES: [&str; 4] = ["local", "interrupted", "not-utf8", "joined"];
 
-/// A header that was read: the hint without sentence and preview, their lengths, and what follows
-/// the header.
+/// A parsed header: the hint without sentence and preview, their lengths, and the text after the
+/// header.
 struct Header<'t> {
     hint: Hint,
     prose: usize,
@@ -263,7 +263,7 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         placement,
         ..Hint::new(kind, number(bytes.strip_suffix('B')?)?)
     };
-    // Each header has one spelling, so that rendering gives back the bytes that were read.
+    // A header has only one valid spelling, so that rendering returns the bytes that were read.
     let header = &text[..text.len() - rest.len()];
     (hint.header(prose, preview) == header).then_some(Header {
         hint,
@@ -299,7 +299,7 @@ mod tests {
             not_utf8,
             joined,
         });
-        // Texts that try to look like the envelope's own marks.
+        // Texts with marks like the envelope's own.
         let text = proptest::collection::vec(
             prop_oneof![
                 Just("[offcut/1 "),

@@ -1,4 +1,4 @@
-//! The sentences of hints, put together from what is so.
+//! Composition of the sentences in hints.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use super::{Hint, Kind, Language, Notes, Position, Sentence};
 use crate::backend::Location;
 use crate::template::Template;
 
-/// Every sentence of one language, as it is or as somebody wants it.
+/// All sentences of one language, built-in or replaced by templates.
 #[derive(Clone, Debug)]
 pub(crate) struct Prose {
     language: Language,
@@ -15,7 +15,7 @@ pub(crate) struct Prose {
     sentences: Vec<Template>,
 }
 
-/// What is wrong with the template of a sentence.
+/// An invalid template of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrongTemplate {
     pub(crate) language: Language,
@@ -23,22 +23,22 @@ pub(crate) struct WrongTemplate {
     pub(crate) problem: String,
 }
 
-/// What sentences are made of, beside what the header says.
+/// Facts for the sentences that are not in the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts<'a> {
-    /// The tool whose result it was.
+    /// The tool that returned the result.
     pub(crate) tool: &'a str,
-    /// The reader that can read it, if hints name one.
+    /// The tool that can read it, if hints name one.
     pub(crate) reader: Option<&'a str>,
-    /// The media type of what was cleared, if it was no text.
+    /// Media type of the cleared content, if it was not text.
     pub(crate) mime: Option<&'a str>,
-    /// How many texts were joined.
+    /// Number of texts joined.
     pub(crate) parts: usize,
-    /// Whether it is a call's arguments that were cleared.
+    /// True if a call's arguments were cleared.
     pub(crate) is_arguments: bool,
 }
 
-/// Longer names of tools and of media types, in bytes, are cut in hints: a model or a tool wrote
+/// Length in bytes at which hints cut names of tools and media types, since a model or a tool wrote
 /// them.
 pub(crate) const MAX_NAME: usize = 64;
 
@@ -49,11 +49,11 @@ const ALL_NOTES: Notes = Notes {
     joined: true,
 };
 
-/// What is filled in.
+/// Values for the placeholders.
 type Values<'v> = [(&'v str, &'v str)];
 
 impl Prose {
-    /// The sentences as they are.
+    /// The built-in sentences.
     pub(crate) fn of(language: Language) -> Self {
         let sentences = Sentence::ALL
             .map(|sentence| Template::parse(language.sentence(sentence)).unwrap_or_default());
@@ -63,7 +63,7 @@ impl Prose {
         }
     }
 
-    /// The sentences with some of them replaced.
+    /// The built-in sentences, some replaced by templates.
     pub(crate) fn with(
         language: Language,
         templates: &BTreeMap<Sentence, String>,
@@ -80,8 +80,8 @@ impl Prose {
         Ok(prose)
     }
 
-    /// Whether `say` says `text` in these sentences, or in any as they are: a hint stays one when
-    /// templates change to others.
+    /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
+    /// language. So hints in built-in sentences stay valid when templates are set.
     pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
         say(self) == text
             || Language::ALL
@@ -89,7 +89,7 @@ impl Prose {
                 .any(|language| say(&Self::of(language)) == text)
     }
 
-    /// The sentences for a hint that truncation or clearing wrote.
+    /// The sentences for a hint of truncation or clearing.
     pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
         let words = self.language.words();
         let (tool, mime) = (head(facts.tool), facts.mime.map(head));
@@ -132,7 +132,7 @@ impl Prose {
                 .filter_map(|(sentence, is_so)| is_so.then_some(sentence)),
         );
         let text = self.join(&said, &values);
-        // Sentences put spaces around names, which are Latin; Chinese words have none around them.
+        // Sentences put spaces around names, which are Latin, but Chinese words need none.
         let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
         if words.space.is_empty() && is_unnamed {
             return [words.tool, words.media].iter().fold(text, |text, word| {
@@ -143,9 +143,8 @@ impl Prose {
         text
     }
 
-    /// No sentence of a hint is longer, in bytes, whatever it says and in whatever language; and
-    /// how often, at most, it says where its original is: the length of that comes on top so many
-    /// times.
+    /// Maximum length in bytes of a hint's sentences in any language, not counting locations, and
+    /// the maximum number of times that they contain the location.
     pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
         let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
         (nowhere, somewhere - nowhere)
@@ -199,8 +198,8 @@ impl Prose {
         lengths.max().unwrap_or_default()
     }
 
-    /// The sentences for a page from `from` to the place before `next`. `last` is the last line
-    /// that it shows some of.
+    /// The sentences for a page from `from` up to `next`. `last` is the last line shown at least in
+    /// part.
     pub(crate) fn of_page(
         &self,
         from: Position,
@@ -231,7 +230,7 @@ impl Prose {
         self.join(&said, &values)
     }
 
-    /// The sentences for `count` matching lines; `next` is where to look for more.
+    /// The sentences for `count` matching lines; `next` is the offset of more.
     pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
         let count = count.to_string();
         let next_offset = next.map(|next| next.to_string());
@@ -260,7 +259,7 @@ impl Prose {
     }
 }
 
-/// The template, if it holds what it must, and nothing that it can't say.
+/// Parses a template and checks its placeholders.
 fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     let template = Template::parse(text)
         .map_err(|error| format!("has at byte {} {}", error.at, error.problem))?;
@@ -296,7 +295,7 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     }
 }
 
-/// What a hint says of a name, which anybody may have written: its beginning, on one line.
+/// Cuts a name, which anyone may have written, and puts it on one line.
 fn head(name: &str) -> String {
     let name = name
         .get(..name.floor_char_boundary(MAX_NAME))
@@ -316,7 +315,7 @@ fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
     if name.is_empty() { unnamed } else { name }
 }
 
-/// Every placeholder was checked when the template was made.
+/// Fills in the placeholders, which were checked when the template was set.
 fn fill(template: &Template, values: &Values<'_>) -> String {
     let value = |key: &str| {
         values

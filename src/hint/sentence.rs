@@ -1,12 +1,11 @@
-//! The sentences that hints are put together from, and what each of them can say.
+//! The sentences of hints, and their placeholders.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the sentences of hints. [`Settings::templates`](crate::Settings::templates) replaces
-/// them.
+/// A sentence in hints. [`Settings::templates`](crate::Settings::templates) replaces them.
 ///
-/// A template holds each of the sentence's [`required`](Self::required) placeholders once, may hold
-/// each of the [`optional`](Self::optional) ones once, and writes braces as `{{` and `}}`.
+/// A template contains each [`required`](Self::required) placeholder of the sentence once, and each
+/// [`optional`](Self::optional) one at most once. It writes braces as `{{` and `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -27,13 +26,13 @@ pub enum Sentence {
     Cleared,
     /// Old media was stored.
     ClearedMedia,
-    /// An old link was taken out; the location is the link.
+    /// An old link was removed; the location is the link.
     ClearedLink,
     /// Old arguments were stored.
     ClearedArguments,
     /// An old result was removed without being stored.
     Gone,
-    /// How to read what is stored.
+    /// The tool that reads the stored content.
     Reader,
     /// A page of whole lines.
     Page,
@@ -41,18 +40,18 @@ pub enum Sentence {
     PageOfOne,
     /// A page inside one line.
     PageInLine,
-    /// A page behind the end.
+    /// A page past the end.
     PageOfNothing,
-    /// How to get the next page.
+    /// The offset of the next page.
     Next,
     /// All matching lines.
     Matches,
-    /// The first matching lines, and where to look for more.
+    /// The first matching lines, and the offset of more.
     MoreMatches,
 }
 
 impl Sentence {
-    /// All of them.
+    /// All sentences.
     pub const ALL: [Self; 19] = [
         Self::Truncated,
         Self::Joined,
@@ -75,14 +74,14 @@ impl Sentence {
         Self::MoreMatches,
     ];
 
-    /// The placeholders that a template of the sentence must hold.
+    /// Placeholders that a template of the sentence must contain.
     #[must_use]
     pub fn required(self) -> &'static [&'static str] {
         self.row().1
     }
 
-    /// The placeholders that it may hold beside those: `{tool}` is the tool's name, `{bytes}` the
-    /// original's length, `{location}` where it is stored.
+    /// Further placeholders that it may contain: `{tool}` is the tool's name, `{bytes}` the
+    /// original's length, `{location}` the original's location.
     #[must_use]
     pub fn optional(self) -> &'static [&'static str] {
         self.row().2
@@ -94,7 +93,7 @@ impl Sentence {
         self.row().0
     }
 
-    /// Its name, and the placeholders that a template of it must and may hold.
+    /// Its name, with the required and the optional placeholders.
     fn row(
         self,
     ) -> (
@@ -128,14 +127,14 @@ impl Sentence {
     }
 }
 
-/// The words of one language.
+/// The vocabulary of one language.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) sentence: fn(Sentence) -> &'static str,
-    /// Stands in a sentence for the tool of a result that names none.
+    /// Replaces the tool's name if a result names none.
     pub(super) tool: &'static str,
-    /// Stands in a sentence for a media type that is not given.
+    /// Replaces a missing media type.
     pub(super) media: &'static str,
-    /// Stands between sentences.
+    /// Separator of sentences.
     pub(super) space: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What hints say, in each language.
+//! The texts of hints in each language.
 
 use super::*;
 

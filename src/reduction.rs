@@ -74,8 +74,9 @@ impl ToolReduction {
         Self::over(self.session.below(id))
     }
 
-    /// Truncates `output` for the model. A result within the limit is returned whole. A longer one
-    /// is stored whole and replaced by a preview and a hint that says where it is.
+    /// Truncates `output` for the model. A result over the limit, or with a text over
+    /// `preview_above`, is stored and replaced by a preview and a hint that says where it is. Any
+    /// other result is returned whole.
     ///
     /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end,
     /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it comes.
@@ -96,8 +97,8 @@ impl ToolReduction {
 
     /// Like [`truncate`](Self::truncate), but shows a result as it comes: its beginning at once,
     /// and at its end either the rest, or the end of the text and a hint. The same content is
-    /// stored and the same pieces are shown, with the hint last. Only previews of head and tail
-    /// with a fixed length begin at once; other previews are not known before the end.
+    /// stored and the same pieces are shown, with the hint last. Only head-and-tail previews of a
+    /// fixed length begin at once; other previews are not known before the end.
     ///
     /// ```
     /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};

@@ -18,8 +18,8 @@ pub(crate) use compare::{Verdict, judge};
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;
-/// Maximum number of bytes of several hints that are believed without a comparison. The hints of a
-/// result that lead nowhere into a store never have more.
+/// Maximum number of bytes of several hints that are believed without a comparison, and of a
+/// result's hints that lead nowhere into a store.
 pub(crate) const SEVERAL: usize = 4096;
 
 /// A hint that may be ours.

@@ -1,5 +1,5 @@
-//! What the benches share: texts, times that are comparable, this process's memory, and children
-//! that measure in a process of their own.
+//! Shared by the benches: texts, comparable times, this process's memory, and child processes that
+//! measure.
 
 pub mod texts;
 
@@ -7,12 +7,12 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Memory of this process, in KiB, by the name that Linux has for it in `/proc/self/status`:
-/// `VmRSS`, `VmHWM`.
+/// Memory of this process in KiB. `name` is Linux's name for it in `/proc/self/status`: `VmRSS`,
+/// `VmHWM`.
 ///
 /// # Errors
 ///
-/// Not on Linux.
+/// On systems other than Linux.
 pub fn memory_kib(name: &str) -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status
@@ -27,11 +27,11 @@ pub fn memory_kib(name: &str) -> io::Result<u64> {
     })
 }
 
-/// Runs this program again with `arguments`, and reads the JSON that it writes.
+/// Runs this program again with `arguments` and parses the JSON that it prints.
 ///
 /// # Errors
 ///
-/// It can't be run, fails, or writes something else.
+/// If it can't be run, fails, or prints something else.
 pub fn in_a_child(arguments: &[String]) -> io::Result<serde_json::Value> {
     let output = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -46,24 +46,24 @@ pub fn in_a_child(arguments: &[String]) -> io::Result<serde_json::Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// How long `run` takes.
+/// Measures the time that `run` takes.
 pub fn time<T>(run: impl FnOnce() -> T) -> (Duration, T) {
     let start = Instant::now();
     let result = run();
     (start.elapsed(), result)
 }
 
-/// The shortest: what else the machine does only ever adds to it.
+/// The shortest time, because other work on the machine only ever adds to it.
 pub fn fastest(times: &[Duration]) -> Duration {
     times.iter().min().copied().unwrap_or_default()
 }
 
-/// Whether cargo wants figures; else all of it is only run once.
+/// Tells whether cargo wants figures. If not, everything runs only once.
 pub fn is_bench() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// Whether a part of a bench is wanted: all of them are, unless some are named.
+/// Tells whether a part of a bench is wanted: all parts are, unless some are named.
 pub fn is_wanted(part: &str) -> bool {
     let mut named = std::env::args()
         .skip(1)

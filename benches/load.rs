@@ -1,15 +1,15 @@
-//! Many conversations alive in one process: what an idle one costs in memory, and whether anything
-//! grows while they go on.
+//! Many live conversations in one process: the memory that an idle one takes, and whether memory
+//! grows while they run.
 //!
 //! ```text
 //! cargo bench --bench load                                  # 10 000 conversations, 100 000 results, ten minutes more of them
 //! cargo bench --bench load -- --seconds 60 --conversations 1000
 //! ```
 //!
-//! Each conversation is a session of one reduction over `Fs`. In the soak, those that have had all
-//! their results end, their directories are removed, and others begin in their places, so that at
-//! any moment as much is alive as before: what grows is a leak. The last line is JSON; the bench
-//! fails if memory has grown by more than a twentieth.
+//! Each conversation is a session of one reduction over `Fs`. In the soak, conversations end after
+//! their last result, their directories are removed, and new ones take their places. The number of
+//! live conversations stays the same, so growth means a leak. The last line is JSON; the bench
+//! fails if memory grows by more than 5 %.
 
 use std::error::Error;
 use std::io::Write;
@@ -28,17 +28,17 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// How many conversations go on at the same moment.
+/// Number of conversations that run at the same time.
 const AT_ONCE: usize = 32;
-/// How much more there may be in the last quarter of the soak than in the first.
+/// Upper bound on memory in the last quarter of the soak, relative to the first.
 const GROWTH: f64 = 1.05;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What is measured.
+/// The size of the measurement.
 struct Options {
     conversations: usize,
-    /// How many results each of them gets.
+    /// Number of results for each conversation.
     results: usize,
     soak: Duration,
 }
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
             other => return Err(other.unexpected().into()),
         }
     }
-    // `cargo test` runs it without an argument: that it works.
+    // `cargo test` runs it without arguments, to see that it works.
     let (most, each, soak) = if is_bench {
         (10_000, 10, 600)
     } else {
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     runtime.block_on(measure(&options))
 }
 
-/// One conversation, as a loop holds it.
+/// A conversation as a loop holds it.
 struct Conversation {
     number: usize,
     reduction: ToolReduction,
@@ -93,7 +93,7 @@ impl Conversation {
         self.messages.len() / 2
     }
 
-    /// A round, and the pass before the next call of the model.
+    /// Runs one round, and the pass before the next model call.
     async fn go_on(&mut self) -> Result<()> {
         let step = self.results();
         let call = ToolCall::new(
@@ -118,12 +118,12 @@ impl Conversation {
     }
 }
 
-/// The session's id and its directory: as long for each, for it is in every hint.
+/// The session's id and directory. Its length is fixed because it is in every hint.
 fn name(number: usize) -> String {
     format!("chat-{number:010}")
 }
 
-/// Of five, two are over the limit, and one is shown as a preview.
+/// Of five results, two are over the limit and one is shown as a preview.
 fn result(step: usize) -> String {
     let lines = [12, 130, 8, 25, 180][step % 5];
     (0..lines)
@@ -136,7 +136,7 @@ fn result(step: usize) -> String {
         .collect()
 }
 
-/// What this process holds.
+/// The memory of this process.
 #[derive(Clone, Copy)]
 struct Memory {
     allocated: f64,
@@ -187,7 +187,8 @@ async fn measure(options: &Options) -> Result<()> {
     let whole = ToolReduction::recommended(Fs::open(home.path())?)
         .max_tokens_for_clear(1_000)
         .build()?;
-    // What is made once for all: the tokenizer's tables, the threads, the directory's descriptors.
+    // Creates the shared things first: the tokenizer's tables, the threads, the directory's
+    // descriptors.
     let mut first = [Conversation::begin(&whole, 9_999_999_999)];
     for _ in 0..results {
         go_on(first.iter_mut()).await?;
@@ -237,8 +238,8 @@ async fn measure(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Goes on for as long as is asked. All ages are there from the start, so that as much is alive
-/// after each round.
+/// Runs for the requested time. Conversations of all ages exist from the start, so that each round
+/// leaves the same number alive.
 async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Result<Value> {
     let Options {
         conversations: count,
@@ -258,8 +259,8 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
         .await?;
     }
     let (start, mut seen) = (Instant::now(), Vec::new());
-    // The first rounds fill what is made once, such as the pools of threads and the allocator's
-    // own.
+    // The first rounds create what is needed only once, such as thread pools and the allocator's
+    // own memory.
     for round in 0.. {
         if round > 10 && start.elapsed() > soak {
             break;
@@ -288,7 +289,7 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
     Ok(soaked)
 }
 
-/// A round of each.
+/// Runs one round of each conversation.
 async fn go_on(all: impl Iterator<Item = &mut Conversation>) -> Result<()> {
     stream::iter(all.map(Conversation::go_on))
         .buffer_unordered(AT_ONCE)

@@ -1,9 +1,8 @@
-//! What a clear pass costs, against counting everything anew: ratios in one run.
+//! The cost of a clear pass, compared with counting everything anew: ratios within one run.
 //!
-//! `cargo bench --bench pass`; with `OFFCUT_TRACES` set to a folder of transcripts, they are
-//! replayed too. Behind `--`, `passes`, `allocations` or `traces` gives that part alone. The last
-//! line is JSON.
-// A bench that can't be set up has failed, and it prints.
+//! `cargo bench --bench pass`. If `OFFCUT_TRACES` names a folder of transcripts, it replays those
+//! too. After `--`, `passes`, `allocations` or `traces` selects one part. The last line is JSON.
+// A bench that can't be set up has failed, and benches print.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::alloc::System;
@@ -25,13 +24,13 @@ use tokio::runtime::Runtime;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes of an old result, and of a new one.
+/// Sizes in bytes of an old result and of a new one.
 const OLD: usize = 4_000;
 const NEW: usize = 2_000;
-/// 640 kB of history.
+/// Number of rounds in a history of 640 kB.
 const ISSUE: usize = 160;
 
-/// Messages that call a tool and answer it with `result`.
+/// Makes the messages that call a tool and answer with `result`.
 fn round(id: usize, result: String) -> [Value; 2] {
     let call = ToolCall::new(
         format!("call_{id}"),
@@ -46,7 +45,7 @@ fn round(id: usize, result: String) -> [Value; 2] {
     ]
 }
 
-/// So many rounds with results of 4 kB, half of them source code and half JSON.
+/// Makes a history of rounds with results of 4 kB, half of them source code and half JSON.
 fn history(rounds: usize) -> Vec<Value> {
     let mut numbers = Numbers::new(rounds as u64);
     let mut messages = vec![
@@ -86,12 +85,12 @@ fn clear(runtime: &Runtime, reduction: &ToolReduction, messages: &mut [Value]) -
         .unwrap()
 }
 
-/// What becomes of the history in each pass.
+/// The treatment of the history in each pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Case {
-    /// It is under the threshold.
+    /// The history is under the threshold.
     NotTriggered,
-    /// It is over the threshold, and nothing may be cleared.
+    /// The history is over the threshold, but nothing may be cleared.
     Triggered,
     /// The loop hands in the originals each time, and all but the newest are replaced again.
     Repeated,
@@ -101,7 +100,7 @@ impl Case {
     fn reduction(self, tokens: u64) -> ToolReduction {
         let builder = ToolReduction::builder().backend(Memory::new());
         let builder = match self {
-            // Fewer tokens than that, but more bytes: they have to be counted.
+            // The history has fewer tokens than this but more bytes, so it must be counted.
             Self::NotTriggered => builder.max_tokens_for_clear(tokens * 2),
             Self::Triggered => builder
                 .max_tokens_for_clear(1)
@@ -112,12 +111,12 @@ impl Case {
     }
 }
 
-/// What a pass costs over a history in which only the last round is new.
+/// The cost of a pass over a history in which only the last round is new.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     rounds: usize,
     recount: Duration,
-    /// The pass, less counting the new texts.
+    /// The pass without the time for counting the new texts.
     old: Duration,
 }
 
@@ -131,8 +130,8 @@ impl Cost {
     }
 }
 
-/// Counting all of `texts`. Each by itself, so that what else the machine does meanwhile can be
-/// left out; of many, a part.
+/// Measures counting `texts`, each on its own to leave out other work on the machine. Extrapolates
+/// from the first 1 000.
 fn recount(counter: &dyn CountTokens, texts: &[String]) -> Duration {
     let part = &texts[..texts.len().min(1_000)];
     let times = if is_bench() { 5 } else { 1 };
@@ -174,7 +173,7 @@ fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
         assert_eq!(report.is_change(), case == Case::Repeated);
         assert_eq!(report.decisions.is_empty(), case == Case::NotTriggered);
         passes.push(pass);
-        // Others of the same kind: those of the pass are not new to the processor any more.
+        // Other texts of the same kind, because the processor has seen those of the pass.
         let texts = texts(&mut new(turn));
         news.push(
             time(|| {
@@ -193,10 +192,10 @@ fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
     }
 }
 
-/// Allocations of a pass that changes nothing and has seen everything before.
+/// Counts the allocations of a pass that changes nothing and finds nothing new.
 fn allocations(runtime: &Runtime, rounds: usize) -> usize {
     let mut messages = history(rounds);
-    // More than its tokens, and less than its bytes.
+    // More than the tokens and less than the bytes.
     let bytes: usize = texts(&mut messages).iter().map(String::len).sum();
     let reduction = Case::NotTriggered.reduction(bytes as u64 / 4);
     let counts = (0..3).map(|_| {
@@ -229,13 +228,13 @@ fn transcripts() -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// All passes of all transcripts.
+/// All passes over all transcripts.
 #[derive(Debug, Default)]
 struct Replay {
     passes: Vec<Duration>,
-    /// Counting each text once: as it was when it came, and what a pass put in its place.
+    /// Counting each text once: on arrival, and again as the text that replaced it in a pass.
     once: Duration,
-    /// Counting everything that is sent, at every call.
+    /// Counting everything sent, at every call.
     every_time: Duration,
 }
 
@@ -249,7 +248,7 @@ impl Replay {
     }
 }
 
-/// Whether results are cut as they come.
+/// The treatment of results on arrival.
 #[derive(Clone, Copy, PartialEq)]
 enum Results {
     Whole,
@@ -378,7 +377,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
         return;
     }
     let counter = TokenCounter::O200kBase.counter().unwrap();
-    // A closure about which nothing is known, so that everything is counted.
+    // A closure has no known properties, so everything is counted.
     let everything =
         ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
     let cases = [

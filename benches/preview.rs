@@ -1,12 +1,11 @@
-//! What previews cost: MB/s of each strategy over texts as tools return them and over hostile ones,
-//! from 64 KB to 64 MB.
+//! The speed of previews: MB/s of each strategy over typical and hostile tool results of 64 KB to
+//! 64 MB.
 //!
 //! ```text
 //! cargo bench -p offcut-benches --bench preview
 //! ```
 //!
-//! The last line is JSON. `cargo test` runs it over the smallest texts: that it works, not how
-//! fast.
+//! The last line is JSON. `cargo test` runs it over the smallest texts, to see that it works.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
@@ -24,7 +23,7 @@ const STRATEGIES: [(&str, Preview); 4] = [
     ("index", Preview::Index),
     ("mixed", Preview::Mixed),
 ];
-/// What the recommended settings show of the longest texts.
+/// Preview length of the longest texts in the recommended settings, in bytes.
 const BUDGET: usize = 6_000;
 
 fn main() {
@@ -55,7 +54,7 @@ fn main() {
     println!("{}", Value::Object(all));
 }
 
-/// The best of a few runs, in millions of bytes a second.
+/// Returns the best speed of a few runs, in MB/s.
 fn speed(preview: Preview, text: &str) -> f64 {
     let runs = (16_000 * KB / text.len()).clamp(2, 20);
     let once = || {
@@ -68,8 +67,7 @@ fn speed(preview: Preview, text: &str) -> f64 {
 
 type Line = fn(&mut String, usize);
 
-/// Lines as they come in the field, and what could be slow: names only, all lines the same, one
-/// line without an end.
+/// Typical lines, and possibly slow ones: only names, identical lines, one endless line.
 const KINDS: [(&str, Line); 7] = [
     ("source", |out, n| {
         let _ = writeln!(

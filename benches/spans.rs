@@ -1,8 +1,8 @@
-//! Where the values of a request's body stand: `JsonText`, beside the fastest crates of the field.
+//! Finding the values in a request's body: `JsonText`, next to the fastest crates for this.
 //!
-//! A body of 1 MB in chat-completions JSON: rounds of a call and a result of 4 kB of source code,
-//! with the escapes that line feeds and quotes need. Each finds the fields of each message; what
-//! they do beside differs, and the table in docs/performance.md says how.
+//! The body is 1 MB of chat-completions JSON: rounds of a call and a result of 4 kB of source code,
+//! with its line feeds and quotes escaped. Each crate finds the fields of each message. They differ
+//! in their other work, as the table in docs/performance.md shows.
 
 #![allow(
     clippy::expect_used,
@@ -99,7 +99,7 @@ fn jiter_skip(text: &str) -> usize {
     fields
 }
 
-/// The shortest of several runs; the input is made outside of them.
+/// The shortest of several runs, without the time to make the input.
 fn measure<I, T>(runs: usize, input: impl Fn() -> I, run: impl Fn(I) -> T) -> Duration {
     let times: Vec<Duration> = (0..runs)
         .map(|_| {

@@ -1,6 +1,6 @@
-//! What reducers cost over a million items, as ratios to what they can't be cheaper than: a plain
-//! `Vec` extend, and one `HashMap` index over the list. And how the cost grows with the list: four
-//! times the items, about four times the time.
+//! The cost of reducers over a million items, relative to two baselines: a plain `Vec` extend, and
+//! one `HashMap` index over the list. Also the growth with the list: four times the items should
+//! take about four times the time.
 //!
 //! ```text
 //! cargo bench --bench state               # a million items, a few seconds
@@ -22,13 +22,13 @@ use offcut_state::{
 };
 use serde_json::{Map, Value, json};
 
-/// What a list holds: an id and where the item came from.
+/// A list item: an id, and the list that the item came from.
 type Item = (u64, u64);
-/// The same with an id as messages have it.
+/// An item with a message's kind of id.
 type Note = (String, u64);
 
 fn main() {
-    // Without `--bench` this is a test run of `cargo test --benches`: does it work?
+    // Without `--bench`, `cargo test --benches` runs it to see that it works.
     let is_quick = std::env::args().any(|arg| arg == "--quick")
         || !std::env::args().any(|arg| arg == "--bench");
     let items = if is_quick { 10_000 } else { 1_000_000 };
@@ -41,8 +41,8 @@ fn main() {
         table.runs
     );
 
-    // As many items as there are, half of them known; and a thousandth of that, for the cost of a
-    // small update.
+    // Updates with as many items as the list, half of them known, and with a thousandth of that,
+    // for the cost of a small update.
     for (kind, update) in [("large", items), ("small", (items / 1_000).max(1))] {
         lists(&mut table, kind, items, update);
     }
@@ -55,9 +55,9 @@ fn main() {
     );
 }
 
-/// `n` items with the ids from `from` on, in an order that is not theirs.
+/// Makes `n` items with ids starting at `from`, in scrambled order.
 fn list(n: u64, from: u64, source: u64) -> Vec<Item> {
-    // Odd, so it meets every id of a power of two once.
+    // The factor is odd, so each id below the power of two comes once.
     let mask = n.next_power_of_two() - 1;
     (0..=mask)
         .map(|i| i.wrapping_mul(0x9E37_79B9) & mask)
@@ -148,7 +148,7 @@ fn merge_with_index((mut list, update): (Vec<Item>, Vec<Item>)) -> Vec<Item> {
     list
 }
 
-/// Messages with ids that are strings, typed and as JSON, against the same index over strings.
+/// Measures messages with string ids, typed and as JSON, against the same index over strings.
 fn messages(table: &mut Table, items: u64) {
     let text = |(id, n): &Item| (format!("message-{id}"), *n);
     let existing: Vec<_> = list(items, 0, 0).iter().map(text).collect();
@@ -215,8 +215,8 @@ fn messages(table: &mut Table, items: u64) {
     );
 }
 
-/// The same over a quarter of the items: what is linear takes a quarter of the time, or less, where
-/// caches hold a quarter and not all of it. The index is there to tell the two apart.
+/// Repeats the measurement with a quarter of the items. Linear work takes a quarter of the time, or
+/// less if caches hold only the quarter; the row of the index shows how much caches matter.
 fn growth(table: &mut Table, items: u64) {
     println!();
     let of = |n: u64| move || (list(n, 0, 0), list(n, n / 2, 1));
@@ -251,8 +251,8 @@ struct Table {
 }
 
 impl Table {
-    /// Ours against a baseline that gives the same result, in turns, so that what else the machine
-    /// does falls on both.
+    /// Measures ours against a baseline with the same result, alternating, so that other work on
+    /// the machine affects both.
     fn row<I, O: PartialEq>(
         &mut self,
         name: &str,
@@ -305,7 +305,7 @@ impl Table {
     }
 }
 
-/// In seconds; making the input and dropping the output are not part of it.
+/// Returns the time in seconds, without making the input and dropping the output.
 fn time<I, O>(input: impl Fn() -> I, work: impl Fn(I) -> O) -> f64 {
     let input = input();
     let begin = Instant::now();

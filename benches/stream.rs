@@ -1,7 +1,7 @@
 //! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory,
 //! throughput, time to the first byte.
 //!
-//! Each measurement is a process of its own, and so is the S3 server. The last line is JSON, see
+//! Each measurement has its own process, and so does the S3 server. The last line is JSON, see
 //! `measure`.
 
 #[cfg(feature = "s3")]
@@ -24,13 +24,13 @@ use offcut_benches::{in_a_child, memory_kib};
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
-/// As much as a pipe gives at once.
+/// Bytes that a pipe gives at once.
 const CHUNK: usize = 64 * 1024;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
-    // `cargo test` runs it without an argument: that it works, not how fast.
+    // `cargo test` runs it without arguments, to see that it works.
     let (mut sizes, mut runs) = (vec![1], 1);
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     measure(&sizes, runs)
 }
 
-/// What the runs of one size on one backend came to.
+/// The best results for one size on one backend.
 struct Best {
     seconds: f64,
     peak: f64,
@@ -82,7 +82,8 @@ impl Best {
     }
 }
 
-/// Runs each size several times, copy and backends in turn, and says what the best of each came to.
+/// Runs each size several times, alternating between the copy and the backends, and prints the best
+/// of each.
 fn measure(sizes: &[u64], runs: usize) -> Result<()> {
     let mut out = std::io::stdout();
     let (mut peaks, mut ratios, mut firsts) = (json!({}), json!({}), json!({}));
@@ -107,7 +108,7 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
             for (backend, best) in &mut backends {
                 #[cfg(feature = "s3")]
                 if *backend == "s3" {
-                    // What it holds goes with it.
+                    // Dropping the server frees its content.
                     let server = s3::Server::start()?;
                     best.add(&in_child(backend, &server.url(path))?);
                     continue;
@@ -131,7 +132,7 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
             )?;
             peaks[backend][&name] = json!(peak);
             ratios[backend][&name] = json!(ratio);
-            // Nothing is asked of a store before.
+            // The store plays no part before the first byte, so one backend is enough.
             if *backend == "fs" {
                 firsts[&name] = json!(first);
             }
@@ -146,13 +147,13 @@ fn number(measured: &Value, field: &str) -> f64 {
     measured[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// How often what is short is done once more, so that its time is not that of a program's first
-/// steps.
+/// Number of further streams of a small size, so that the best time leaves out the program's
+/// warm-up.
 fn repeats(mib: u64) -> u64 {
     16 / mib
 }
 
-/// A mebibyte of lines of a build log.
+/// A mebibyte of build-log lines.
 fn text() -> Bytes {
     let lines = (0..).map(|n| {
         format!(
@@ -170,7 +171,7 @@ fn text() -> Bytes {
     text.into()
 }
 
-/// `text` over and over, `mib` mebibytes. All chunks are slices of it: making them costs nothing.
+/// Repeats `text` up to `mib` mebibytes. All chunks are slices of it, so making them costs nothing.
 fn chunks(text: &Bytes, mib: u64) -> impl Iterator<Item = Bytes> + Send + 'static {
     let text = text.clone();
     (0..mib).flat_map(move |_| {
@@ -186,13 +187,13 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
         .build()?;
     runtime.block_on(async {
         let store = Arc::new(open()?);
-        // What begins to speak at once.
+        // A preview whose first bytes go out at once.
         let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
-        // Without the tables of an encoding, which are loaded meanwhile and have nothing to do with
-        // streams.
+        // Without the tables of an encoding, which load in the background and have nothing to do
+        // with streams.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let text = text();
-        // The peak so far is forgotten.
+        // Resets the peak.
         std::fs::write("/proc/self/clear_refs", "5")?;
         let idle = memory_kib("VmRSS")?;
         let (first, cold) = one_stream(&reduction, &*store, "call_1", chunks(&text, mib)).await?;
@@ -206,7 +207,7 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
     })
 }
 
-/// Seconds to the first byte that is shown, and in all.
+/// Returns the seconds to the first byte shown, and in all.
 async fn one_stream(
     reduction: &ToolReduction,
     store: &dyn Backend,

@@ -1,14 +1,14 @@
-//! What gathering the names in transcripts costs, over ordinary and hostile text of 1, 10 and 100
-//! MB in one file without a line feed where the text has none: milliseconds per MB, and the most
-//! memory that is taken, in bytes per MB of text.
+//! The cost of gathering the names in transcripts: milliseconds and peak memory in bytes, each per
+//! MB of text. The texts are typical and hostile ones of 1, 10 and 100 MB, each in one file; some
+//! have no line feed.
 //!
 //! ```text
 //! cargo bench -p offcut-benches --bench sweep
 //! ```
 //!
 //! The last line is JSON, with the ratios of the largest text to the smallest: 1 is linear time, 0
-//! is memory that does not depend on the text. `cargo test` runs it over the smallest texts: that
-//! it works, not how fast.
+//! is memory that does not depend on the text. `cargo test` runs it over the smallest texts, to see
+//! that it works.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
@@ -25,7 +25,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 const MB: usize = 1_000_000;
 
-/// How the text begins, and what is repeated after that with its number in place of `{}`.
+/// Kinds of text: name, start, and a piece that is repeated with its number in place of `{}`.
 const KINDS: [(&str, &str, &str); 13] = [
     (
         "a transcript",
@@ -101,7 +101,7 @@ fn write_text(path: &Path, begin: &str, part: &str, size: usize) -> io::Result<(
     file.into_inner()?.sync_data()
 }
 
-/// Milliseconds and bytes, of each MB.
+/// Returns milliseconds and bytes per MB.
 fn gather(path: &Path, size: usize) -> Result<(f64, f64), Box<dyn std::error::Error>> {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();

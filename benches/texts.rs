@@ -1,18 +1,18 @@
-//! Texts that are always the same.
+//! Texts that are the same in every run.
 
 use std::fmt::Write;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudorandom numbers that are the same in every run.
 #[derive(Debug)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Those of a seed.
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// The next one, below `limit`.
+    /// Returns the next number, below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,7 +20,7 @@ impl Numbers {
         usize::try_from(self.0 >> 33).unwrap_or_default() % limit
     }
 
-    /// One of these.
+    /// Returns one of these texts.
     pub fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
         of[self.below(of.len())]
     }
@@ -81,7 +81,7 @@ const HAN: [&str; 16] = [
     "上下文",
 ];
 
-/// Source code, of about `bytes` bytes.
+/// Source code of about `bytes` bytes.
 pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
     while text.len() < bytes {
@@ -108,7 +108,7 @@ pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
     text
 }
 
-/// One JSON document.
+/// One JSON document of about `bytes` bytes.
 pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::from("[");
     while text.len() < bytes {
@@ -123,7 +123,7 @@ pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
     text
 }
 
-/// Chinese, of about `bytes` bytes.
+/// Chinese text of about `bytes` bytes.
 pub fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
@@ -132,7 +132,7 @@ pub fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
     text
 }
 
-/// Base64 without a line break.
+/// Base64 without line breaks.
 pub fn base64(numbers: &mut Numbers, bytes: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     (0..bytes)

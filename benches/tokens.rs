@@ -1,7 +1,8 @@
-//! How fast texts are counted, against the plain encoders: bytes per second and ratios, in one run.
+//! The speed of counting tokens, against the plain encoders: bytes per second and ratios, in one
+//! run.
 //!
 //! `cargo bench --bench tokens`. The last line is JSON.
-// A bench that can't be set up has failed, and it prints.
+// A bench that can't be set up has failed, and benches print.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use offcut_benches::texts::{Numbers, base64, chinese, code, json as json_text};
 use offcut_benches::{fastest, is_bench, time};
 use serde_json::{Map, Value, json};
 
-/// A counter, and what it is called.
+/// A counter with its name.
 type Counter<'c> = (&'static str, &'c dyn Fn(&str) -> usize);
 
 fn megabytes_per_second(count: &dyn Fn(&str) -> usize, text: &str, times: usize) -> f64 {
@@ -28,7 +29,7 @@ fn main() {
     let other = bpe_openai::o200k_base();
     let nothing = HashSet::new();
     ours.prepare();
-    // The one that does not panic on a million spaces.
+    // The method that does not panic on a million spaces.
     let count_plain = |text: &str| plain.count(text, &nothing).unwrap_or_default();
     let counters: [Counter<'_>; 3] = [
         ("offcut", &|text| usize::try_from(ours.count(text)).unwrap()),

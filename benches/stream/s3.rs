@@ -1,4 +1,4 @@
-//! An S3 server in a process of its own.
+//! An S3 server in its own process.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ mod server;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Serves until its standard input ends. The first line that it writes is a URL without a spool.
+/// Serves until its standard input ends. The first line that it prints is a URL without a spool.
 pub(super) fn serve() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -47,7 +47,7 @@ impl Server {
         })
     }
 
-    /// The URL, with the spool in `directory`.
+    /// The URL, with its spool in `directory`.
     pub(super) fn url(&self, directory: &str) -> String {
         let parameters = self
             .url

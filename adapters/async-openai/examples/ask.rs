@@ -1,11 +1,10 @@
-//! Asks a model about a text that is far too long for it, and shows how it gets by.
+//! Asks a model about a text that is far too long for its context, and shows how it copes.
 //!
 //! ```text
 //! OPENAI_API_KEY=… OPENAI_MODEL=… cargo run -p offcut-async-openai --example ask -- Cargo.lock "Which version of serde is in it?"
 //! ```
 //!
-//! `OPENAI_BASE_URL` names another endpoint, such as `http://127.0.0.1:11434/v1` for a model of
-//! your own.
+//! `OPENAI_BASE_URL` names another endpoint, such as `http://127.0.0.1:11434/v1` for a local model.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
@@ -20,7 +19,7 @@ use offcut::{ToolCall, ToolError, ToolOutput, ToolReduction};
 use offcut_async_openai::OpenAiChatModel;
 use serde_json::json;
 
-/// `read_text {}`: the whole text.
+/// The tool `read_text {}`, which returns the whole text.
 struct ReadText(String);
 
 #[async_trait]
@@ -56,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let model = OpenAiChatModel::from_env()?.on_text(|text| {
         print!("{text}");
-        // Whoever watches wants to see it as it comes.
+        // Flushed at once, to show the text as it arrives.
         let _ = std::io::stdout().flush();
     });
     let agent = Agent::builder(model)

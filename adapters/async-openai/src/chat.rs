@@ -1,4 +1,4 @@
-//! The typed messages of chat completions.
+//! Typed messages of chat completions.
 
 use async_openai::types::chat::{
     ChatCompletionMessageToolCalls as ToolCalls,
@@ -24,14 +24,14 @@ use crate::url;
 
 /// The format of [`ChatCompletionRequestMessage`](Message).
 ///
-/// Tool messages of this type hold text alone. Other parts become their text; media, which have
-/// none, become a line that says so. A cache breakpoint of a replaced text stays on the last new
-/// one. Sounds and files that a user sends are not counted.
+/// Tool messages of this type hold only text. Other parts become their text; media, which have
+/// none, become a line that says so. A cache breakpoint of a replaced text moves to the last new
+/// one. Sounds and files from the user are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedChat;
 
 impl TypedChat {
-    /// The message that answers `call` with `content`.
+    /// Creates the message that answers `call` with `content`.
     #[must_use]
     pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Message {
         Message::Tool(ToolMessage {
@@ -40,7 +40,7 @@ impl TypedChat {
         })
     }
 
-    /// The calls of an answer or of an assistant message, as `tool_calls` has them.
+    /// Converts the `tool_calls` of an answer or of an assistant message.
     #[must_use]
     pub fn tool_calls(calls: &[ToolCalls]) -> Vec<ToolCall> {
         let text = |call: &ToolCalls| {
@@ -232,7 +232,7 @@ fn read_call(call: &ToolCalls) -> Call<'_> {
     }
 }
 
-/// One text is a string, which every provider accepts.
+/// A single text becomes a string, which every provider accepts.
 fn tool_content(parts: Vec<Part>) -> ToolContent {
     match <[Part; 1]>::try_from(parts) {
         Ok([part]) => ToolContent::Text(url::as_text(part)),

@@ -1,4 +1,4 @@
-//! A layer around a client's HTTP service, for loops that nobody wants to touch.
+//! A layer around a client's HTTP service, for loops that should stay untouched.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,17 +12,17 @@ use reqwest::Response;
 use serde_json::Value;
 use tower::{Layer, Service};
 
-/// Clears old results in each request for a chat completion or a response, on its way out. The loop
-/// keeps its messages as they were; each request repeats what was decided for the one before, so
-/// that the provider's prompt cache holds.
+/// Clears old results in each outgoing request for a chat completion or a response. The loop's own
+/// messages stay unchanged. Each request repeats the decisions of the previous one, so that the
+/// provider's prompt cache holds.
 ///
 /// One layer belongs to one conversation: give each a [`session`](ToolReduction::session) and a
-/// client of its own. Results are not truncated as they come, which only the loop can do, and the
-/// loop has to offer the model [`read_file_tool`](ToolReduction::read_file_tool), if hints name it.
-/// Put the layer outside of retries.
+/// client of its own. New results are not truncated, since only the loop can do that. If hints name
+/// [`read_file_tool`](ToolReduction::read_file_tool), the loop must offer it to the model. Put the
+/// layer outside of retries.
 ///
-/// Bodies are written anew in any case, their keys in one order, so that a request begins with the
-/// bytes of the one before.
+/// Bodies are always rewritten with their keys in a fixed order, so that a request begins with the
+/// bytes of the previous one.
 ///
 /// ```no_run
 /// use async_openai::config::OpenAIConfig;
@@ -43,7 +43,7 @@ pub struct ClearLayer {
 }
 
 impl ClearLayer {
-    /// Clears as `reduction` says.
+    /// Creates a layer that clears with `reduction`.
     #[must_use]
     pub fn new(reduction: ToolReduction) -> Self {
         Self { reduction }
@@ -85,7 +85,7 @@ where
     }
 
     fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
-        // The service that was polled is the one that is called; the clone has not been.
+        // The clone has not been polled, so the polled service is the one to call.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let reduction = self.reduction.clone();
@@ -96,7 +96,7 @@ where
     }
 }
 
-/// The request with its conversation cleared; anything else as it is.
+/// Returns the request with its conversation cleared; any other request unchanged.
 async fn clear(
     reduction: &ToolReduction,
     request: HttpRequestFactory,
@@ -116,7 +116,7 @@ async fn clear(
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();
-    // An `input` may be one text.
+    // An `input` may be a single text.
     let Some(messages) = WireFormat::messages(&mut body) else {
         return Ok(request);
     };

@@ -1,7 +1,7 @@
 //! Offcut for loops over [`async_openai`].
 //!
-//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format).
-//!   Nothing is converted.
+//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format),
+//!   without conversion.
 #![cfg_attr(
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
@@ -11,7 +11,7 @@
     doc = "- [`ClearLayer`]: clears old results in whatever a client sends."
 )]
 //!
-//! Messages as [`serde_json::Value`] need nothing from here: [`offcut::format::OpenAiChat`] and
+//! Messages as [`serde_json::Value`] don't need this crate: [`offcut::format::OpenAiChat`] and
 //! [`offcut::format::Responses`] are their formats.
 //!
 //! ```
@@ -51,7 +51,7 @@ pub use layer::{ClearLayer, Clearing};
 pub use model::{NoModel, OpenAiChatModel};
 pub use responses::TypedResponses;
 
-/// The README's examples compile and run.
+/// Compiles and runs the README's examples.
 #[cfg(all(doctest, feature = "model", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

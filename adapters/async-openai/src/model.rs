@@ -20,21 +20,19 @@ use answer::Answer;
 
 pub use error::NoModel;
 
-/// A model for [`offcut::agent::Agent`], at any endpoint that speaks OpenAI's chat completions.
+/// A model for [`offcut::agent::Agent`], at any endpoint compatible with OpenAI's chat completions.
 ///
-/// Rate limits, server errors and refused connections are retried by [`async_openai`]: three times,
-/// after as many seconds as the endpoint asks for, else after 100 ms and twice as long each time.
-/// What the endpoint counted of the input is fed back, so that
-/// [`ToolReduction`](offcut::ToolReduction) counts from it.
+/// [`async_openai`] retries rate limits, server errors and refused connections three times. It
+/// waits as long as the endpoint asks, otherwise 100 ms, doubled each time. The endpoint's count of
+/// input tokens is passed on, and [`ToolReduction`](offcut::ToolReduction) counts from it.
 ///
-/// Messages go over the wire as [`offcut::format::Message`] holds them. Images in results, which
-/// tool messages of the API can't hold, follow them in a message of the user. What a model thought
-/// is not kept.
+/// Messages are sent as [`offcut::format::Message`] holds them. Images in results, which tool
+/// messages of the API can't hold, follow in a user message. The model's thoughts are not kept.
 ///
 /// # Default
 ///
 /// - whole answers; streamed ones with [`on_text`](Self::on_text)
-/// - nothing is asked of the generation but what [`with`](Self::with) says
+/// - no generation options except those set with [`with`](Self::with)
 ///
 /// ```no_run
 /// use offcut::agent::Agent;
@@ -62,13 +60,12 @@ pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
 type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
-    /// The model that the environment names: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's own
-    /// unless it is set) with the key `OPENAI_API_KEY`, which an endpoint of your own may do
-    /// without.
+    /// Creates the model named by the environment: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's
+    /// own unless set) with the key `OPENAI_API_KEY`, which your own endpoint may not need.
     ///
     /// # Errors
     ///
-    /// [`NoModel`] without `OPENAI_MODEL`; or TLS can't be set up.
+    /// [`NoModel`] if `OPENAI_MODEL` is not set, or if TLS can't be set up.
     pub fn from_env() -> Result<Self, NoModel> {
         let model = std::env::var("OPENAI_MODEL")
             .ok()
@@ -76,7 +73,7 @@ impl OpenAiChatModel {
         Self::named(model.ok_or(NoModel::Unnamed)?)
     }
 
-    /// The model `name`, at the endpoint that the environment names as for
+    /// Creates the model `name` at the endpoint named by the environment, as in
     /// [`from_env`](Self::from_env).
     ///
     /// # Errors
@@ -91,7 +88,7 @@ impl OpenAiChatModel {
 }
 
 impl<C: Config> OpenAiChatModel<C> {
-    /// The model `name`, asked through `client`. Retries, time-outs and proxies are the client's.
+    /// Creates the model `name` over `client`, which handles retries, time-outs and proxies.
     pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
         let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
         Self {
@@ -101,7 +98,7 @@ impl<C: Config> OpenAiChatModel<C> {
         }
     }
 
-    /// Asks something of every generation, as the endpoint names it: `temperature`,
+    /// Sets a generation option by the endpoint's name for it: `temperature`,
     /// `max_completion_tokens`.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -109,7 +106,7 @@ impl<C: Config> OpenAiChatModel<C> {
         self
     }
 
-    /// Has answers streamed, and gives their text to `on_text` as it comes.
+    /// Streams answers, and passes their text to `on_text` as it arrives.
     #[must_use]
     pub fn on_text(mut self, on_text: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_text = Some(Arc::new(on_text));
@@ -182,7 +179,7 @@ impl<C: Config> ChatModel for OpenAiChatModel<C> {
 
 impl<C: Config> fmt::Debug for OpenAiChatModel<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the client: its configuration holds the key.
+        // Leaves out the client, whose configuration holds the key.
         f.debug_struct("OpenAiChatModel")
             .field("generation", &self.generation)
             .finish_non_exhaustive()

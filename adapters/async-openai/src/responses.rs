@@ -1,4 +1,4 @@
-//! The typed items of the Responses API.
+//! Typed items of the Responses API.
 
 use async_openai::types::responses::{
     CustomToolCallOutputOutput as CustomOutput, EasyInputContent, FunctionCallOutput,
@@ -13,15 +13,15 @@ use crate::url;
 
 /// The format of [`InputItem`].
 ///
-/// The outputs of function calls and of custom tool calls are slots. Items of other kinds are never
-/// changed, and of what is not text in them nothing is counted: let the provider's count, as
-/// [`last_usage`](offcut::Turn::last_usage), stand for them. Media that are no images become
-/// a line that says so. A cache breakpoint of a replaced part stays on the last new text.
+/// The outputs of function calls and of custom tool calls are slots. Items of other kinds never
+/// change, and only their text is counted: pass the provider's count as
+/// [`last_usage`](offcut::Turn::last_usage) to include the rest. Media other than images become a
+/// line that says so. A cache breakpoint of a replaced part moves to the last new text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedResponses;
 
 impl TypedResponses {
-    /// The item that answers `call`, a call of a function, with `content`.
+    /// Creates the item that answers `call`, a function call, with `content`.
     #[must_use]
     pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> InputItem {
         InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
@@ -108,7 +108,7 @@ impl Format for TypedResponses {
                     CustomOutput::List(parts) => visit_parts(parts, see),
                 }
             }
-            // What comes after them is another turn.
+            // Items after these belong to another turn.
             Item::ComputerCallOutput(_)
             | Item::LocalShellCallOutput(_)
             | Item::ShellCallOutput(_)
@@ -229,7 +229,7 @@ enum Contents {
     Parts(Vec<InputContent>),
 }
 
-/// One text is a string, which every provider accepts.
+/// A single text becomes a string, which every provider accepts.
 fn contents(parts: Vec<Part>) -> Contents {
     match <[Part; 1]>::try_from(parts) {
         Ok([Part::Text(text)]) => Contents::Text(text),
@@ -239,7 +239,7 @@ fn contents(parts: Vec<Part>) -> Contents {
     }
 }
 
-/// What was a list stays one, and the last cache breakpoint in it moves to its end.
+/// Replaces the parts of a list. The last cache breakpoint moves to the end.
 fn replace_parts(old: &mut Vec<InputContent>, parts: Vec<Part>) {
     let mark = old.iter_mut().rev().find_map(|part| mark_of(part).take());
     *old = parts.into_iter().map(write_part).collect();

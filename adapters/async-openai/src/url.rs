@@ -1,4 +1,4 @@
-//! Media as OpenAI's types hold them: a URL that points at them or is them.
+//! Media in OpenAI's types: a URL that points at the data or contains it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ pub(crate) fn read(url: &str) -> PartRef<'_> {
     inline().unwrap_or(PartRef::Link { mime: None, url })
 }
 
-/// What stands for a part in content that can only be text.
+/// Converts a part to text, for content that can only be text.
 pub(crate) fn as_text(part: Part) -> String {
     match part {
         Part::Text(text) => text,
@@ -30,7 +30,7 @@ pub(crate) fn as_text(part: Part) -> String {
     }
 }
 
-/// Bytes as a URL.
+/// Encodes bytes as a URL.
 pub(crate) fn write(mime: &str, data: &[u8]) -> String {
     format!("data:{mime};base64,{}", STANDARD.encode(data))
 }

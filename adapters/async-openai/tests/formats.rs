@@ -1,5 +1,5 @@
-//! The typed messages keep the contract of formats, and hold what their JSON holds.
-// What helps tests is part of them.
+//! The typed messages keep the contract of formats, and match their JSON.
+// Applies to the test helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Debug;
@@ -68,7 +68,7 @@ fn items() -> Value {
     ])
 }
 
-/// What a format shows of messages, and what their JSON shows.
+/// Compares the pieces of messages with those of their JSON.
 fn shows_the_same<A: Format<Message: Debug>, B: Format>(
     typed: &A,
     messages: &[A::Message],
@@ -133,7 +133,7 @@ fn l5_a_cache_breakpoint_stays() {
     assert_eq!(serde_json::to_value(&items[6]).unwrap()["output"], part);
 }
 
-/// A loop over `messages` as one over their JSON: the same bytes go out.
+/// A loop over `messages` sends the same bytes as one over their JSON.
 #[tokio::test]
 async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
     let reduction = || {

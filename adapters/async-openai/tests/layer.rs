@@ -1,7 +1,7 @@
-//! The layer against a server that speaks the real protocol on loopback: a loop hands its untouched
-//! history to a client.
+//! Tests of the layer: a loop sends its full history through a client, to a server with the real
+//! protocol on loopback.
 #![cfg(all(feature = "model", feature = "tower"))]
-// What helps tests is part of them.
+// Applies to the test helpers too.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -61,7 +61,7 @@ fn result(n: usize) -> String {
 
 #[tokio::test]
 async fn requests_are_bounded_valid_and_stable_and_the_loop_keeps_its_messages() {
-    // The first attempt of the third request fails: what is sent again is the same.
+    // The first attempt of the third request fails; the retry sends the same bytes.
     let server = Server::answering(|nth, _| match nth {
         2 => Reply::Json(500, json!({"error": {"message": "oops"}})),
         nth if nth % 2 == 0 => Reply::Events(chunks(&json!({"content": "ok"}), 1), 9),

@@ -1,6 +1,6 @@
-//! The model against a server that speaks the real protocol on loopback.
+//! Tests of the model against a server with the real protocol on loopback.
 #![cfg(feature = "model")]
-// What helps tests is part of them.
+// Applies to the test helpers too.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -67,7 +67,7 @@ fn calls(calls: &[(&str, &str, &str)]) -> Value {
     json!({"role": "assistant", "content": null, "tool_calls": calls.iter().map(call).collect::<Value>()})
 }
 
-/// Repeats a line as often as it is asked to.
+/// Repeats a line as often as requested.
 struct Lines;
 
 #[async_trait]
@@ -91,7 +91,8 @@ impl Tool for Lines {
 
 const TURNS: usize = 12;
 
-/// An agent over a server that calls `lines` twice a turn, reads one result back, and then answers.
+/// Runs an agent over a server that calls `lines` twice a turn, reads one result back, and then
+/// answers.
 async fn run(is_streamed: bool) -> (Vec<Value>, Vec<Report>, Vec<Message>, String) {
     let server = Server::answering(move |nth, request| {
         let tokens = request.to_string().len() as u64 / 4;
@@ -193,7 +194,7 @@ async fn an_agent_is_bounded_valid_and_stable_on_the_wire_and_the_count_is_fed_b
         json!({"include_usage": true})
     );
 
-    // What was sent before is sent again byte for byte, but where a pass has cleared.
+    // Earlier messages are sent again byte for byte, except after a pass that cleared some.
     let cleared = |report: &&Report| report.cleared_tool_uses() > 0;
     let breaks = whole.windows(2).filter(|pair| {
         let [before, after] = [0, 1].map(|nth| pair[nth]["messages"].as_array().unwrap());
@@ -201,7 +202,7 @@ async fn an_agent_is_bounded_valid_and_stable_on_the_wire_and_the_count_is_fed_b
     });
     let passes = reports.iter().filter(cleared).count();
     assert!(passes > 0 && breaks.count() <= passes, "{passes} passes");
-    // The second pass and all that follow know what the provider counted.
+    // The second pass and all later ones know the provider's count.
     let anchors: Vec<_> = reports
         .iter()
         .filter_map(|report| report.tokens?.usage)
@@ -261,7 +262,7 @@ async fn rate_limits_and_server_errors_are_retried() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// An error with all that caused it.
+/// Returns an error with its chain of causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -458,7 +459,7 @@ async fn what_is_asked_is_what_the_api_takes() {
     );
 }
 
-/// The endpoint's URL may hold a password or a key, and an endpoint may repeat what it was sent.
+/// The endpoint's URL may hold a password or a key, and an endpoint may repeat its request.
 #[tokio::test]
 async fn l12_no_error_shows_the_endpoints_url_or_the_key() {
     const SECRET: &str = "pLanTeD";

@@ -1,16 +1,16 @@
-//! What an endpoint answers, whole or chunk by chunk. Compatible endpoints leave out much, so
-//! nothing is asked for that is not needed.
+//! Answers of an endpoint, whole or in chunks. Compatible endpoints leave out a lot, so only the
+//! necessary fields are required.
 
 use offcut::ToolCall;
 use offcut::agent::{ModelError, ModelReply};
 use offcut::format::Message;
 use serde_json::Value;
 
-/// An answer as it comes.
+/// An answer as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     text: String,
-    /// The calls, with the index that the endpoint gives them.
+    /// The calls, each with its index from the endpoint.
     calls: Vec<(Option<u64>, ToolCall)>,
     input_tokens: Option<u64>,
     finish_reason: Option<String>,
@@ -37,7 +37,7 @@ impl Answer {
         self.take(chunk, "delta", on_text)
     }
 
-    /// That a streamed answer is all there.
+    /// Checks that a streamed answer is complete.
     pub(super) fn ended(self) -> Result<Self, ModelError> {
         match self.finish_reason {
             Some(_) => Ok(self),
@@ -82,8 +82,8 @@ impl Answer {
         Ok(())
     }
 
-    /// A call, or a piece of one. Some endpoints give pieces no index; then one with a new id
-    /// begins a call.
+    /// Adds a call, or a piece of one. Some endpoints give pieces no index; then a piece with an id
+    /// or a name begins a call.
     fn take_call(&mut self, call: &Value) {
         let (index, id) = (
             call["index"].as_u64(),
@@ -101,7 +101,7 @@ impl Answer {
             self.calls.len() - 1
         });
         let (_, known) = &mut self.calls[at];
-        // Ids and names come whole; some endpoints repeat them with every piece.
+        // Ids and names arrive whole; some endpoints repeat them with every piece.
         if known.id.is_empty() {
             id.clone_into(&mut known.id);
         }
@@ -111,7 +111,7 @@ impl Answer {
         match &call["function"]["arguments"] {
             Value::String(piece) => known.arguments.push_str(piece),
             Value::Null => {}
-            // Some give JSON instead of text.
+            // Some endpoints send JSON instead of text.
             other => known.arguments.push_str(&other.to_string()),
         }
     }

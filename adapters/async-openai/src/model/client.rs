@@ -11,9 +11,9 @@ use super::NoModel;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client that brings its own cryptography. Without it, reqwest would take the one that the
-/// process has set as its default, and panic where none is set; to set one from here would be in
-/// the way of a program that sets its own.
+/// Creates a client with cryptography of its own. Otherwise reqwest would use the process's default
+/// provider, and panic if none is set. Setting one here would conflict with a program that sets its
+/// own.
 pub(super) fn client() -> Result<reqwest::Client, NoModel> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -25,7 +25,7 @@ pub(super) fn client() -> Result<reqwest::Client, NoModel> {
         .with_no_client_auth();
     reqwest::Client::builder()
         .tls_backend_preconfigured(config)
-        // Not for the whole answer: models think for minutes.
+        // Not for the whole answer, since models think for minutes.
         .connect_timeout(CONNECT)
         .build()
         .map_err(|error| NoModel::Tls {

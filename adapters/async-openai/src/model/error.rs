@@ -1,13 +1,13 @@
-//! What goes wrong, said so that somebody can do something about it.
+//! Errors with advice on what to do.
 
 use async_openai::error::{ApiErrorResponse, OpenAIError};
 use offcut::agent::ModelError;
 
-/// Why there is no model to ask.
+/// Reason for a missing model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoModel {
-    /// The environment names none.
+    /// The environment names no model.
     #[error("the environment names no model: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
     Unnamed,
     /// TLS can't be set up.
@@ -15,13 +15,13 @@ pub enum NoModel {
         "TLS can't be set up: install certificates, or build a client of your own and use `OpenAiChatModel::new`"
     )]
     Tls {
-        /// Why.
+        /// Reason given by the TLS library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// The client's error without the words of models and tools, and without the endpoint's URL, which
-/// may hold a password or a key.
+/// Converts the client's error. Leaves out the words of models and tools, and the endpoint's URL,
+/// which may hold a password or a key.
 pub(super) fn from_client(error: OpenAIError) -> ModelError {
     match error {
         OpenAIError::ApiError(refusal) => refused(&refusal),
@@ -54,7 +54,7 @@ fn refused(
         api_error.code.as_deref() == Some(code) || api_error.r#type.as_deref() == Some(code)
     };
     let advice = match status_code.as_u16() {
-        // Not what the endpoint says of it: that may repeat the key.
+        // Without the endpoint's message, which may repeat the key.
         401 | 403 => {
             return ModelError::new(format!(
                 "the endpoint answered {status_code}: check OPENAI_API_KEY"

@@ -1,4 +1,4 @@
-//! The library's messages as chat completions.
+//! Converts the library's messages to chat completions.
 
 use offcut::Part;
 use offcut::format::{Message, OpenAiChat};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::url;
 
-/// The messages of a request.
+/// Returns the messages of a request.
 pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
     let (mut all, mut images) = (Vec::new(), Vec::new());
     for message in messages {
@@ -59,8 +59,8 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
     all
 }
 
-/// The images of the results before, in a message of their own: tool messages of the API hold text
-/// alone.
+/// Adds the images of the preceding results in a message of their own, since tool messages of the
+/// API hold only text.
 fn show(all: &mut Vec<Value>, images: &mut Vec<(&String, Part)>) {
     if !images.is_empty() {
         let shown = images
@@ -78,7 +78,7 @@ fn is_image(part: &Part) -> bool {
     }
 }
 
-/// A string where there is one text; else parts.
+/// Returns a string for a single text, otherwise parts.
 fn parts(content: &[Part]) -> Value {
     if !content.iter().any(is_image) {
         return text(content).into();

@@ -1,4 +1,4 @@
-//! A model server on loopback: real HTTP, real event streams, answers as they are scripted.
+//! A scripted model server on loopback, with real HTTP and real event streams.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,15 +14,15 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What the server answers to one request.
+/// The server's answer to one request.
 #[derive(Clone, Debug)]
 #[allow(dead_code, reason = "no test file needs all of them")]
 pub enum Reply {
     Json(u16, Value),
     Text(u16, &'static str),
-    /// Events, in chunks of so many bytes, wherever these end.
+    /// Events, cut into chunks of this many bytes, regardless of where events end.
     Events(Vec<Value>, usize),
-    /// Events, and then the connection is cut.
+    /// Events, then a cut connection.
     Cut(Vec<Value>),
 }
 
@@ -32,7 +32,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers the n-th request with the n-th of `replies`, and all that follow with the last.
+    /// Answers the n-th request with the n-th of `replies`, and all later ones with the last.
     pub async fn start(replies: Vec<Reply>) -> Self {
         Self::answering(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
     }
@@ -123,7 +123,7 @@ fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
                 .map(|event| format!("data: {event}\n\n"))
                 .collect();
             let cut = stream::once(async {
-                // What came first is sent while the rest is waited for.
+                // The first piece is sent before the rest.
                 tokio::task::yield_now().await;
                 Err(io::Error::other("cut"))
             });
@@ -135,7 +135,7 @@ fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
             )
         }
     };
-    // So that retries take no time.
+    // Retries then take no time.
     Response::builder()
         .status(status)
         .header("content-type", kind)
@@ -157,7 +157,7 @@ pub fn completion(message: &Value, prompt_tokens: u64) -> Value {
     })
 }
 
-/// The same as a stream: its text in pieces, its calls in pieces, and the count at the end.
+/// The answer as a stream: its text and its calls in pieces, and the count at the end.
 pub fn chunks(message: &Value, prompt_tokens: u64) -> Vec<Value> {
     let chunk = |delta: Value| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
     let mut all = vec![chunk(json!({"role": "assistant", "content": ""}))];

@@ -1,8 +1,8 @@
 //! A rig agent whose context stays small: `cargo run -p offcut-rig --example agent`.
 //!
-//! The model is a script on loopback, so that it runs without a key. With
-//! `OPENAI_BASE_URL=http://…` and `OPENAI_API_KEY` it is any server that speaks chat completions,
-//! `OFFCUT_MODEL` being the model's name there.
+//! The model is a script on loopback, so that it runs without a key. Set
+//! `OPENAI_BASE_URL=http://…`, `OPENAI_API_KEY` and the model's name in `OFFCUT_MODEL` to use any
+//! server with chat completions.
 #![allow(clippy::print_stdout)]
 
 #[allow(dead_code, clippy::unwrap_used)]
@@ -62,7 +62,7 @@ fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Lists, looks something up in what was stored, answers.
+/// Lists the files, looks something up in the stored result, answers.
 fn script(messages: &[Value]) -> Reply {
     let last = messages
         .last()

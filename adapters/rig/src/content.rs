@@ -1,4 +1,4 @@
-//! Content of tool results, there and back.
+//! Conversion of the content of tool results.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use offcut::Part;
 use offcut::format::{Data, PartRef};
 use rig::message::{DocumentSourceKind, Image, ImageMediaType, MimeType, ToolResultContent};
 
-/// What `content` is; `None` for an image in a form that a part can't have.
+/// Returns `content` as a borrowed part; `None` for an image in a form that a part can't have.
 pub(crate) fn seen(content: &ToolResultContent) -> Option<PartRef<'_>> {
     Some(match content {
         ToolResultContent::Text(text) => PartRef::Text(&text.text),
@@ -15,19 +15,19 @@ pub(crate) fn seen(content: &ToolResultContent) -> Option<PartRef<'_>> {
     })
 }
 
-/// `content` as a part of what a tool returned. An image is passed on as it is, whatever its form.
+/// Converts `content` to a part. An image is passed on unchanged, whatever its form.
 pub(crate) fn read(content: &ToolResultContent) -> Part {
     match content {
         ToolResultContent::Text(text) => Part::Text(text.text.clone()),
         ToolResultContent::Json { value } => Part::Json(value.clone()),
-        // Its own JSON, which `written` reads again.
+        // Its own JSON, which `written` parses again.
         ToolResultContent::Image(_) => {
             Part::Opaque(serde_json::to_value(content).unwrap_or_default())
         }
     }
 }
 
-/// An image by its bytes or its address.
+/// Returns an image by its bytes or its address.
 pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
     let mime = image.media_type.as_ref().map(MimeType::to_mime_type);
     match &image.data {
@@ -40,7 +40,7 @@ pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
     }
 }
 
-/// `part` as content of a tool's result. There are no other media than images there.
+/// Converts `part` to content of a tool result, whose only media are images.
 pub(crate) fn written(part: Part) -> ToolResultContent {
     let image = |data, mime: Option<&str>| {
         ToolResultContent::Image(Image {

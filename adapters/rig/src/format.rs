@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::content::{seen, seen_image, written};
 
-/// The format of [`rig::message::Message`], whatever the provider.
+/// The format of [`rig::message::Message`], for any provider.
 ///
 /// - A user message holds any number of results, each a slot. A result with an image that is
-///   neither base64 nor a URL is none: it is left alone.
-/// - An id that rig made up because the provider sent none is not seen as one; such calls and
-///   results pair by name and order.
-/// - A call whose provider item has a signature beside it keeps its arguments.
+///   neither base64 nor a URL is not a slot: it stays unchanged.
+/// - An id that rig made up because the provider sent none is not treated as one; such calls and
+///   results are paired by name and order.
+/// - A call whose provider item has a signature keeps its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RigMessages;
 
@@ -70,7 +70,8 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
         match item {
             UserContent::ToolResult(result) => {
                 let is_slot = is_slot(result);
-                // A slot ends at the next result or role, and what is in none begins with one.
+                // A slot ends at the next result or role, so content outside slots begins with a
+                // role.
                 if role.replace(Role::Tool) != Some(Role::Tool) || !is_slot {
                     see(Piece::Role(Role::Tool));
                 }
@@ -104,7 +105,7 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
     }
 }
 
-/// Whether all that `result` holds can be seen, and so stored before it is replaced.
+/// Returns whether all content of `result` can be read, and so stored before it is replaced.
 fn is_slot(result: &ToolResult) -> bool {
     result.content.iter().all(|content| seen(content).is_some())
 }
@@ -142,16 +143,16 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
     }
 }
 
-/// Gemini signs calls in `thoughtSignature`, its compatible endpoint in `extra_content`. rig drops
-/// the item of a call that was changed, and the signature with it.
+/// Returns whether `item` has a signature: Gemini puts it in `thoughtSignature`, its compatible
+/// endpoint in `extra_content`. If a call changes, rig drops its item and the signature with it.
 fn has_signature(item: &Value) -> bool {
     let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
     item.as_object()
         .is_some_and(|fields| fields.keys().any(is_signature))
 }
 
-/// What a person sent, for the count. Media other than images count by their bytes; what is
-/// elsewhere counts nothing.
+/// Returns a user's content, for the count. Media other than images count by their bytes; media
+/// given by an address don't count.
 fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),

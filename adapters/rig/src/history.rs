@@ -1,4 +1,4 @@
-//! The messages of a request as a conversation that is copied only where it changes.
+//! The messages of a request as a conversation that copies only the changed ones.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use rig::message::Message;
 
 use crate::format::RigMessages;
 
-/// rig hands the history in as it was said, and the newest message apart from it. That one can't be
-/// replaced; it only holds what has not been answered yet, which stays in any case.
+/// A history and the newest message, as rig passes them. The newest one can't be replaced; it holds
+/// only results that are not answered yet, which stay in any case.
 pub(crate) struct History<'a> {
     history: &'a [Message],
     prompt: &'a Message,
@@ -25,7 +25,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The history as it is to be sent, if that is not what it was.
+    /// Returns the history to send if it has changed.
     pub(crate) fn into_changed(mut self) -> Option<Vec<Message>> {
         if self.changed.is_empty() {
             return None;

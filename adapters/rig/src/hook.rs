@@ -13,27 +13,26 @@ use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
 use crate::content::{read, written};
 use crate::history::History;
 
-/// What the reader answers by itself, so that the hook knows it from any other tool, whatever their
-/// names.
+/// The error code of the listed reader, which tells it from any other tool of that name.
 const READER: &str = "offcut_rig::reader";
 
-/// A hook that bounds what tools return, and clears what is old before each model call.
+/// A hook that bounds tool results, and clears old ones before each model call.
 ///
-/// - **When a tool has returned**, any tool, MCP's included: a result over the limit is stored
-///   whole and replaced by a preview and a hint. rig's transcript has the short one.
+/// - **After a tool returns**, any tool, including MCP's: a result over the limit is stored whole
+///   and replaced by a preview and a hint. rig's transcript has the short one.
 /// - **Before each model call**: over the token threshold, old results are stored and replaced by
-///   hints, in this request alone. rig keeps the history as it was said and hands that in each
-///   time; the hook repeats its decisions byte for byte, so that the provider's prompt cache sees
-///   the same prefix.
+///   hints, in this request only. rig keeps the original history and passes it in each time. The
+///   hook repeats its decisions byte for byte, so that the provider's prompt cache sees the same
+///   prefix.
 /// - **The reader** is listed as a tool and answered by the hook, in the hook's own session.
 ///
-/// Clones share everything. The input tokens that the provider reports count for what a run has
-/// sent, tools and preamble included.
+/// Clones share everything. The provider's count of input tokens covers all that a run has sent,
+/// tools and preamble included.
 ///
 /// # Conversations
 ///
-/// One hook is one conversation: what it decided holds for one history. Keep it as long as the
-/// conversation goes on. Where one agent serves many, the agent gets the [`reader`](Self::reader),
+/// One hook is one conversation, since its decisions apply to one history. Keep it as long as the
+/// conversation goes on. If one agent serves several, give the agent the [`reader`](Self::reader),
 /// and each request the hook of its conversation:
 ///
 /// ```
@@ -52,30 +51,30 @@ const READER: &str = "offcut_rig::reader";
 ///
 /// # Errors
 ///
-/// If the store fails, results and history go on whole. With `on_offload_error` set to `Fail`, the
-/// tool call fails, or the run stops, with what the store said.
+/// If the store fails, results and history are passed on whole. If `on_offload_error` is `Fail`,
+/// the tool call fails, or the run stops, with the store's error.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     reduction: ToolReduction,
 }
 
-/// The input tokens of the run's last request, as the provider counted them.
+/// The input tokens of the run's last request, as counted by the provider.
 #[derive(Clone, Copy)]
 struct LastUsage(u64);
 
 impl Reduction {
-    /// A hook for the conversation that `reduction` is the session of.
+    /// Creates a hook for the conversation whose session is `reduction`.
     #[must_use]
     pub fn new(reduction: ToolReduction) -> Self {
         Self { reduction }
     }
 
-    /// The tool that reads stored content back, for `AgentBuilder::dynamic_tool`. Hooks answer it,
-    /// each in its own session.
+    /// Returns the tool that reads stored content back, for `AgentBuilder::dynamic_tool`. Hooks
+    /// answer it, each in its own session.
     ///
     /// # Errors
     ///
-    /// None that can be: a reduction whose reader has no name does not build.
+    /// Never in practice: a reduction whose reader has no name does not build.
     pub fn reader(&self) -> Result<DynamicTool, EmptyToolName> {
         let definition = self.reduction.read_file_tool().definition();
         let name = ToolName::new(definition.name)?;
@@ -90,11 +89,11 @@ impl Reduction {
         ))
     }
 
-    /// The history that is to be sent before `prompt`; `None` if that is `history` as it is.
+    /// Returns the history to send before `prompt`; `None` if `history` is unchanged.
     ///
-    /// The hook calls it. Drivers of their own, over [`rig::run::AgentRun`], give what it returns
-    /// to [`RequestPatch::history`]. `last_usage` is the input tokens that the provider counted for
-    /// the last request, if it is known.
+    /// The hook calls it. If you drive [`rig::run::AgentRun`] yourself, pass the returned history
+    /// to [`RequestPatch::history`]. `last_usage` is the provider's count of input tokens for the
+    /// last request, if known.
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ impl Reduction {
         Ok(conversation.into_changed())
     }
 
-    /// What the model is to be shown of `result`; `None` if that is what it is.
+    /// Returns the output to show to the model; `None` if `result` is unchanged.
     async fn truncate(
         &self,
         call: &ToolCall,
@@ -131,7 +130,7 @@ impl Reduction {
                 },
             )
             .await?;
-        // Nothing is replaced by nothing.
+        // An empty output replaces nothing.
         let shown = ToolOutput::content(shown.parts.into_iter().map(written).collect()).ok();
         Ok(shown.filter(|shown| shown != given))
     }

@@ -1,5 +1,5 @@
-//! Keeps what a rig agent's tools return from filling the model's context, and loses none of it:
-//! [`offcut`] as a hook.
+//! Keeps long tool results out of a rig agent's context, and keeps every byte readable: [`offcut`]
+//! as a hook.
 //!
 //! ```
 //! use offcut::{ToolReduction, backend::Memory};
@@ -15,8 +15,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Reduction`] says what it does and what a conversation needs; [`RigMessages`] is how messages
-//! are seen.
+//! [`Reduction`] describes its effects and the needs of a conversation; [`RigMessages`] is the
+//! format of rig's messages.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -28,7 +28,7 @@ mod hook;
 pub use format::RigMessages;
 pub use hook::Reduction;
 
-/// The README's examples compile.
+/// Compiles the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

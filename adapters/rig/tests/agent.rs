@@ -1,5 +1,4 @@
-//! An agent with three tools and 40 turns, over the real protocol; what goes over the wire is
-//! checked.
+//! An agent with three tools and 40 turns, over the real protocol, with checks of every request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -20,12 +19,12 @@ use rig::agent::{Agent, AgentBuilder, MultiTurnStreamItem};
 use rig::message::Message;
 use serde_json::{Value, json};
 
-/// The limit of a result, in bytes, and the threshold of the pass, in tokens of four bytes.
+/// The limit of a result in bytes. The threshold of the pass is in tokens of four bytes.
 const LIMIT: usize = 4_000;
 const THRESHOLD: u64 = 8_000;
 const TURNS: usize = 40;
 
-/// Clear passes: how many results each replaced anew, and what the provider had counted.
+/// Clear passes: the number of newly replaced results of each, and the provider's count.
 type Passes = Arc<Mutex<Vec<(usize, Option<u64>)>>>;
 
 fn reduction() -> (ToolReduction, Passes) {
@@ -112,7 +111,7 @@ fn hint(message: &Value) -> Option<Hint> {
     (message["role"] == "tool").then(|| Hint::parse(&text(message)))?
 }
 
-/// What the tool returned that `message` answers for.
+/// The tool result that `message` stands for.
 fn original(message: &Value) -> String {
     let id = message["tool_call_id"].as_str().unwrap();
     let (turn, tool) = id.strip_prefix("call_").unwrap().split_once('_').unwrap();
@@ -131,10 +130,10 @@ fn messages(request: &Value) -> &[Value] {
     request["messages"].as_array().unwrap()
 }
 
-/// Whether a request leaves what the one before it said as it was.
+/// Returns whether a request begins with all messages of the previous one.
 fn continues(one: &Value, next: &Value) -> bool {
     let (one_said, next_said) = (messages(one), messages(next));
-    // As text: the order of keys counts.
+    // Compared as text, since the order of keys counts.
     let text = Value::to_string;
     let is_prefix = one_said
         .iter()
@@ -170,7 +169,7 @@ async fn check(requests: &[Value], reduction: &ToolReduction, passes: &Passes) {
         .map(|request| request.to_string().len())
         .max()
         .unwrap();
-    // The threshold, a round that is not answered yet, tools and preamble.
+    // The threshold, an unanswered round, tools and preamble.
     assert!(
         largest < THRESHOLD as usize * 4 + 2 * LIMIT + 4_000,
         "{largest}"
@@ -192,7 +191,7 @@ async fn check(requests: &[Value], reduction: &ToolReduction, passes: &Passes) {
         clears,
         "the prefix breaks at a clear, and nowhere else"
     );
-    // What is reported is the size of the request before.
+    // The reported count is the size of the previous request.
     let counted: Vec<Option<u64>> = requests
         .iter()
         .map(|request| Some(request.to_string().len() as u64 / 4))
@@ -250,7 +249,7 @@ async fn forty_turns_stay_small_valid_and_stable() {
         "{page:?}"
     );
     assert!(returned("grep", 0).contains(&page.preview) && page.preview.starts_with("src/0.rs:6:"));
-    // rig's transcript has what the model was shown of results, and no clearing.
+    // rig's transcript has the truncated results, but no clearing.
     assert_eq!(response.messages.len(), 2 * TURNS + 2);
 
     let (tools, passes) = reduction();
@@ -323,7 +322,7 @@ async fn errors_keep_their_mark() {
             .starts_with("[offcut/1 truncated")
     }));
     assert!(fine.iter().all(|result| result["is_error"].is_null()));
-    // Offcut was told, too.
+    // Offcut received the error marks too.
     let marks = marks.lock().unwrap();
     assert!(
         marks.len() > TURNS
@@ -452,7 +451,7 @@ async fn r3_a_tool_of_the_users_by_the_readers_name_is_his() {
 #[tokio::test]
 async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
     let server = ModelServer::start(|messages| match messages.len() {
-        // The preamble, the prompt, and a round for each two more.
+        // The preamble and the prompt, then two messages for each round.
         2 | 4 => Reply::Calls(vec![(
             format!("call_{}", messages.len()),
             "grep",
@@ -487,7 +486,7 @@ async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
     assert_eq!(answer.unwrap(), "Done.");
     assert_eq!(text(&messages(&requests[1])[3]), returned("grep", 2));
 
-    // A call that the store fails fails, and the model is told.
+    // If the store fails during a call, the call fails, and the model gets the error.
     let (answer, requests) = run(
         ToolReduction::builder().max_length_for_trunc(LIMIT),
         OnStoreFailure::Fail,
@@ -497,7 +496,7 @@ async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
     let told = text(&messages(&requests[1])[3]);
     assert!(told.contains("store") && !told.contains("größte"), "{told}");
 
-    // A pass that the store fails stops the run.
+    // If the store fails during a pass, the run stops.
     let late = ToolReduction::builder()
         .max_length_for_trunc(1_000_000)
         .max_tokens_for_clear(1_000);

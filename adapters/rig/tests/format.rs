@@ -123,7 +123,7 @@ fn several_results_of_one_message_are_slots() {
         r#"result "a" Some("grep") false"#,
         "text one",
         r#"json {"n":1}"#,
-        // What could not be stored is no slot, and its text belongs to none.
+        // A result that can't be stored is not a slot, and its text belongs to none.
         "Tool",
         "text kept",
         "User",
@@ -228,7 +228,7 @@ fn calls_are_seen_with_their_arguments_and_signatures() {
         (&now[..3], &now[5..]),
         (&seen(&original)[..3], &seen(&original)[5..])
     );
-    // rig sends an item as it came only where it still says what the call says.
+    // rig sends an item unchanged only if it still matches the call.
     let Message::Assistant(message) = &message else {
         panic!()
     };

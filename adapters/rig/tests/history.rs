@@ -1,5 +1,5 @@
-//! C13: rig hands in the originals each turn; what is sent is what would be sent if the messages
-//! were changed in place.
+//! C13: rig passes in the originals each turn; the requests equal those with messages changed in
+//! place.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::backend::Memory;
@@ -64,7 +64,7 @@ async fn c13_originals_are_sent_as_if_they_had_been_changed_in_place() {
             (&live[..history.len()], live.last().unwrap()),
             "turn {turn}"
         );
-        // Asked again, as after a retry, it says the same.
+        // A second call, as after a retry, gives the same.
         assert_eq!(
             over.clear(history, prompt, None)
                 .await

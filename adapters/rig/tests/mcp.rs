@@ -88,7 +88,7 @@ async fn results_of_mcp_tools_are_bounded_and_images_stay() {
         .dynamic_tool(hook.reader().unwrap())
         .add_hook(hook)
         .build();
-    // Its transcript, since the wire of chat completions takes no images in results.
+    // Checked in the transcript, since chat completions can't carry images in results.
     let history = agent.prompt("Go.").max_turns(2).await.unwrap().messages;
     let Message::User { content } = &history[2] else {
         panic!("results")

@@ -1,8 +1,8 @@
-//! Whole transcripts as rig's messages: over originals, as rig hands them in, the same is sent as
-//! when messages are changed in place; what is sent stays valid, is lossless and stable.
+//! Whole transcripts as rig's messages. Over originals, as rig passes them, the requests equal
+//! those with messages changed in place. They stay valid, lossless and stable.
 //!
 //! `OFFCUT_TRACES` names a folder of JSON files, each `{"messages": [chat-completions messages]}`.
-//! Without it the test says that it was skipped, and passes.
+//! Without it the test reports that it was skipped, and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Write;
@@ -18,11 +18,11 @@ use rig::message::{
 };
 use serde_json::Value;
 
-/// What is tried.
+/// The settings to test.
 #[derive(Clone, Copy)]
 enum Setup {
     Recommended,
-    /// Everything is reduced early, arguments too.
+    /// Reduces everything early, arguments too.
     Tight,
 }
 
@@ -91,7 +91,7 @@ fn converted(messages: &[Value]) -> Vec<Message> {
     out
 }
 
-/// The results of `message` as they are shown when they come.
+/// Truncates the results of `message` as when they arrive.
 async fn truncated(reduction: &ToolReduction, message: &Message) -> Message {
     let mut message = message.clone();
     if let Message::User { content } = &mut message {
@@ -114,7 +114,7 @@ async fn truncated(reduction: &ToolReduction, message: &Message) -> Message {
     message
 }
 
-/// Counts breaks: requests that do not begin with all of the one before.
+/// Counts breaks: requests that do not begin with all of the previous one.
 #[derive(Default)]
 struct Wire {
     last: Vec<String>,
@@ -132,7 +132,8 @@ impl Wire {
     }
 }
 
-/// The breaks of one transcript, and how many of its results and arguments are replaced at the end.
+/// Returns the number of breaks in one transcript, and of its results and arguments replaced at the
+/// end.
 async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     let (store, apart) = (Memory::named("t").unwrap(), Memory::named("t").unwrap());
     let (in_place, over) = (
@@ -162,7 +163,7 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     }
     assert_eq!(wire.breaks, wire_over.breaks);
 
-    // Another process, and messages that went through their JSON: nothing is left to do.
+    // In another process, after a round trip through JSON, nothing is left to do.
     in_place.clear(&RigMessages, &mut live).await.unwrap();
     let mut again: Vec<Message> =
         serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
@@ -184,7 +185,7 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     (wire.breaks, replaced)
 }
 
-/// Puts back in `shown` what was replaced, read from where its hints say, and counts that.
+/// Restores the replaced content in `shown` from the locations in its hints, and counts it.
 async fn restore(reduction: &ToolReduction, original: &Message, shown: &mut Message) -> usize {
     let mut replaced = 0;
     match (original, shown) {
@@ -249,13 +250,13 @@ async fn c13_over_originals_as_in_place() {
     files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();
     if files.is_empty() {
-        // Not with a macro: the harness would keep it to itself.
+        // Not with a macro, whose output the harness would capture.
         let skipped =
             "SKIPPED c13_over_originals_as_in_place: OFFCUT_TRACES names no folder with JSON files";
         return writeln!(std::io::stderr(), "{skipped}").unwrap();
     }
     if cfg!(debug_assertions) {
-        // Without optimisation it takes a second for each.
+        // Without optimisation each file takes a second.
         files = files.into_iter().step_by(3).collect();
     }
     let (mut breaks, mut replaced) = (0, 0);

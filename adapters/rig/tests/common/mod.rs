@@ -1,5 +1,5 @@
 //! A model server, and an agent with three tools that return too much.
-// Each test uses a part of it.
+// Each test uses only a part of this module.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod model;

@@ -1,5 +1,5 @@
-//! A server that speaks chat completions on loopback, streaming included, and refuses what a
-//! provider would refuse.
+//! A server for chat completions on loopback, streaming included, which refuses invalid messages as
+//! a provider would.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,14 +14,14 @@ use rig::operation::Completion;
 use rig::providers::openai::{OpenAIConfig, Route};
 use serde_json::{Value, json};
 
-/// What the model says.
+/// The model's reply.
 pub(crate) enum Reply {
     Answer(&'static str),
     /// Ids, names and arguments.
     Calls(Vec<(String, &'static str, Value)>),
 }
 
-/// The server, and what it was sent.
+/// The server and its requests.
 pub(crate) struct ModelServer {
     url: String,
     requests: Arc<Mutex<Vec<Value>>>,
@@ -29,7 +29,7 @@ pub(crate) struct ModelServer {
 
 impl ModelServer {
     pub(crate) async fn start(script: impl Fn(&[Value]) -> Reply + Send + Sync + 'static) -> Self {
-        // The other one may have been first.
+        // Another server may have installed it already.
         _ = rustls::crypto::ring::default_provider().install_default();
         let requests = Arc::<Mutex<Vec<Value>>>::default();
         let (seen, script) = (Arc::clone(&requests), Arc::new(script));
@@ -57,7 +57,7 @@ impl ModelServer {
             .into()
     }
 
-    /// What was sent since it was asked last.
+    /// Takes the requests since the last call.
     pub(crate) fn requests(&self) -> Vec<Value> {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
@@ -105,7 +105,7 @@ fn whole(reply: &Reply, usage: &Value) -> Response {
         .into_response()
 }
 
-/// As server-sent events, cut into pieces of 50 bytes wherever that falls.
+/// Encodes the reply as server-sent events, cut into pieces of 50 bytes.
 fn streamed(reply: &Reply, usage: &Value) -> Response {
     let chunk = |delta: Value, reason: Value| {
         json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "model",
@@ -155,7 +155,7 @@ fn streamed(reply: &Reply, usage: &Value) -> Response {
         .into_response()
 }
 
-/// Whether a provider would take `messages`, the last of which has to ask something.
+/// Checks that a provider would accept `messages`, whose last one must request something.
 fn accepts(messages: &[Value]) -> Result<(), String> {
     offcut_testkit::validate(WireFormat::OpenAiChat, messages)
         .map_err(|invalid| invalid.to_string())?;

@@ -1,11 +1,11 @@
-//! Tools of an agent. What they return follows from what they are asked.
+//! Tools of an agent. Their results are determined by their arguments.
 
 use std::convert::Infallible;
 
 use rig::tool::{Tool, ToolContext, ToolExecutionError};
 use serde_json::{Value, json};
 
-/// What `tool` returns when it is asked for `n`.
+/// The result of `tool` for the argument `n`.
 pub(crate) fn returned(tool: &str, n: u64) -> String {
     match tool {
         "grep" => (0..300)
@@ -45,7 +45,7 @@ impl Tool for Grep {
     }
 }
 
-/// Returns JSON: little, and much where `n` is even.
+/// Returns JSON: little, or much if `n` is even.
 pub(crate) struct Stat;
 
 impl Tool for Stat {
@@ -72,7 +72,7 @@ impl Tool for Stat {
     }
 }
 
-/// Fails, and says much about it.
+/// Fails with a long message.
 pub(crate) struct Fetch;
 
 impl Tool for Fetch {

@@ -1,8 +1,8 @@
 //! An MCP server whose long results are kept out of the model's context.
 //!
 //! `cargo run -p offcut-rmcp --example reduced_server` starts the server as a child process and
-//! shows what a client sees of it. With `-- serve` it is the server alone, over stdio, as an MCP
-//! client's configuration would start it.
+//! shows a client's view of it. With `-- serve` it is the server alone, over stdio, as started from
+//! an MCP client's configuration.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use rmcp::transport::{TokioChildProcess, stdio};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::json;
 
-/// A server with one tool: it lists all files under the working directory.
+/// A server with one tool, which lists all files under the working directory.
 struct Files;
 
 impl ServerHandler for Files {
@@ -74,7 +74,7 @@ fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).as_deref() == Some("serve") {
-        // One process serves one client, so what it stored can go when it ends.
+        // One process serves one client, so its stored content can be deleted when it ends.
         let reduction = ToolReduction::recommended(Fs::temporary()?)
             .max_length_for_trunc(4_000)
             .build()?;

@@ -1,5 +1,5 @@
-//! Keeps what an MCP server's tools return from filling the model's context: [`offcut`] around any
-//! `rmcp` service.
+//! Keeps an MCP server's long tool results out of the model's context: [`offcut`] around any `rmcp`
+//! service.
 //!
 //! ```
 //! use offcut::{ToolReduction, backend::Memory};
@@ -19,8 +19,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Reduced`] says what changes, what passes through untouched, and how each client gets a session
-//! of its own.
+//! [`Reduced`] lists what changes and what stays, and explains how to give each client a session of
+//! its own.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -30,7 +30,7 @@ mod result;
 
 pub use reduced::Reduced;
 
-/// The README's examples compile and run.
+/// Compiles and runs the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

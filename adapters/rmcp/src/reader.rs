@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 
 use crate::result::written;
 
-/// How the reader is listed.
+/// The reader's entry in the tool list.
 pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
     let definition = reader.definition();
     let schema = definition

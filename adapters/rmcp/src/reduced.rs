@@ -1,4 +1,4 @@
-//! The server around a server.
+//! A server that wraps another server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,36 +27,36 @@ use crate::result::reduce;
 type Request = RequestContext<RoleServer>;
 type Notification = NotificationContext<RoleServer>;
 
-/// Names the session that a request belongs to.
+/// Names the session of a request.
 type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 
-/// An MCP server whose tool results are bounded: what is over the limit is stored, and the client
-/// sees a preview and a hint.
+/// An MCP server with bounded tool results: those over the limit are stored, and the client sees a
+/// preview and a hint.
 ///
 /// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole
-///   and replaced. Structured content that says the same as a text which is replaced goes with it;
-///   what is left is a text block. `isError`, `_meta`, images, audio, blobs and links stay.
-/// - **`tools/list`**: the reader that hints name is added behind the last page; tools that may be
-///   reduced are listed without their `outputSchema`, since what is left of a result is not of that
-///   shape.
+///   and replaced. Structured content that equals a replaced text is removed with it; a text block
+///   remains. `isError`, `_meta`, images, audio, blobs and links stay.
+/// - **`tools/list`**: the reader named in hints is added after the last page. Tools whose results
+///   may be reduced are listed without their `outputSchema`, since a reduced result does not match
+///   it.
 /// - **Everything else** passes through untouched: prompts, resources, completions, notifications,
 ///   progress, cancellation, cursors.
 ///
-/// Not reduced are results that a server hands out as *tasks*, since `tasks/get` does not say which
-/// tool they are of.
+/// Results that a server returns as *tasks* are not reduced, since `tasks/get` does not name their
+/// tool.
 ///
 /// # Sessions
 ///
-/// The reader reads what its own session stored, and nothing else. Whoever can reach the reader of
-/// a session can read all of it, so **each client needs a session of its own**: over stdio there is
-/// one client; over HTTP, give each service that the factory makes `reduction.session(id)` with an
-/// id that never repeats, or, where a server keeps no sessions, [`session_by`](Self::session_by)
-/// with whom the request comes from.
+/// The reader reads only content that its own session stored. Anyone with access to a session's
+/// reader can read the whole session, so **each client needs a session of its own**. Over stdio
+/// there is only one client. Over HTTP, give each service that the factory creates
+/// `reduction.session(id)` with an id that never repeats. If the server keeps no sessions, use
+/// [`session_by`](Self::session_by) with the identity of the requester.
 ///
 /// # Errors
 ///
-/// If the server has a tool of its own by the reader's name, `tools/list` is an error that says how
-/// to rename the reader. If the store fails, the result goes on whole, unless `on_offload_error` is
+/// If the server has a tool with the reader's name, `tools/list` fails with advice on how to rename
+/// the reader. If the store fails, the result is passed on whole, unless `on_offload_error` is
 /// `Fail`.
 #[derive(Clone)]
 pub struct Reduced<S> {
@@ -66,7 +66,7 @@ pub struct Reduced<S> {
 }
 
 impl<S> Reduced<S> {
-    /// `service`, with its results kept small by `reduction`.
+    /// Wraps `service` and bounds its results with `reduction`.
     pub fn new(service: S, reduction: ToolReduction) -> Self {
         Self {
             service,
@@ -75,12 +75,12 @@ impl<S> Reduced<S> {
         }
     }
 
-    /// Gives each request the session that `session_of` names; those without a name share the
-    /// reduction as it is.
+    /// Runs each request in the session that `session_of` names; requests without a name share the
+    /// reduction itself.
     ///
-    /// For servers whose services do not belong to one client each. Name what the client can't
-    /// choose, such as who it has proven to be: a client that can name another's session can read
-    /// it.
+    /// For servers whose services do not belong to one client each. Name the session after
+    /// something that the client can't choose, such as its proven identity: a client that can name
+    /// another's session can read it.
     ///
     /// ```
     /// # use offcut::{ToolReduction, backend::Memory};
@@ -115,17 +115,17 @@ impl<S> Reduced<S> {
         id.map_or_else(|| self.reduction.clone(), |id| self.reduction.session(&id))
     }
 
-    /// The name of the reader, where hints name one.
+    /// The reader's name, if hints name one.
     fn reader(&self) -> Option<&str> {
         self.reduction.settings().read_file_tool_name.as_deref()
     }
 
-    /// The reader that `tool` names, if it is one: hints name it, and the server does not.
+    /// Returns whether `tool` is the reader's name.
     fn is_reader(&self, tool: &str) -> bool {
         self.reader() == Some(tool)
     }
 
-    /// A tool as a client may know it: what may be replaced has no promised shape.
+    /// The tool as listed for clients: results that may be replaced have no promised schema.
     fn listed(&self, mut tool: Tool) -> Tool {
         if self.reduction.truncates(&tool.name) {
             tool.output_schema = None;
@@ -142,8 +142,7 @@ fn same_name(reader: &str) -> ErrorData {
     ErrorData::internal_error(message, None)
 }
 
-/// The call as this crate's library knows calls. MCP has no ids of calls; those of requests are
-/// unique among a client's.
+/// Converts the call. MCP has no ids of calls, but ids of requests are unique for each client.
 fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     let arguments = params.arguments.clone().unwrap_or_default();
     ToolCall::new(
@@ -153,7 +152,7 @@ fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     )
 }
 
-/// Hands requests and notifications on as they are.
+/// Passes requests and notifications on unchanged.
 macro_rules! pass_on {
     ($($(#[$attribute:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$attribute])* async fn $name(&self, $($argument: $type),*) $(-> Result<$answer, ErrorData>)? {
@@ -162,7 +161,7 @@ macro_rules! pass_on {
     };
 }
 
-// A method that is missing here would hide what the server does.
+// A missing method would hide a capability of the server.
 #[deny(clippy::missing_trait_methods)]
 impl<S: ServerHandler> ServerHandler for Reduced<S> {
     async fn call_tool(

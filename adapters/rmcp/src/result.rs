@@ -1,4 +1,4 @@
-//! What becomes of a tool's result.
+//! Reduction of a tool's result.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use offcut::{Body, OffloadError, Part, ToolCall, ToolOutput, ToolReduction};
 use rmcp::model::{CallToolResult, ContentBlock, EmbeddedResource, Resource, ResourceContents};
 use serde_json::Value;
 
-/// `result` with what is over the limit stored and replaced. Within the limit it is what it was.
+/// Stores and replaces the parts of `result` over the limit. Within the limit it is unchanged.
 pub(crate) async fn reduce(
     reduction: &ToolReduction,
     call: &ToolCall,
@@ -32,7 +32,7 @@ pub(crate) async fn reduce(
     Ok(result)
 }
 
-/// What stays of a result while its texts are looked at.
+/// The rest of a result while its texts are processed.
 struct Taken {
     /// The blocks that held the texts, in order.
     shells: Vec<Shell>,
@@ -42,19 +42,19 @@ struct Taken {
 /// A block without its text.
 struct Shell {
     block: ContentBlock,
-    /// The text's.
+    /// Length of the text in bytes.
     length: usize,
-    /// What tells the text from others.
+    /// Fingerprint of the text.
     print: u64,
 }
 
-/// Content is structured so that programs can read it; servers say the same once more as text, for
-/// those that can't.
+/// The structured content of a result, for programs. Servers often repeat it as text for clients
+/// that can't read it.
 enum Structured {
     None,
-    /// The text with this index says the same.
+    /// Equals the text with this index.
     SameAs(usize, Value),
-    /// It is a part of its own, the last.
+    /// A part of its own, the last one.
     Alone,
 }
 
@@ -74,7 +74,7 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
                 });
                 parts.push(Part::Text(text));
             }
-            // Passed on as it is: its own JSON, which `written` reads again.
+            // Passed on as its own JSON, which `written` parses again.
             None => parts.push(Part::Opaque(
                 serde_json::to_value(&block).unwrap_or_default(),
             )),
@@ -110,7 +110,7 @@ impl Taken {
             .count();
         let replaced_document =
             usize::from(matches!(self.structured, Structured::Alone) && !has_document);
-        // Where there are fewer, texts of several blocks have become one.
+        // With fewer texts than blocks, several have been joined into one.
         let are_joined = texts != self.shells.len() + replaced_document;
 
         let mut twin = match self.structured {
@@ -139,14 +139,14 @@ impl Taken {
     }
 }
 
-/// A handler may have changed a text and not its length.
+/// Detects changed texts, since a handler may change a text without changing its length.
 fn print(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// `part` as a block of its own.
+/// Converts `part` to a block of its own.
 pub(crate) fn written(part: Part) -> ContentBlock {
     match part {
         Part::Text(text) => ContentBlock::text(text),
@@ -161,7 +161,7 @@ pub(crate) fn written(part: Part) -> ContentBlock {
     }
 }
 
-/// The text of a block that is nothing but text, or a text resource.
+/// Returns the text of a plain text block or of a text resource.
 fn text_of(block: &mut ContentBlock) -> Option<&mut String> {
     match block {
         ContentBlock::Text(block) => Some(&mut block.text),
@@ -173,7 +173,7 @@ fn text_of(block: &mut ContentBlock) -> Option<&mut String> {
     }
 }
 
-/// The block with its text, perhaps another than it had.
+/// Puts a text, perhaps a new one, into its block.
 fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentBlock {
     let Some(mut block) = shell else {
         return ContentBlock::text(text);
@@ -187,13 +187,13 @@ fn fill(shell: Option<ContentBlock>, text: String, is_changed: bool) -> ContentB
             ..
         }) = &mut block
     {
-        // A hint is no JSON and no HTML, whatever the resource was.
+        // A hint is plain text, whatever type the resource had.
         *mime_type = Some("text/plain".into());
     }
     block
 }
 
-/// Links to the resources whose texts have become one with others.
+/// Links to the resources whose texts have been joined with others.
 fn left_out(shells: IntoIter<Shell>) -> impl Iterator<Item = ContentBlock> {
     shells.filter_map(|Shell { block, length, .. }| match block {
         ContentBlock::Resource(EmbeddedResource {

@@ -23,13 +23,13 @@ use rmcp::{ServerHandler, ServiceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// Whose TLS it is: nothing here uses any, but a client is not made without.
+/// Installs a TLS provider. Nothing here uses TLS, but a client can't be created without one.
 fn tell_tls() {
-    // The other one may have been first.
+    // Another test may have installed it already.
     _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Serves what `service` makes for each session, and says where.
+/// Serves the service that `service` creates for each session, and returns the URL.
 async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static) -> String {
     let config = StreamableHttpServerConfig::default();
     let http = StreamableHttpService::new(
@@ -57,7 +57,7 @@ async fn connect(url: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
     )
 }
 
-/// A client without a session: each of its requests stands for itself.
+/// Connects a client without a session: each of its requests stands alone.
 async fn connect_as(url: &str, token: &str) -> Client {
     tell_tls();
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
@@ -188,7 +188,7 @@ async fn a_tool_by_the_readers_name_is_an_error_that_says_what_to_do() {
     let shown = try_call(&fine, "log", json!({})).await.unwrap();
     assert!(hint(&shown, 0).prose.contains("read_stored"));
 
-    // Hints that name no reader need none.
+    // If hints name no reader, none is listed.
     let silent = offcut::ToolReduction::recommended(offcut::backend::Memory::new())
         .read_file_tool_name(None)
         .build()

@@ -1,7 +1,7 @@
 //! A real client and a real child process over stdio.
 //!
-//! The test is its own server: the harness of `cargo test` would write to the standard output that
-//! the protocol needs.
+//! The test is its own server, because the harness of `cargo test` would write to the standard
+//! output that the protocol needs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod common;
@@ -30,7 +30,7 @@ async fn main() {
             let server = Reduced::new(Server::default(), reduction());
             drop(server.serve(stdio()).await.unwrap().waiting().await);
         }
-        Some("--list") => {} // test runners ask for it
+        Some("--list") => {} // test runners pass it
         _ => {
             a_client_sees_the_server_reduced().await;
             a_cancelled_call_is_cancelled().await;
@@ -69,7 +69,7 @@ async fn a_cancelled_call_is_cancelled() {
     {
         let waiting = client.call_tool(CallToolRequestParams::new("wait"));
         let other = call(&client, "short", serde_json::json!({}));
-        // The call that is dropped has been sent by then.
+        // By then the call that is dropped has been sent.
         tokio::select! {
             biased;
             _ = waiting => panic!("it waits until it is cancelled"),

@@ -1,4 +1,4 @@
-//! What a client sees.
+//! A client's view of the server.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use super::server::{PNG, document, log, table};
 
 pub(crate) type Client = RunningService<RoleClient, Watcher>;
 
-/// Tells what the server notifies.
+/// Reports the server's notifications.
 pub(crate) struct Watcher(mpsc::UnboundedSender<String>);
 
 impl Watcher {
@@ -81,7 +81,7 @@ fn size(result: &CallToolResult) -> usize {
     serde_json::to_string(result).unwrap().len()
 }
 
-/// Reads on from page to page as a model would.
+/// Reads page after page, as a model would.
 pub(crate) async fn read_back(client: &Client, hint: &Hint) -> String {
     let location = hint.location.as_ref().expect("it is stored").to_string();
     let (mut all, mut offset, mut seen) = (String::new(), "1".to_owned(), HashSet::new());
@@ -135,7 +135,7 @@ fn said(answer: Result<impl serde::Serialize, ServiceError>) -> Value {
     )
 }
 
-/// All that has to be the same with and without a reduction.
+/// Collects everything that must be the same with and without a reduction.
 pub(crate) async fn passes_through(
     client: &Client,
     events: &mut mpsc::UnboundedReceiver<String>,
@@ -180,7 +180,7 @@ pub(crate) async fn passes_through(
     all
 }
 
-/// Everything that a reduction does.
+/// Checks every effect of a reduction.
 pub(crate) async fn is_reduced(client: &Client) {
     let shown = call(client, "log", json!({})).await;
     let hint_of_log = hint(&shown, 0);
@@ -201,7 +201,7 @@ pub(crate) async fn is_reduced(client: &Client) {
         text(&found, 0)
     );
 
-    // Twice the same: once is stored, and the structured one leaves with its text.
+    // Equal content in two forms: stored once, and the structured form is removed with its text.
     let shown = call(client, "table", json!({})).await;
     assert_eq!((shown.content.len(), &shown.structured_content), (1, &None));
     assert_eq!(
@@ -210,7 +210,7 @@ pub(crate) async fn is_reduced(client: &Client) {
     );
     assert!(size(&shown) < LIMIT + 500);
 
-    // Said in other words: each for itself.
+    // Different content: each is handled separately.
     let shown = call(client, "rows", json!({})).await;
     assert_eq!(
         (text(&shown, 0), &shown.structured_content),
@@ -219,7 +219,7 @@ pub(crate) async fn is_reduced(client: &Client) {
     let back: Value = serde_json::from_str(&read_back(client, &hint(&shown, 1)).await).unwrap();
     assert_eq!(back, table());
 
-    // What says the same as a text that stays, stays.
+    // Structured content that equals an unchanged text stays.
     let shown = call(client, "both", json!({})).await;
     assert_eq!(
         (text(&shown, 1), &shown.structured_content),
@@ -250,7 +250,7 @@ pub(crate) async fn is_reduced(client: &Client) {
     assert_eq!(blocks[4], json!({"type": "text", "text": "the end"}));
     assert_eq!(read_back(client, &hint(&shown, 1)).await, document());
 
-    // So many that they are stored as one: the resources stay as links.
+    // Too many to store separately: they are stored as one, and the resources stay as links.
     let shown = call(client, "many", json!({})).await;
     let stored = read_back(client, &hint(&shown, 0)).await;
     assert_eq!(stored.matches(&log(3)).count(), 60);
@@ -270,8 +270,8 @@ pub(crate) async fn is_reduced(client: &Client) {
     assert_eq!(refused.is_error, Some(true));
 }
 
-/// The tool list is the server's, but for the reader behind its last page and the output schemas of
-/// what may be reduced.
+/// Checks that the tool list differs from the server's only in the reader after its last page and
+/// the missing output schemas of tools that may be reduced.
 pub(crate) fn is_listed(mut bare: Vec<Value>, reduced: &[Value]) {
     assert_eq!(bare.len(), 3, "the list has pages");
     let reader = &reduced.last().unwrap()["tools"]

@@ -1,5 +1,5 @@
-//! An MCP server that returns too much, and what a client sees of it.
-// Each test uses a part of it.
+//! An MCP server with long results, and a client's view of it.
+// Each test uses only a part of this module.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod client;

@@ -1,4 +1,4 @@
-//! The server. What its tools return is known to the client's side too.
+//! The server. The client's side knows the results of its tools too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ pub(crate) fn document() -> String {
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     pub(crate) was_cancelled: Arc<AtomicBool>,
-    /// A tool by the reader's name.
+    /// True if the server has a tool with the reader's name.
     pub(crate) has_reader: bool,
 }
 
@@ -70,7 +70,7 @@ fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
             CallToolResult::success(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta()))
         }
         "table" | "exact" => CallToolResult::structured(table()),
-        // Structured, and said in other words beside.
+        // Structured content, with a different text next to it.
         "rows" => {
             let mut result = CallToolResult::structured(table());
             result.content = vec![ContentBlock::text(r#"{"count":200}"#)];
@@ -101,7 +101,7 @@ fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
             CallToolResult::error(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta()))
         }
         "short" => CallToolResult::structured(json!({"ok": true})),
-        // Two texts; the short one says what the structured content says.
+        // Two texts; the short one equals the structured content.
         "both" => {
             let mut result = CallToolResult::structured(json!({"ok": true}));
             result.content.insert(0, ContentBlock::text(log(lines)));

@@ -6,7 +6,7 @@
 //! cargo run -p offcut-providers --example anthropic -- MODEL . "Which functions retry?"
 //! ```
 //!
-//! Lines that end in `// offcut` are those that Offcut adds to the loop.
+//! Lines that end in `// offcut` are the ones that Offcut adds to the loop.
 
 use std::error::Error;
 

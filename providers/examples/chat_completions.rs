@@ -1,4 +1,4 @@
-//! An agent over chat completions: OpenAI's own, or any server that speaks them.
+//! An agent over chat completions, at OpenAI or any compatible server.
 //!
 //! ```sh
 //! export OPENAI_API_KEY=…
@@ -6,7 +6,7 @@
 //! cargo run -p offcut-providers --example chat_completions -- MODEL . "Which functions retry?"
 //! ```
 //!
-//! Lines that end in `// offcut` are those that Offcut adds to the loop.
+//! Lines that end in `// offcut` are the ones that Offcut adds to the loop.
 
 use std::error::Error;
 

@@ -5,7 +5,7 @@
 //! cargo run -p offcut-providers --example gemini -- MODEL . "Which functions retry?"
 //! ```
 //!
-//! Lines that end in `// offcut` are those that Offcut adds to the loop.
+//! Lines that end in `// offcut` are the ones that Offcut adds to the loop.
 
 use std::error::Error;
 
@@ -30,7 +30,7 @@ async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
         reduction.clear(&Gemini, &mut contents).await?; // offcut
         let request = json!({"contents": contents, "tools": tools});
         let mut reply = api.post(&path, &request).await?;
-        // With its `thoughtSignature`s, which the API wants back.
+        // Keeps its `thoughtSignature`s, which the API requires back.
         let content = reply["candidates"][0]["content"].take();
         let (calls, answer) = (Gemini::tool_calls(&content), text(&content));
         contents.push(content);

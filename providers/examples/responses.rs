@@ -1,12 +1,12 @@
-//! An agent over OpenAI's Responses API that sends its whole history: nothing of it is stored at
-//! the provider.
+//! An agent over OpenAI's Responses API that sends its whole history and stores nothing at the
+//! provider.
 //!
 //! ```sh
 //! export OPENAI_API_KEY=…
 //! cargo run -p offcut-providers --example responses -- MODEL . "Which functions retry?"
 //! ```
 //!
-//! Lines that end in `// offcut` are those that Offcut adds to the loop.
+//! Lines that end in `// offcut` are the ones that Offcut adds to the loop.
 
 use std::error::Error;
 
@@ -25,7 +25,7 @@ async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
     let mut items = vec![json!({"role": "user", "content": task.question})];
     loop {
         reduction.clear(&Responses, &mut items).await?; // offcut
-        // `include` has reasoning come encrypted, so that it can be sent back.
+        // `include` requests encrypted reasoning, so that it can be sent back.
         let request = json!({
             "model": task.model, "input": items, "tools": tools,
             "store": false, "include": ["reasoning.encrypted_content"],

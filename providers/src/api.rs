@@ -8,13 +8,13 @@ use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-/// Models think for minutes, but not for ever.
+/// Limits the wait for a reply: models think for minutes, but not forever.
 const REPLY: Duration = Duration::from_mins(10);
 const CONNECT: Duration = Duration::from_secs(10);
-/// The most characters of an error's body that are shown.
+/// Maximum number of characters shown of an error's body.
 const SHOWN: usize = 2_000;
 
-/// A provider's HTTP API: where it is, and the headers that each request has.
+/// A provider's HTTP API: its URL, and the headers of each request.
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
@@ -23,13 +23,14 @@ pub struct Api {
 }
 
 impl Api {
-    /// The API at the URL in the environment variable `name`; at `default` if it is not set.
+    /// Creates the API at the URL in the environment variable `name`, or at `default` if it is not
+    /// set.
     ///
     /// # Errors
     ///
-    /// The HTTP client can't be built, such as without any certificates on this machine.
+    /// The HTTP client can't be built, for instance without any certificates on this machine.
     pub fn at(name: &str, default: &str) -> Result<Self, Box<dyn Error>> {
-        // An error says that there is one already, which is as good.
+        // An error means that one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = env::var(name).unwrap_or_else(|_| default.to_owned());
         Ok(Self {
@@ -58,7 +59,7 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// The variable is not set, or holds what no header may hold.
+    /// The variable is not set, or has characters that no header may have.
     pub fn key(
         self,
         name: &'static str,

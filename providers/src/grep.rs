@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 /// The tool's name.
 pub const NAME: &str = "grep";
 
-/// What the model is told about it.
+/// The tool's description for the model.
 pub const DESCRIPTION: &str =
     "Searches all text files for a regular expression. Returns path:line:text.";
 
-/// A compiled pattern, which a model wrote, takes at most this many bytes.
+/// Maximum size in bytes of a compiled pattern, since a model wrote it.
 const MAX_PATTERN: usize = 1 << 20;
 
 /// The JSON schema of its arguments.
@@ -24,13 +24,13 @@ pub fn parameters() -> Value {
     json!({"type": "object", "properties": {"pattern": {"type": "string"}}, "required": ["pattern"]})
 }
 
-/// Searches `directory` as `call` asks. Hidden files, symbolic links and folders named `target` are
-/// left out.
+/// Searches `directory` as `call` requests. Skips hidden files, symbolic links and folders named
+/// `target`.
 ///
 /// # Errors
 ///
-/// The model asked for another tool, its pattern is not a regular expression, or `directory` can't
-/// be read.
+/// The model called another tool, its pattern is not a regular expression, or `directory` can't be
+/// read.
 pub fn run(directory: &Path, call: &ToolCall) -> Result<String, ToolError> {
     if call.name != NAME {
         return Err(ToolError::new("there is no such tool: call `grep`"));
@@ -59,10 +59,10 @@ fn search(root: &Path, folder: &Path, pattern: &Regex, found: &mut String) -> st
             continue;
         }
         if kind.is_dir() {
-            // A folder that can't be read hides nothing else.
+            // An unreadable folder does not end the search.
             let _ = search(root, &path, pattern, found);
         }
-        // What is not text, or can't be read, has no lines.
+        // A file that is unreadable or not text has no lines.
         let Some(text) = kind
             .is_file()
             .then(|| fs::read_to_string(&path).ok())

@@ -1,8 +1,8 @@
 //! Agent loops over HTTP with Offcut in them, one for each provider's API: the examples of this
 //! package.
 //!
-//! Here is what they share and what has nothing to do with Offcut: [`Task`], the command line;
-//! [`Api`], a provider's HTTP API; [`grep`], a tool.
+//! The library holds their shared code without Offcut: [`Task`], the command line; [`Api`], a
+//! provider's HTTP API; [`grep`], a tool.
 
 mod api;
 pub mod grep;
@@ -11,7 +11,7 @@ mod task;
 pub use api::Api;
 pub use task::{Task, print};
 
-/// The programs of docs/seams.md compile.
+/// Compiles the programs of docs/seams.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/seams.md")]
 struct Seams;

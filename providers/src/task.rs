@@ -35,7 +35,7 @@ impl Task {
     }
 }
 
-/// Prints the model's answer without the control characters that a terminal would obey.
+/// Prints the model's answer without control characters that a terminal would obey.
 ///
 /// # Errors
 ///

@@ -15,7 +15,7 @@ use serde_json::json;
 
 const QUESTION: &str = "What does step_1234 return?";
 const ANSWER: &str = "It returns 1234 * 7.";
-/// A line of the long result that no preview shows, for nothing tells it from its neighbours.
+/// A line of the long result that no preview shows, since it looks like its neighbours.
 const DEEP: &str = "src/steps.rs:1234:fn step_1234() -> u64 { 1234 * 7 }";
 
 /// Two files: one with thousands of matches, one with a single one.
@@ -31,7 +31,7 @@ fn directory() -> tempfile::TempDir {
     home
 }
 
-/// Starts the example `name` and waits for its end. `cargo test` builds examples first.
+/// Runs the example `name` to its end. `cargo test` builds examples first.
 async fn run(name: &str, url: &str, home: &Path) -> Output {
     let mut program = std::env::current_exe().unwrap();
     program.pop();
@@ -55,8 +55,8 @@ async fn run(name: &str, url: &str, home: &Path) -> Output {
     })
 }
 
-/// Two searches at once; then a look at what the long one left out beside a search that fails; then
-/// an answer.
+/// Searches twice at once; then reads a part that the long result left out, next to a failing
+/// search; then answers.
 fn script(rounds: &[Vec<Shown>]) -> Result<Step, String> {
     let said = || "Let me see.".to_owned();
     match rounds {
@@ -68,7 +68,7 @@ fn script(rounds: &[Vec<Shown>]) -> Result<Step, String> {
             let location = location_of_the_long_one(first)?;
             let page = json!({"path": location, "pattern": "step_1234\\b"});
             let calls = vec![("read_file", page), ("grep", json!({"pattern": "("}))];
-            // With as much prose as makes the next pass clear what is old.
+            // Enough prose to make the next pass clear old results.
             Ok(Step::Calls(
                 "Considering every step. ".repeat(15_000),
                 calls,
@@ -163,7 +163,7 @@ async fn a_refusal_is_shown() {
     );
 }
 
-/// And nothing of Offcut stands in a line without the mark.
+/// Lines without the mark don't mention Offcut.
 #[test]
 fn about_ten_lines_are_added() {
     let examples = [

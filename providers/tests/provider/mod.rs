@@ -1,5 +1,5 @@
 //! A provider on loopback. It checks each request as the real one would, and its model follows a
-//! script: the number of tool rounds in a request says which step comes next.
+//! script: the number of tool rounds in a request selects the next step.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,20 +20,20 @@ pub(crate) struct Shown {
 
 /// A reply of the scripted model.
 pub(crate) enum Step {
-    /// It says something and calls tools, all at once.
+    /// A text, and calls of tools, all at once.
     Calls(String, Vec<(&'static str, Value)>),
-    /// It answers.
+    /// The answer.
     Answer(&'static str),
 }
 
-/// The results of each round, oldest first, make the next step.
+/// Chooses the next step from the results of each round, oldest first.
 pub(crate) type Script = fn(&[Vec<Shown>]) -> Result<Step, String>;
 
 #[derive(Clone)]
 pub(crate) struct Provider {
     format: WireFormat,
     script: Script,
-    /// The bytes of each request.
+    /// The size of each request in bytes.
     pub(crate) requests: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) const KEY: &str = "the-key";
 pub(crate) const MODEL: &str = "scripted-1";
 
 impl Provider {
-    /// Serves on a free port, and says under which URL.
+    /// Serves on a free port, and returns itself and the URL.
     pub(crate) async fn start(format: WireFormat, script: Script) -> (Self, String) {
         let requests = Arc::default();
         let provider = Self {
@@ -95,7 +95,7 @@ impl Provider {
             .ok_or("the key is wrong".to_owned())
     }
 
-    /// What stands beside the messages: the model, and the tools in the provider's shape.
+    /// Checks everything apart from the messages: the model, and the tools in the provider's shape.
     fn check_rest(&self, body: &Value) -> Result<(), String> {
         let is_named = self.format == WireFormat::Gemini || body["model"] == MODEL;
         let has_limit = self.format != WireFormat::Anthropic || body["max_tokens"].is_u64();
@@ -206,7 +206,7 @@ async fn answer(
     }
 }
 
-/// The results of each round: all that stand between two turns of the model.
+/// The results of each round: all those between two turns of the model.
 fn rounds(format: WireFormat, messages: &[Value]) -> Vec<Vec<Shown>> {
     let mut rounds: Vec<Vec<Shown>> = Vec::new();
     let (mut is_open, mut is_result) = (false, false);

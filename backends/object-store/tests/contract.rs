@@ -128,7 +128,7 @@ async fn o2_opening_writes_nothing() {
 /// If the spool can't be created, streams fail but whole content is stored.
 #[tokio::test]
 async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
-    let spool = "/proc/no/spool"; // no directory can be made there, not by root either
+    let spool = "/proc/no/spool"; // not even root can create a directory there
     let store = Objects::open(&format!("memory:/agents?spool={spool}")).unwrap();
     assert!(store.writer().await.is_err());
     assert!(

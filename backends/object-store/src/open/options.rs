@@ -239,8 +239,8 @@ fn is_endpoint(text: &str) -> bool {
         && url.fragment().is_none()
 }
 
-/// Returns whether requests may be sent without TLS. The endpoint must be an `http:` URL, and
-/// either on this machine or `allow_http` must be set.
+/// Returns whether requests are sent without TLS, as an `http:` endpoint asks for. Fails unless
+/// that endpoint is on this machine or `allow_http` is set.
 #[cfg(feature = "http")]
 pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     let Ok(url) = Url::parse(settings.endpoint()) else {
@@ -264,8 +264,8 @@ pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     })
 }
 
-/// Returns whether `name` looks like the name of an option. A secret without its name would be
-/// taken for one here.
+/// Returns whether `name` looks like the name of an option. Anything else may be a secret that lost
+/// its name.
 fn is_harmless(name: &str) -> bool {
     name.len() <= 40
         && name

@@ -90,7 +90,7 @@ impl State {
         if updates.is_empty() {
             return plan(self.value(at), last).map_err(|cause| self.failed(field, cause));
         }
-        // Each update is planned on what the previous one left. This is a copy, because the last
+        // Each update is planned on the outcome of the previous one. This is a copy, because the last
         // one can still fail.
         let mut folded = self.value(at).clone();
         for update in updates.into_iter().chain([last]) {

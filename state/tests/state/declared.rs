@@ -715,7 +715,7 @@ fn s6_parallel_updates() {
             .starts_with("2 updates arrived in parallel for the field `count`"),
         "{error}"
     );
-    // The second of two fails on what the first has left.
+    // The second of two fails on the outcome of the first.
     let error = state
         .apply_parallel([json!({"log": [4], "seen": ["b"]}), json!({"seen": [{}]})])
         .unwrap_err();

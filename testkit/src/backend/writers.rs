@@ -30,7 +30,7 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
             "finishing",
         );
         holds(store, &key, &content, CLAUSE).await;
-        // A put finds what a writer stored.
+        // A put finds the content that a writer stored.
         put(store, &key, &content, PutOutcome::AlreadyThere, CLAUSE).await;
     }
     let mut writer = written(store, &[], CLAUSE).await;

@@ -52,7 +52,6 @@ pub use url::{StoreUrl, open};
 ///
 /// A store that wraps another must forward every method. Reading swept content relies on all of
 /// them, and a default method would run on the wrapper instead of the wrapped store.
-/// these, and one that is left to its default is a wrapper's own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the location that hints show for `key`. People, models and

@@ -1,4 +1,4 @@
-//! The error of a reduction after it is built.
+//! The error of a reduction in use.
 
 use crate::backend::BackendError;
 use crate::content::ToolError;

@@ -1,4 +1,4 @@
-//! Store in a directory.
+//! A store in a directory.
 
 mod error;
 mod list;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BuildError, size};
 
-/// Turns whole results of earlier rounds into previews as soon as that is expected to pay.
+/// Rule for turning whole results of earlier rounds into previews as soon as that should pay.
 ///
 /// Changing a message makes the provider read it and everything after it anew, but makes each later
 /// call shorter. So the pass finds the message from which previews save most, and does nothing if

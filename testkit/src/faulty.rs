@@ -275,8 +275,8 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 }
 
-/// Passes the chunks on and keeps a copy. So it returns the content after a failure too, as the
-/// contract requires, whatever the state of the inner writer.
+/// Passes the chunks on and keeps a copy. After a failure it reads from the copy, as the contract
+/// requires, whatever the state of the inner writer.
 struct FaultyWriter {
     inner: Box<dyn Writer>,
     cues: Arc<Cues>,

@@ -201,8 +201,8 @@ fn hash(origin: &str) -> usize {
     usize::try_from(hash.finish() & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// Names the store, without the settings it was opened with. Leaves out `shown`, which is not
-/// checked yet.
+/// Shows no credentials. `shown` is not checked yet, so it goes through `StoreUrl`, which hides
+/// them.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

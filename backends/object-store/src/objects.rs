@@ -146,7 +146,7 @@ impl Objects {
     }
 }
 
-/// Names the store, without the settings it was opened with.
+/// Names the store, never the URL or the credentials it was opened with.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner {

@@ -8,8 +8,8 @@ use rig::message::Message;
 
 use crate::format::RigMessages;
 
-/// A history and the newest message, as rig passes them. The newest one can't be replaced; it holds
-/// only results that are not answered yet, which stay in any case.
+/// A history and the newest message, as rig passes them. The newest one can't be replaced, but it
+/// holds only content that is not answered yet, which stays in any case.
 pub(crate) struct History<'a> {
     history: &'a [Message],
     prompt: &'a Message,

@@ -225,8 +225,8 @@ mod tests {
         };
         let now = SystemTime::now();
         assert!(!changes_at(now - Duration::from_secs(60)));
-        // If time stamps are whole seconds or two, moving a file out of the folder now does not
-        // change the folder's time.
+        // With time stamps in steps of one or two seconds, moving a file out of the folder now
+        // leaves its time unchanged.
         assert!(changes_at(now) && changes_at(now - Duration::from_secs(1)));
         assert!(
             changes_at(now + Duration::from_secs(60)),

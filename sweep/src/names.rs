@@ -203,8 +203,7 @@ mod tests {
             r"\\s1/trunc/call_1%",
             "%&s1/trunc/call_1&#x2",
             "a%%2fs1/trunc/call_1",
-            // JSON in JSON in a URL in HTML, which spells one digit's backslash `%5C` and the next
-            // one's not.
+            // JSON in JSON in a URL in HTML, which spells the last digit of every other `%5C`.
             "s1/trunc/%5&#67;%5Cu0063all_%5&#67;%5Cu0031",
         ] {
             assert!(names_it(text, &key("s1/trunc/call_1")), "{text}");

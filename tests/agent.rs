@@ -1,6 +1,6 @@
 //! The agent loop (H3, T7) and the middlewares around it.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -24,10 +24,10 @@ use offcut::{
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-/// What a model does next, from what it is shown.
+/// A model's next message, made from the messages shown to it.
 type Reply = Box<dyn Fn(&[Message]) -> Message + Send + Sync>;
 
-/// A model that follows a script, and remembers what it was shown.
+/// A model that follows a script and records the messages shown to it.
 #[derive(Clone, Default)]
 struct Script {
     turns: Arc<Mutex<VecDeque<Reply>>>,
@@ -67,7 +67,7 @@ impl ChatModel for Script {
     }
 }
 
-/// A tool from a function.
+/// A tool made from a function.
 struct Act<F>(&'static str, F);
 
 #[async_trait]
@@ -98,7 +98,7 @@ fn echo(name: &'static str) -> impl Tool {
     })
 }
 
-/// A middleware that writes down what passes it.
+/// A middleware that logs everything that passes it.
 #[derive(Clone)]
 struct Probe {
     name: &'static str,
@@ -160,7 +160,7 @@ async fn run(agent: &Agent) -> Vec<Message> {
     messages
 }
 
-/// The results of a conversation: id, content as one text, error mark.
+/// The results in a conversation: id, content as one text, error mark.
 fn results(messages: &[Message]) -> Vec<(&str, String, bool)> {
     let result = |message| match message {
         &Message::Tool {
@@ -265,7 +265,7 @@ async fn the_first_middleware_is_the_outermost() {
 
 #[tokio::test]
 async fn calls_run_at_the_same_time_and_results_keep_their_order() {
-    // Each waits for the other: one after the other, neither would end.
+    // Each call waits for the other, so run in sequence neither would end.
     let barrier = Arc::new(Barrier::new(2));
     let (first_is_done, wait_for_first) = tokio::sync::oneshot::channel();
     let (sender, receiver) = (
@@ -273,7 +273,7 @@ async fn calls_run_at_the_same_time_and_results_keep_their_order() {
         tokio::sync::Mutex::new(Some(wait_for_first)),
     );
     let (here, there) = (barrier.clone(), barrier);
-    // The first call is the last to end.
+    // The first call ends last.
     let slow = Act("slow", move |_| {
         let (barrier, receiver) = (here.clone(), receiver.try_lock().unwrap().take().unwrap());
         async move {
@@ -404,7 +404,7 @@ async fn a_model_that_never_ends_is_stopped() {
         matches!(messages.last(), Some(Message::Tool { .. })),
         "every call has its result"
     );
-    // And it can be gone on with.
+    // The run can be continued.
     assert!(agent.run(&mut messages).await.is_err());
     assert_eq!(messages.len(), 13);
     let never = Agent::builder(Script::default())
@@ -506,7 +506,7 @@ async fn a_handler_may_borrow() {
     assert_eq!(count.into_inner(), 2);
 }
 
-/// Answers in the tool's place.
+/// A middleware that answers in the tool's place.
 struct Cached;
 
 #[async_trait]
@@ -564,7 +564,7 @@ async fn a_middleware_need_not_call_the_tool() {
     assert_eq!(results[2].1, r#"f says {"changed":true}"#);
 }
 
-/// Refuses to let the model be called.
+/// A middleware that refuses every model call.
 struct Refuses;
 
 #[async_trait]
@@ -675,7 +675,7 @@ async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
 
 #[tokio::test]
 async fn odd_replies_are_taken_as_they_are() {
-    // Words and a call at once, a call without id and name, and a reply that is no assistant's.
+    // Text and a call at once, a call without id and name, and a reply with another role.
     let both = Message::Assistant {
         content: vec!["let me see".into()],
         calls: vec![call("a", "echo")],
@@ -760,7 +760,7 @@ async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
         .collect();
     assert_eq!(shown_last(3).preview, expected);
     assert_eq!(shown_last(4).preview, "2000 ok\n");
-    // One copy, whatever was read and cleared; and it is what the tool returned.
+    // After all that reading and clearing there is one copy, and it is the tool's result.
     let location = truncated.location.unwrap();
     assert_eq!(std::fs::read(location.as_str()).unwrap(), log.as_bytes());
     let folder = std::path::Path::new(location.as_str())

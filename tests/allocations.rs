@@ -1,8 +1,8 @@
 //! L8: a pass that changes nothing allocates no more over a long history than over a short one.
 //!
-//! Alone in its program: what other tests allocate at the same time would count too.
+//! It has its own program because allocations of other tests would count too.
 #![cfg(feature = "tiktoken")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::alloc::System;
@@ -16,7 +16,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Rounds with text, JSON parts, arguments that are JSON, and an image.
+/// Makes rounds with text, JSON parts, JSON arguments and an image.
 fn history(rounds: usize) -> Vec<Value> {
     let mut messages = vec![json!({"role": "user", "content": "Go."})];
     for round in 0..rounds {
@@ -34,7 +34,7 @@ fn history(rounds: usize) -> Vec<Value> {
     messages
 }
 
-/// What the last of some passes has allocated: the first one counts.
+/// Counts the allocations of the last of several passes, because the first one counts the tokens.
 fn allocations(
     reduction: &ToolReduction,
     messages: &mut [Value],
@@ -60,7 +60,7 @@ fn allocations(
     last.unwrap()
 }
 
-/// Over 20 and over 2 000 rounds.
+/// Compares 20 rounds with 2 000.
 fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<u64>) {
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
@@ -83,9 +83,9 @@ fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<
 
 #[test]
 fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
-    // So that nothing is loaded in the background meanwhile.
+    // Keeps the tables from loading in the background meanwhile.
     TokenCounter::O200kBase.counter().unwrap().prepare();
-    // More than the tokens, fewer than the bytes: all of it is counted.
+    // More than the tokens and fewer than the bytes, so everything is counted.
     let counted = |rounds: u64| ToolReduction::builder().max_tokens_for_clear(rounds * 2_000);
     assert_flat("counted", counted, None);
     assert_flat(
@@ -101,7 +101,7 @@ fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     };
     assert_flat("estimated", estimated, None);
 
-    // A ledger that holds something, in a loop whose messages were changed in place.
+    // A ledger with entries, in a loop that changes its messages in place.
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
         let reduction = ToolReduction::builder()

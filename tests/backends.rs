@@ -1,6 +1,6 @@
-//! The stores, held to their contract and to what their own docs promise.
+//! The stores, checked against their contract and their own docs.
 
-// What helps tests is part of them, and a test that is skipped must say so.
+// Helpers may unwrap, as tests may, and a skipped test must say so.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[cfg(feature = "fs")]

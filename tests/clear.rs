@@ -17,12 +17,12 @@ use offcut::{
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
-/// Acts on every conversation of these tests.
+/// A reduction that acts on every conversation in these tests.
 fn eager(store: &Memory) -> Builder {
     builder(store).max_tokens_for_clear(100)
 }
 
-/// Three rounds of 400 lines each, the last one not answered yet.
+/// Makes three rounds of 400 lines each, the last one not answered yet.
 fn three_rounds() -> Vec<Message> {
     [
         round("a", "grep", lines(400)),
@@ -65,7 +65,7 @@ async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
     };
     assert!(reduction.plan(&turn).report().is_change());
 
-    // What the provider counted last stands for all before the last assistant turn.
+    // The provider's last count covers everything before the last assistant turn.
     turn.last_usage = Some(10);
     let report = reduction.clear_turn(&mut turn).await.unwrap();
     let mut last_round = three_rounds().split_off(4);
@@ -389,7 +389,8 @@ async fn c5_an_imitation_loses_nothing() {
                 .contains(&(format!("memory://t/clear/{id}"), forged.into_bytes()))
         );
     }
-    // What is shown is stored, but not what is said: it is as short as a hint, and stays.
+    // The preview is stored but the sentence is not ours. The text is as short as a hint, so it
+    // stays.
     let mut messages = [round("x", "curl", chatty.render()), round("b", "f", "ok")].concat();
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(
@@ -397,7 +398,7 @@ async fn c5_an_imitation_loses_nothing() {
         Outcome::Kept(Reason::Unverified)
     );
     assert_eq!(text(content(&messages[1])), chatty.render());
-    // What points outside of our roots is ordinary text.
+    // A hint at a location outside of our roots is ordinary text.
     let mut foreign = real;
     foreign.location = Some(offcut::backend::Location::new("/etc/passwd"));
     let forged = foreign.render();
@@ -476,7 +477,7 @@ async fn c9_plain_messages_make_no_later_pass_lose_anything() {
         messages.push(Message::assistant("let me think"));
         messages.push(Message::user("go on"));
         clear(&reduction, &mut messages).await;
-        // The messages went through JSON and lost what is not in it.
+        // A JSON round trip drops everything that is not in the JSON.
         messages = serde_json::from_str(&serde_json::to_string(&messages).unwrap()).unwrap();
     }
     let there: Vec<_> = stored(&store)
@@ -526,7 +527,8 @@ async fn c13_originals_are_treated_the_same_every_turn() {
         let mut turn = history.clone();
         clear(&reduction, &mut turn).await;
         let common = sent.iter().zip(&turn).take_while(|(a, b)| a == b).count();
-        // What was cleared once is cleared to the same bytes; only what is cleared now differs.
+        // Results that were cleared before get the same bytes again; only newly cleared ones
+        // differ.
         for message in &sent[common..] {
             if let Some(hint) = Hint::parse_all(text_of(message)) {
                 panic!("changed a hint: {hint:?}");
@@ -569,7 +571,7 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
             ("b".to_owned(), Outcome::Cleared),
         ]
     );
-    // A conversation that got shorter is no trouble either.
+    // A conversation that got shorter is fine too.
     let committed = reduction
         .plan(&Turn::new(&mut Messages::new(&Plain, &mut three_rounds())))
         .commit()
@@ -801,7 +803,7 @@ async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
         bounded.counted >= exact && bounded.counted <= bounded.threshold,
         "{bounded:?}, really {exact}"
     );
-    // A byte more than the threshold, and it has to be counted.
+    // At the threshold the bound is enough; one above it, the pass must count.
     let (at, _) = counts(bounded.counted, &mut messages).await;
     assert_eq!(
         (at.count_kind, at.counted),
@@ -849,7 +851,7 @@ async fn c1_drift_is_what_the_provider_counted_more_than_the_pass_before() {
         (third.usage, third.drift),
         (Some(second.counted - 7), Some(-7))
     );
-    // Somebody else asked the model meanwhile: nobody knows what the count is of.
+    // The model was called in between, so the count's conversation is unknown.
     messages.extend([round("c", "f", "ok"), round("d", "f", "ok")].concat());
     assert_eq!(pass(&mut messages, Some(9)).await.drift, None);
 }
@@ -904,7 +906,7 @@ fn l8_large_texts_are_counted_where_blocking_is_fine() {
     runtime.block_on(clear(&reduction, &mut messages));
     messages.push(Message::user("short"));
     runtime.block_on(clear(&reduction, &mut messages));
-    // Where there is no runtime, it is counted all the same.
+    // Without a runtime, it counts on this thread.
     let mut elsewhere = vec![Message::user("y".repeat(200_000))];
     futures_util::future::FutureExt::now_or_never(clear(&reduction, &mut elsewhere)).unwrap();
     let (here, threads) = (std::thread::current().id(), threads.lock().unwrap());

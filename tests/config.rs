@@ -1,6 +1,7 @@
-//! Settings (O1–O3): the defaults, what does not build, and what a tool's policy changes.
+//! Settings (O1–O3): the defaults, configurations that do not build, and the effects of a tool's
+//! policy.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -411,7 +412,7 @@ async fn o2_two_directories_that_are_shown_alike_are_refused() {
         .build();
     let error = built.expect_err("a location of the one names other content in the other");
     assert!(matches!(error, BuildError::SameLocations), "{error}");
-    // One directory, opened twice, is one store.
+    // One directory opened twice is one store.
     assert!(
         builder(&memory())
             .backend(open(&one))
@@ -468,13 +469,13 @@ async fn o2_the_smallest_limit_that_builds_truncates() {
     }
 }
 
-/// What a truncation and a pass do to two tools, of which one has a policy.
+/// The outcomes of a truncation and a pass for two tools, of which one has a policy.
 struct Done {
-    /// The hint that truncation left, for each tool.
+    /// The hint left by truncation, for each tool.
     truncated: [Option<Hint>; 2],
-    /// What the pass did to an old result of each tool.
+    /// The outcome of the pass for an old result of each tool.
     cleared: [(Outcome, Option<Hint>); 2],
-    /// The same for an error.
+    /// The outcome of the pass for an old error of each tool.
     errors: [Outcome; 2],
 }
 
@@ -526,7 +527,7 @@ fn location(hint: Option<&Hint>) -> String {
 async fn with_policy(policy: ToolPolicy) -> Done {
     let reduction = small(&memory()).tool("own", policy).build().unwrap();
     let done = done(&reduction, &lines(200)).await;
-    // The other tool is as without any policy.
+    // The other tool is not affected by the policy.
     assert_eq!(
         location(done.truncated[1].as_ref()),
         "memory://t/trunc/other"
@@ -545,7 +546,8 @@ async fn with_policy(policy: ToolPolicy) -> Done {
     done
 }
 
-/// What a policy leaves out: all but what a test names is as for the other tool.
+/// Checks the settings that a policy inherits: everything not listed in `but` is as for the other
+/// tool.
 fn assert_inherited(done: &Done, but: &[&str]) {
     let [own, other] = &done.truncated;
     let is = |what: &str| !but.contains(&what);
@@ -624,10 +626,10 @@ async fn o1_only_a_limit() {
     let done = with_policy(ToolPolicy::new().max_length_for_trunc(10_000)).await;
     assert_inherited(&done, &["truncation"]);
     assert_eq!(done.truncated[0], None, "within its own limit");
-    // In tokens, where all others count bytes: 4 bytes each.
+    // In tokens (4 bytes each), where all others count bytes.
     let done = with_policy(ToolPolicy::new().max_length_for_trunc(SizeLimit::tokens(900))).await;
     assert_eq!(done.truncated[0], None);
-    // A lower one than the global one acts where the others do not.
+    // A limit below the global one acts where the global one does not.
     let reduction = small(&memory())
         .tool("own", ToolPolicy::new().max_length_for_trunc(800))
         .build()
@@ -647,7 +649,7 @@ async fn o1_only_a_preview() {
 #[tokio::test]
 async fn o1_only_a_preview_length() {
     let done = with_policy(ToolPolicy::new().preview_length(100)).await;
-    // It also says how long an error may be to stay.
+    // The preview length also bounds the errors that stay.
     assert_inherited(&done, &["preview_length", "keep_errors"]);
     assert_eq!(
         done.truncated[0].as_ref().unwrap().preview,
@@ -734,7 +736,7 @@ async fn o1_names_are_matched_exactly() {
     assert!(shown.report.is_change());
 }
 
-/// Every setter changes exactly the field that it is named after.
+/// Each setter changes exactly the field that it is named after.
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
@@ -777,7 +779,7 @@ fn every_setter_has_an_effect() {
         }),
     ];
     let default = serde_json::to_value(Settings::default()).unwrap();
-    // A backend is set as what it is; its URL is for files.
+    // A backend has its own setter; its URL is for files.
     let fields: Vec<_> = default
         .as_object()
         .unwrap()
@@ -879,7 +881,8 @@ async fn reports_are_handed_to_the_observer() {
     assert_eq!(seen[1][0], ("b".to_owned(), Outcome::Cleared));
 }
 
-/// Zeros and the largest numbers in every field: an error at build, or a reduction that works.
+/// Zeros and the largest numbers in every field either fail the build or give a reduction that
+/// works.
 #[tokio::test]
 async fn l7_no_number_is_too_odd() {
     let fields = [
@@ -931,7 +934,7 @@ async fn l7_no_number_is_too_odd() {
     for field in fields {
         for number in &numbers {
             try_out(json!({(field): number})).await;
-            // With a low threshold, so that the pass acts, and with everything else out of the way.
+            // A low threshold makes the pass act; the other settings stay out of the way.
             try_out(json!({"max_tokens_for_clear": 1, (field): number})).await;
             try_out(json!({"max_tokens_for_clear": 1, "max_length_for_trunc": u64::MAX, "stub_length": u64::MAX, (field): number})).await;
             try_out(json!({"tool_config": {"f": {"stub_length": 0}}, (field): number})).await;
@@ -969,7 +972,7 @@ async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
     }
 }
 
-/// A counter that has to get ready, and says on which thread it did.
+/// A counter that must be prepared, and reports the thread on which that happened.
 #[derive(Clone)]
 struct Slow {
     sender: std::sync::mpsc::Sender<std::thread::ThreadId>,
@@ -1005,7 +1008,7 @@ async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_c
     };
     let is_elsewhere = || receiver.recv().unwrap() != std::thread::current().id();
 
-    // Whatever comes has to be counted: as soon as it is built in, and once.
+    // A counter that is always needed is prepared at build time, once.
     for builder in [
         slow(false),
         slow(true).max_length_for_trunc(SizeLimit::tokens(50_000)),
@@ -1017,7 +1020,7 @@ async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_c
         assert!(receiver.try_recv().is_err(), "once is enough");
     }
 
-    // Else not before a conversation is half as long as the threshold.
+    // Otherwise it waits until a conversation is half as long as the threshold.
     let reduction = slow(true).max_tokens_for_clear(1_000).build().unwrap();
     let mut messages = vec![Message::user("x".repeat(300))];
     clear(&reduction, &mut messages).await;

@@ -1,7 +1,7 @@
-//! The cost-aware pass (C15): previews where that pays, never dearer than nothing where it is to be
-//! certain.
+//! The cost-aware pass (C15): previews where they pay, and never a higher price than without a pass
+//! if that must be certain.
 
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ use offcut::report::{Outcome, Reason};
 use offcut::{Builder, CostAware, ExpectedCalls, Prices, Report, ToolReduction, Turn};
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
 
-/// Nothing is truncated, and nothing cleared before long.
+/// A reduction that truncates nothing and clears nothing for a long time.
 fn whole(store: &Memory, rule: CostAware) -> Builder {
     let builder = builder(store)
         .skip_truncation(true)
@@ -41,7 +41,7 @@ fn names(n: usize) -> String {
     (0..n).map(|n| format!("see src/module_{n}.rs\n")).collect()
 }
 
-/// A large result, one more round, and a call that waits for nothing.
+/// A large result, one more round, and a call that can be cleared at once.
 fn conversation() -> Vec<Message> {
     let rounds = [
         round("a", "grep", names(400)),
@@ -98,8 +98,9 @@ async fn c15_a_whole_result_becomes_a_preview_when_that_is_expected_to_pay() {
 #[tokio::test]
 async fn c15_what_does_not_pay_is_said_and_left() {
     let (store, original) = (memory(), conversation());
-    // The preview saves 2 100 tokens of 2 300. What is read anew from there on is 250 tokens, at
-    // 1.25 for 0.1, so five calls more are too many to wait for, and one is not.
+    // The preview saves 2 100 of 2 300 tokens. Reading anew from there on is 250 tokens, at 1.25
+    // instead of 0.1. Five more calls repay that; no call does not, nor does one call if cached
+    // tokens cost 0.001.
     for (calls, cached, pays) in [(5.0, 0.1, true), (0.0, 0.1, false), (1.0, 0.001, false)] {
         let prices = Prices {
             fresh: 1.25,
@@ -128,7 +129,7 @@ async fn c15_what_does_not_pay_is_said_and_left() {
         );
         assert_eq!(estimate.expected_calls, calls);
         if pays {
-            // As long as the location may get: 17 bytes more than here.
+            // The estimate assumes the longest location: 17 bytes more than here.
             assert!((before - after - 5..=before - after).contains(&estimate.tokens_saved));
             let costs = 1.25 * (before - estimate.tokens_saved) as f64 - 0.1 * before as f64;
             assert!((estimate.extra_cost - costs).abs() < 1e-6, "{estimate:?}");
@@ -217,7 +218,7 @@ async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_a
     for over_originals in [false, true] {
         let reduction = whole(&memory(), rule).build().unwrap();
         let mut messages = begin.clone();
-        // A rewrite from the first on would have to read the long message anew: that is for later.
+        // A rewrite of the first result would have to read the long message anew, so it is put off.
         let report = clear(&reduction, &mut messages).await;
         let outcomes = report.decisions.iter().map(|decision| decision.outcome);
         assert_eq!(
@@ -328,7 +329,7 @@ async fn c15_what_is_not_for_it() {
     );
 }
 
-/// An agent that calls once a turn: the results, in bytes.
+/// Generates the result sizes in bytes of an agent that makes one call in each turn.
 fn results() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(
         proptest::prop_oneof![3 => 0usize..40, 1 => 40usize..1_500],
@@ -343,8 +344,8 @@ fn prices() -> impl Strategy<Value = Prices> {
     })
 }
 
-/// What each call of a loop costs, and how many passes changed something. `originals` are handed in
-/// every turn.
+/// Returns the cost of each call of a loop, and the number of passes that changed something. With
+/// `originals` the loop hands those in every turn.
 fn live(
     rounds: &[usize],
     prices: Prices,

@@ -1,4 +1,4 @@
-//! A counter is a user's code, and a sum of what it says may be more than a number holds.
+//! Counters are user code, and the sum of their counts may overflow.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -15,7 +15,8 @@ use serde_json::json;
 
 const COUNTS: [u64; 3] = [u64::MAX, u64::MAX / 2, u64::MAX / 3];
 
-/// A text of more than 100 bytes costs `count`, a shorter one a quarter of its bytes.
+/// A counter that charges `count` for a text of more than 100 bytes, and a quarter of its bytes for
+/// a shorter one.
 fn builder(count: u64) -> Builder {
     let counter = move |text: &str| {
         if text.len() > 100 {
@@ -98,7 +99,7 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
             let reduction = pass.build().unwrap();
             for last_usage in [None, Some(u64::MAX), Some(7)] {
                 let (mut sent, mut again) = (messages(), messages());
-                // Once more over the originals: what was decided is repeated, and counted.
+                // The second run, over the originals, repeats and counts the decisions.
                 for messages in [&mut sent, &mut again] {
                     let mut conversation = Messages::new(&Plain, messages);
                     let mut turn = Turn {
@@ -153,7 +154,7 @@ async fn l7_a_limit_in_tokens_over_counts_that_no_sum_can_hold() {
             .await
             .unwrap();
         assert!(shown.report.is_change());
-        // More than one piece of what is counted at a time.
+        // Longer than one piece of incremental counting.
         let long = lines(20_000);
         let stream = futures_util::stream::iter([
             Ok(Chunk::Bytes(long.clone().into())),

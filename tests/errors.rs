@@ -1,6 +1,6 @@
-//! Errors as people see them: with all that caused them, each said once.
+//! Errors as people see them: with all their causes, each said once.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -14,7 +14,8 @@ use offcut::{OffloadError, OnStoreFailure, Settings, ToolCall, ToolError, ToolRe
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
-/// An error that says what its source says makes people read it twice, and models pay for it.
+/// Checks that no error repeats the message of its source, which people would read twice and models
+/// would pay for.
 fn says_each_once(error: &(dyn StdError + 'static)) {
     let mut above = error.to_string();
     let mut next = error.source();

@@ -1,5 +1,5 @@
-//! Formats, each held to the contract.
-// What helps tests is part of them.
+//! The formats, each checked against the contract.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "formats/samples.rs"]

@@ -1,6 +1,6 @@
-//! Handlers and callbacks (T9, C10, C14): what they want is done, and what they do wrong harms
+//! Handlers and callbacks (T9, C10, C14): they get what they ask for, and their failures harm
 //! nothing else.
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -36,7 +36,7 @@ fn keep(_: ToolOutcome) -> Wish {
     Ok(Action::Keep)
 }
 
-/// The text in capitals, with the original stored.
+/// Shows the text in capitals and stores the original.
 #[allow(clippy::needless_pass_by_value, reason = "handlers take it")]
 fn shout(outcome: ToolOutcome) -> Wish {
     let text = outcome.text();
@@ -66,7 +66,7 @@ fn later(
     move |outcome| std::future::ready(handler(outcome))
 }
 
-/// Handlers may be types, with what they need in them.
+/// A handler may be a type with its own data.
 struct Rows(usize);
 
 impl Rows {
@@ -210,7 +210,7 @@ async fn t9_a_stream_is_handled_as_a_whole_and_shown_at_its_end() {
         shown.report().unwrap().decisions[0].outcome,
         Outcome::Replaced
     );
-    // The same as whole.
+    // The same output, read to its end.
     assert_eq!(
         reduction
             .truncate(&call("a", "f"), source())
@@ -219,7 +219,7 @@ async fn t9_a_stream_is_handled_as_a_whole_and_shown_at_its_end() {
             .text(),
         "AB @memory://t/trunc/a"
     );
-    // What came before an error is handled, then the error comes.
+    // The handler gets the content before an error, then the error follows.
     let broken = [
         Ok(Chunk::Bytes("a".into())),
         Err(ToolError::new("pipe broke")),
@@ -340,7 +340,7 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
         }
         assert_eq!(stored(&store).await[0].1, lines(500).as_bytes());
     }
-    // Also what the handler gave to be called later.
+    // The same goes for a closure that the handler returned.
     let store = memory();
     let bad = |_: ToolOutcome| async {
         Ok(Action::Replace(Replacement::storing("x", |_| -> String {
@@ -354,7 +354,7 @@ async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
         .truncate(&call("a", "f"), lines(500))
         .await
         .unwrap();
-    // Its content has the id by then.
+    // The handler's content has taken the id by then.
     let location = Hint::parse(&shown.text()).unwrap().location.unwrap();
     assert!(
         location.as_str().starts_with("memory://t/trunc/a-"),
@@ -572,7 +572,7 @@ async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
         let original = reduction.read_original(&location).await.unwrap().unwrap();
         assert_eq!(original, lines(number));
     }
-    // Callbacks that fail or panic give no name.
+    // A callback that fails or panics yields no name.
     for callback in [
         (|_| Err("no".into())) as fn(&ToolCall) -> Result<String, HandlerError>,
         |_| panic!("a callback's panic"),
@@ -933,7 +933,7 @@ async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
             originals[round]
         );
     }
-    // What is left holds no candidate any more.
+    // No candidate is left.
     let (again, count) = (messages.clone(), store.len());
     rewrite(&reduction, &mut messages, |_| {
         panic!("nothing is left to rewrite")
@@ -947,7 +947,7 @@ async fn c10_what_the_rewriter_returns_is_cleared_as_usual() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let mut messages = old(lines(99));
-    // The assistant says more, the result stays.
+    // Adds a message of the assistant and keeps the result.
     let report = rewrite(&reduction, &mut messages, |round| {
         Ok(Some([&[Message::assistant("note")], round].concat()))
     })
@@ -1089,7 +1089,7 @@ fn a_dry_run_shows_what_a_handler_wants() {
     assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
 }
 
-/// The first lines, as many as fit, with the tool's name and its arguments.
+/// Returns the tool's name, its arguments, and as many first lines as fit.
 fn first_lines(of: &PreviewOf<'_>) -> String {
     let mut shown = format!("{} {}\n", of.tool, of.arguments);
     for line in of.text.lines() {

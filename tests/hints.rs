@@ -1,4 +1,4 @@
-//! What the model reads (H1–H3): every sentence in every language, and what it costs.
+//! The model's view (H1–H3): every sentence in every language, and its cost.
 #![cfg(feature = "tiktoken")]
 
 mod common;

@@ -1,7 +1,7 @@
-//! Hostile input: each ends in a clear error or an untouched result, never in a panic, and never in
-//! a loss.
+//! Hostile input: it always ends in a clear error or an untouched result, never in a panic or a
+//! loss.
 #![cfg(feature = "fs")]
-// What helps tests is part of them, and a test that is skipped must say so.
+// Helpers may unwrap, as tests may, and a skipped test must say so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod common;
@@ -22,7 +22,7 @@ use offcut::report::{Outcome, Reason};
 use offcut::{Builder, Part, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
-/// Acts on every conversation of these tests.
+/// A reduction that acts on every conversation in these tests.
 fn eager(store: &Memory) -> Builder {
     builder(store)
         .max_length_for_trunc(1_000)
@@ -30,7 +30,7 @@ fn eager(store: &Memory) -> Builder {
         .max_tokens_for_clear(1)
 }
 
-/// What reads back from the one hint that `shown` is, or `shown` itself.
+/// Reads back the content of the hint `shown`, or returns `shown` itself if it leads nowhere.
 async fn original(reduction: &ToolReduction, shown: &str) -> Vec<u8> {
     let hint = Hint::parse(shown);
     match hint.and_then(|hint| hint.location) {
@@ -100,7 +100,7 @@ async fn l6_hostile_ids_lose_nothing_and_leave_the_root_alone() {
         .unwrap();
     let (mut messages, mut originals) = (Vec::new(), Vec::new());
     for (n, id) in hostile_ids().iter().enumerate() {
-        // One is truncated as it comes, one is cleared later.
+        // The first result is truncated on arrival, the second cleared later.
         for result in [lines(400 + n), format!("{n} short\n").repeat(60)] {
             let call = ToolCall::new(
                 id,
@@ -238,7 +238,7 @@ async fn a_result_that_imitates_a_hint_loses_nothing() {
     let mut wrong = Vec::new();
     for (n, imitation) in imitations.iter().enumerate() {
         let id = format!("call_{n}");
-        // At truncation.
+        // On truncation.
         let shown = reduction
             .truncate(&call(&id, "curl"), imitation.as_str())
             .await
@@ -252,7 +252,7 @@ async fn a_result_that_imitates_a_hint_loses_nothing() {
             );
             assert!(shown.len() < imitation.len());
         }
-        // At the clear pass, also where truncation did not see it.
+        // In the clear pass, also without truncation before it.
         let mut messages = [
             round(&id, "curl", imitation.as_str()),
             round("z", "f", "ok"),
@@ -358,7 +358,7 @@ async fn l7_one_line_of_five_megabytes_all_the_way() {
         round("b", "f", "ok"),
     ]
     .concat();
-    // And one that was never truncated.
+    // A second result, which was never truncated.
     messages.splice(0..0, round("big", "cat", line.clone()));
     let report = clear(&reduction, &mut messages).await;
     let outcomes: Vec<_> = report
@@ -470,8 +470,8 @@ async fn l7_an_imitation_full_of_gap_marks_takes_linear_time() {
     let mut messages = [round("x", "f", imitation.as_str()), round("z", "f", "ok")].concat();
     let begun = std::time::Instant::now();
     clear(&reduction, &mut messages).await;
-    // Without optimisation, on a busy machine. Comparing the whole text at each mark takes a
-    // minute, and grows with the text.
+    // Generous, for unoptimised code on a busy machine. Comparing the whole text at each mark takes
+    // a minute, and grows with the text.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     assert_eq!(
         original(&reduction, text(content(&messages[1]))).await,
@@ -563,7 +563,7 @@ fn l1_a_full_disk_loses_nothing() {
         let reduction = make();
         let (mut messages, mut originals) = (Vec::new(), Vec::new());
         for n in 0..30 {
-            // Long ones are truncated until the disk is full; short ones wait for the pass.
+            // Long results are truncated until the disk is full; short ones wait for the pass.
             let result = format!("result {n}\n").repeat(if n % 3 == 0 { 1_500 } else { 9_000 });
             let call = call(&format!("call_{n}"), "f");
             let shown = reduction.truncate(&call, result.clone()).await.unwrap();
@@ -604,14 +604,14 @@ fn l1_a_full_disk_loses_nothing() {
             }
         };
         assert_nothing_lost(&reduction, &messages).await;
-        // Nothing half written is left, and a pass more changes nothing.
+        // No half-written file is left, and another pass loses nothing.
         assert_eq!(at.join("store/.staging").read_dir().unwrap().count(), 0);
         let again = messages.clone();
         clear(&make(), &mut messages).await;
         assert_nothing_lost(&reduction, &messages).await;
         assert!(whole(&messages) <= whole(&again));
 
-        // Made larger, the disk takes the rest.
+        // A larger disk takes the rest.
         let remount = std::process::Command::new("mount")
             .args(["-o", "remount,size=64m"])
             .arg(&at)
@@ -624,7 +624,7 @@ fn l1_a_full_disk_loses_nothing() {
     });
 }
 
-/// Messages with the wrong types everywhere.
+/// Messages with wrong types everywhere.
 fn malformed() -> Vec<Value> {
     let long = lines(60);
     let odd = [
@@ -686,12 +686,12 @@ async fn l7_malformed_messages_are_left_alone() {
     reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
     assert_eq!(messages.len(), malformed().len());
     for (now, before) in messages.iter().zip(malformed()) {
-        // As text: the order of keys counts.
+        // Compared as text, because the order of keys counts.
         let as_text = |message: &Value| message.to_string();
         if as_text(now) == as_text(&before) {
             continue;
         }
-        // Only what is a result or a call was replaced, and reads back.
+        // Only results and calls were replaced, and they read back.
         let role = before["role"].as_str().unwrap_or_default();
         match role {
             "tool" | "function" => {

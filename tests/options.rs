@@ -1,7 +1,6 @@
-//! Every row of the option table (O1): what it changes when it is set for all, for one tool, and
-//! both ways at once.
+//! Every row of the option table (O1): its effect if set for all tools, for one tool, and for both.
 #![cfg(feature = "tiktoken")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -19,7 +18,7 @@ use offcut::{
 use offcut_testkit::{Fault, Faulty};
 
 const TOOL: &str = "grep";
-/// As long, so that whatever is reckoned with it is too.
+/// As long as `TOOL`, so that all costs are the same.
 const OTHER: &str = "find";
 
 /// `n` lines with a name in each.
@@ -27,8 +26,8 @@ fn lines(n: usize) -> String {
     (1..=n).map(|n| format!("p{n}.rs\n")).collect()
 }
 
-/// One long result comes, and a pass is made over a history of long, short and failed results of
-/// the same tool.
+/// A long result arrives, and a pass runs over a history of long, short and failed results of one
+/// tool.
 struct Scenario {
     store: Faulty<Memory>,
     tool: &'static str,
@@ -51,7 +50,8 @@ impl Scenario {
             .max_tokens_for_clear(1_000)
     }
 
-    /// What can be seen of it, line by line. Two tools that are treated alike give the same lines.
+    /// Runs the scenario and returns its visible effects, line by line. Two tools with the same
+    /// treatment give the same lines.
     async fn run(&self, builder: Builder) -> Vec<String> {
         let reduction = builder.build().unwrap();
         let mut seen = Vec::new();
@@ -142,13 +142,12 @@ fn tiny(outcome: &ToolOutcome) -> Replacement {
     })
 }
 
-/// Sets a row for all.
+/// Sets a row for all tools.
 type Global = fn(Builder) -> Builder;
 /// Sets a row for one tool.
 type Own = fn(ToolPolicy) -> ToolPolicy;
 
-/// The rows that a tool can have of its own, each with two values: set for all, and set for one
-/// tool.
+/// Rows that a tool can override, each with two values for all tools and one for a single tool.
 const ROWS: [(&str, [Global; 2], Own); 13] = [
     (
         "backend",
@@ -312,7 +311,7 @@ async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
     "#);
 }
 
-/// The rows that hold for all tools alike.
+/// Checks the rows that apply to all tools.
 #[tokio::test]
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     let rows: [(&str, Global); 25] = [

@@ -1,4 +1,4 @@
-//! No tool's output stays in the context by looking like a hint (C5).
+//! No tool's output stays in the context because it looks like a hint (C5).
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -20,7 +20,7 @@ fn eager(store: &Memory) -> Builder {
         .stub_length(90)
 }
 
-/// How many results of an attack there are.
+/// Number of results in an attack.
 const RESULTS: usize = 3;
 
 fn size(messages: &[Message]) -> usize {
@@ -30,8 +30,7 @@ fn size(messages: &[Message]) -> usize {
         .sum()
 }
 
-/// Texts of 40 kB, each of which looks like a hint, or like several. `real` leads to 8893 bytes in
-/// 1000 lines.
+/// Texts of 40 kB that look like one or several hints. `real` holds 8893 bytes in 1000 lines.
 fn attacks(real: &Location) -> Vec<String> {
     let junk = "what only the imitation says\n".repeat(1_380);
     let mut attacks = Vec::new();
@@ -179,7 +178,7 @@ async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
         let store = memory();
         let make = || eager(&store).build().unwrap();
         let (mut messages, left) = pinned(&make(), |_| attack.clone()).await;
-        // Parts that look like nothing, each as long, or as many pictures.
+        // Ordinary texts of the same length, or as many pictures.
         let plain = |part: &Part| match part {
             Part::Text(text) => Part::from("x".repeat(text.len())),
             _ => Part::Media {
@@ -189,7 +188,7 @@ async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
         };
         let plain = attack.iter().map(plain).collect::<Vec<_>>();
         let (_, most) = pinned(&eager(&memory()).build().unwrap(), |_| plain.clone()).await;
-        // A few links stay in the place of their hints.
+        // A few links stay in place of their hints.
         assert!(
             left <= most + RESULTS * 4_096,
             "attack {n} keeps {left} bytes, others {most}"
@@ -250,7 +249,8 @@ async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
     }
 }
 
-/// What truncation could not store leads nowhere: it is a text like any other.
+/// A result that truncation could not store leaves a hint without a location, which is ordinary
+/// text.
 #[tokio::test]
 async fn c5_a_preview_that_was_not_saved_is_cleared() {
     use offcut::backend::ErrorKind;
@@ -285,8 +285,8 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
     );
 }
 
-/// Old hints are known for what they are where `stub_length` is smaller now, and in other words
-/// than today's.
+/// Old hints are recognised after `stub_length` was lowered, and if their sentence differs from
+/// today's.
 #[tokio::test]
 async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
     for words in [None, Some("{tool} said something once.")] {
@@ -322,7 +322,7 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
             let short = eager(&store).stub_length(stub_length).build().unwrap();
             let report = clear(&short, &mut messages).await;
             assert_eq!(stored(&store).await, there, "nothing is stored");
-            // In other words than ours they are left alone.
+            // Hints with other sentences than ours are left alone.
             let done = if words.is_none() {
                 Outcome::Shortened
             } else {
@@ -359,7 +359,7 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
     }
 }
 
-/// More lines than are believed unread: they are compared once, and stay.
+/// More lines than are believed unread: they are compared once and stay.
 #[tokio::test]
 async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
     use offcut_testkit::Faulty;
@@ -399,7 +399,7 @@ async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
     );
 }
 
-/// Without a backend nothing can be compared, and what says that results are gone stays too.
+/// Without a backend nothing can be compared, so lines that say that results are gone stay too.
 #[tokio::test]
 async fn l4_placeholders_stay_without_a_backend() {
     let make = || {

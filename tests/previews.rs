@@ -1,5 +1,5 @@
-//! How results are previewed: strategies, lengths that grow, and results within the limit.
-// What helps tests is part of them.
+//! Previews of results: strategies, lengths that grow, and results within the limit.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -22,7 +22,7 @@ const ALL: [Preview; 4] = [
     Preview::Mixed,
 ];
 
-/// A module of some program, `n` functions long.
+/// A module with `n` functions.
 fn source(n: usize) -> String {
     let function =
         |n| format!("fn read_part_{n}(store: &Store) {{\n    store.read_range({n}..);\n}}\n\n");
@@ -100,7 +100,7 @@ async fn a_preview_grows_with_its_text() {
             "{length}"
         );
     }
-    // Several texts share what one of their length would get.
+    // Several texts share the preview length of one text of their total length.
     let parts = vec![Part::Text(source(100)), Part::Text(source(100))];
     let shown = reduction
         .truncate(&call("b", "f"), ToolOutput::parts(parts))
@@ -155,7 +155,7 @@ async fn what_is_within_the_limit_is_previewed_above_a_length() {
             content.clone().into_bytes()
         )]
     );
-    // What stands in its place is not previewed again, though it is longer than that.
+    // The replacement is over `preview_above` but gets no preview again.
     let reduction = reduction_with_hints_over(1_000);
     let first = reduction
         .truncate(&call("c", "f"), source(90))
@@ -170,7 +170,7 @@ async fn what_is_within_the_limit_is_previewed_above_a_length() {
         (text(&again.parts), again.report.is_change()),
         (text(&first.parts), false)
     );
-    // Where a preview gains nothing, all stays whole, the other texts too.
+    // If a preview gains nothing, everything stays whole, including the other texts.
     let parts = vec![Part::Text(lines(60)), Part::Text("x_1 ".repeat(270))];
     let eager = small(&memory())
         .preview_length(3_000)
@@ -319,7 +319,7 @@ fn l11_lengths_that_are_none_do_not_build() {
             }
         ));
     }
-    // A curve grows as far as the limit has room for it and the hint.
+    // A curve may grow as far as the limit has room for the preview and its hint.
     let curve = PreviewLength::curve(1.0, 1.0, 3_999);
     let reduction = small(&memory()).preview_length(curve).build().unwrap();
     assert!(matches!(

@@ -1,6 +1,6 @@
 //! Reading stored content back, rule by rule (R1–R4).
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -37,7 +37,7 @@ fn small(store: &Memory) -> Builder {
         .preview_length(200)
 }
 
-/// Stores `content` as the result of the call `id` and says where it is.
+/// Stores `content` as the result of call `id` and returns its location.
 async fn store_result(
     reduction: &ToolReduction,
     id: &str,
@@ -63,13 +63,13 @@ async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, Strin
     Ok(Hint::parse(text(&parts)).expect("a page is a hint"))
 }
 
-/// The offset that a page names for going on.
+/// Returns the offset of the next page, as the page names it.
 fn next_offset(hint: &Hint) -> Option<String> {
     let (_, next) = hint.prose.split_once("offset ")?;
     Some(next.trim_end_matches(['.', '。']).to_owned())
 }
 
-/// Reads on from page to page as a model would, and says what was read in how many pages.
+/// Reads page by page as a model would. Returns the content and the number of pages.
 async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, usize) {
     let (mut all, mut arguments, mut seen) = (String::new(), arguments.clone(), HashSet::new());
     loop {
@@ -83,7 +83,7 @@ async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, 
     }
 }
 
-/// The result of `call` as the loop would show it, when the tool returns `output`.
+/// Shows the result of `call` as the loop would if the tool returned `output`.
 async fn wrapped(reduction: &ToolReduction, call: &ToolCall, output: &str) -> Vec<Part> {
     let tool = |_: ToolCall| async { Ok(ToolOutput::from(output)) };
     reduction
@@ -95,7 +95,7 @@ async fn wrapped(reduction: &ToolReduction, call: &ToolCall, output: &str) -> Ve
         .0
 }
 
-/// The result of our own reader, through the middleware.
+/// Shows the result of our own reader through the middleware.
 async fn wrapped_reader(reduction: &ToolReduction, arguments: &Value) -> Vec<Part> {
     let reader = reduction.read_file_tool();
     let tool = |call: ToolCall| {
@@ -121,7 +121,7 @@ async fn r1_only_what_this_reduction_stored_is_read() {
     let foreign = store_result(&other, "b", lines(400)).await;
     let above = store_result(&whole, "c", lines(400)).await;
     let beside = store_result(&small(&store).build().unwrap(), "d", lines(400)).await;
-    // Under the root, and none of ours.
+    // Keys below the root that are not ours.
     for key in [
         "agent/one/notes",
         "agent/one/trunc/deep/er",
@@ -188,7 +188,7 @@ async fn r1_a_store_of_another_configuration_is_not_read() {
             .await
             .is_err()
     );
-    // With a policy that names the store, it is one of ours.
+    // A policy that names the store makes it one of ours.
     let both = small(&ours)
         .tool("grep", ToolPolicy::new().backend(theirs))
         .build()
@@ -450,8 +450,8 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
     let location = store_result(&reduction, "a", ToolOutput::bytes(bytes.clone())).await;
     let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
     assert!(pages > 10);
-    // Pages end behind characters and lines only, so that replacement characters are as in the
-    // whole.
+    // Pages end only after characters and lines, so their replacement characters match the whole
+    // text's.
     let all_ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
     assert_eq!(all_ascii(&all), all_ascii(&String::from_utf8_lossy(&bytes)));
     let matches = read(
@@ -470,7 +470,7 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
 #[tokio::test]
 async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
     let number = |tokens: u64| SizeLimit::tokens(tokens);
-    // What the smallest limit is, is asked of the error.
+    // The error tells the smallest limit.
     let smallest = |limit: fn(usize) -> SizeLimit| {
         let error = small(&memory())
             .preview_length(0)
@@ -554,7 +554,7 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
                     );
                     assert_eq!(store.len(), there);
                 }
-                // What is wrong with a pattern is said with the pattern.
+                // The error about a long pattern stays within the limit and gives the reason.
                 let arguments =
                     json!({"path": location, "pattern": format!("({}", "x".repeat(50_000))});
                 let asked = ToolCall::new("r", "read_file", arguments.to_string());
@@ -764,7 +764,7 @@ async fn what_is_gone_from_the_store_is_said_to_be_gone() {
             "nothing is stored at `path` any more: call the tool again if you need its result"
         );
     }
-    // The reading fails, and the loop goes on.
+    // The reading fails, and the loop continues.
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", "read_file", json!({"path": location}).to_string());
     let shown = reduction
@@ -805,12 +805,12 @@ async fn a_store_that_fails_in_a_read_is_said_to_fail() {
             );
         }
     }
-    // Another reader's result is kept as well as can be: truncated, not lost.
+    // Another reader's result is truncated instead, and not lost.
     store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
     let parts = wrapped(&reduction, &cat, &lines(400)).await;
     assert_eq!(Hint::parse(text(&parts)).unwrap().kind, Kind::Truncated);
-    // Where nothing can be read, nobody knows what a name means: whole.
+    // If nothing can be read, the meaning of the name is unknown, so the result stays whole.
     store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
     assert_eq!(
         text(&wrapped(&reduction, &cat, &lines(400)).await),
@@ -856,7 +856,7 @@ async fn what_reads_is_an_error_or_a_page_and_keeps_the_loop_going() {
     assert!(shown.is_error && !shown.report.is_change());
 }
 
-/// A store that counts the bytes that are read of it.
+/// A store that counts the bytes read from it.
 #[derive(Clone, Debug)]
 struct Counting(Memory, Arc<AtomicU64>);
 
@@ -903,7 +903,7 @@ async fn r2_reading_on_in_long_content_reads_nothing_of_what_is_before() {
     ];
     for (id, content) in ["a", "b"].into_iter().zip(contents) {
         let location = store_result(&reduction, id, content.clone()).await;
-        // Far in, the lines before it have to be counted once.
+        // Deep inside, the lines before the offset must be counted once.
         let offset = if id == "a" { "2+30000000" } else { "2000000" };
         let mut page = read(&reduction, json!({"path": location, "offset": offset}))
             .await
@@ -923,7 +923,7 @@ async fn r2_reading_on_in_long_content_reads_nothing_of_what_is_before() {
                 content.contains(&format!("{}{}", page.preview, on.preview)),
                 "{next}"
             );
-            // Another process reads it from the beginning, and shows the same.
+            // Another process reads from the beginning and shows the same page.
             let other = ToolReduction::builder()
                 .backend(store.clone())
                 .max_length_for_trunc(1_000)

@@ -1,5 +1,5 @@
-//! What a store's URL may hold beside the place, user, password and options, is in no error, log,
-//! report, hint or `Debug` (O4). And a URL means the place that it says, or is refused.
+//! The user, password and options in a store's URL are in no error, log, report, hint or `Debug`
+//! text (O4). And a URL means the place that it names, or is refused.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(all(feature = "fs", feature = "toml"))]
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::leak::{Log, holds_no_secret, said};
 
-/// URLs as they are written, with the secret where one may be, also where a URL is written wrongly.
+/// URLs, some of them misspelt, with the secret in every possible place.
 const URLS: [&str; 16] = [
     "s3://bucket/p?secret_access_key=pLanTeD",
     "s3://bucket/p?region=eu&session_token=a%2Fb+pLanTeD==",
@@ -40,7 +40,7 @@ fn log() -> Log {
     LOG.get_or_init(Log::install).clone()
 }
 
-/// A map as TOML. JSON's strings are TOML's.
+/// Writes a map as TOML. JSON strings are valid in TOML.
 fn toml(json: &Value) -> String {
     fn inline(json: &Value) -> String {
         match json {
@@ -93,7 +93,7 @@ fn o4_no_secret_of_a_stores_url_is_shown() {
             holds_no_secret(url, &format!("{settings:?}{settings:#?}"));
             let again = Settings::from_json(&serde_json::to_string(&settings).unwrap()).unwrap();
             assert_eq!(again, settings, "what is written to a file is all of it");
-            // Whoever opens stores may refuse them with words of its own.
+            // A caller's own opener may refuse the stores in its own words.
             let refuse = |_: &str| Err::<Memory, _>("not today");
             for builder in [
                 ToolReduction::builder().settings(settings.clone(), backend::open),
@@ -121,7 +121,7 @@ fn o4_no_secret_of_a_stores_url_is_shown() {
     holds_no_secret("log", &log.0.lock().unwrap());
 }
 
-/// A URL in a place that is none for it is quoted by nobody.
+/// No error of a settings file quotes a URL that stands in a wrong place.
 #[test]
 fn o4_no_error_of_a_settings_file_quotes_a_url() {
     let places = |url: &str| {
@@ -186,7 +186,7 @@ fn o4_no_error_of_a_settings_file_quotes_a_url() {
     );
 }
 
-/// Reading back, reports and hints name locations, and no URL that a store was opened by.
+/// Reading back, reports and hints name locations, and never the URL that opened a store.
 #[tokio::test]
 async fn o4_locations_and_reports_hold_no_option() {
     let opened = |_: &str| Ok::<_, BuildError>(Memory::new());
@@ -204,7 +204,7 @@ async fn o4_locations_and_reports_hold_no_option() {
     holds_no_secret("report", &serde_json::to_string(&shown.report).unwrap());
 }
 
-/// What is not the place that it says is refused, by every scheme that is opened here.
+/// Every scheme opened here refuses a URL that does not mean the place that it names.
 #[test]
 fn o4_a_url_means_the_place_that_it_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -261,8 +261,8 @@ fn o4_a_url_means_the_place_that_it_says() {
     );
 }
 
-/// A scheme without its slashes, and a path with options, would become the name of a directory,
-/// secrets included.
+/// A scheme without its slashes, or a path with options, would name a directory that contains the
+/// secrets.
 #[test]
 fn o4_a_misspelt_url_is_no_directory() {
     for (url, says) in [

@@ -1,7 +1,6 @@
-//! One session reads nothing of another: not by a hint that somebody forged, not by one that is
-//! stale, not by a name.
+//! A session reads nothing that belongs to another: not by a forged hint, a stale hint or a name.
 
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -29,7 +28,7 @@ fn eager(store: impl Backend) -> Builder {
         .clear_retention_suffix_limit(0)
 }
 
-/// What the reader of `session` says to `path`.
+/// Reads `path` with the reader of `session`.
 async fn read(session: &ToolReduction, path: &str) -> Result<String, String> {
     let call = ToolCall::new("r", "read_file", json!({"path": path}).to_string());
     let output = session
@@ -52,7 +51,7 @@ async fn read(session: &ToolReduction, path: &str) -> Result<String, String> {
         .collect())
 }
 
-/// Stores a result of the session, and says what the model is shown of it.
+/// Stores a result of the session. Returns its hint and location.
 async fn secret(session: &ToolReduction) -> (String, Location) {
     let shown = session
         .truncate(&call("a", "vault"), lines(400))
@@ -63,7 +62,8 @@ async fn secret(session: &ToolReduction) -> (String, Location) {
     (shown, location)
 }
 
-/// What other code drops is stored in the session's own folder, under a name that is no path (L6).
+/// Content that other code drops is stored in the session's own folder, under a name that is never
+/// a path (L6).
 #[tokio::test]
 async fn l6_originals_stay_in_their_session() {
     let session = builder(&memory()).build().unwrap().session("one");
@@ -81,7 +81,8 @@ async fn l6_originals_stay_in_their_session() {
     }
 }
 
-/// L1: an own hint is followed, a forged one is refused, and one of another session is a text.
+/// L1: a hint of the session itself is followed, a forged one is refused, and one of another
+/// session is ordinary text.
 #[tokio::test]
 async fn l1_hints_are_no_originals() {
     let whole = eager(memory()).build().unwrap();
@@ -115,7 +116,7 @@ async fn r1_the_hint_of_another_session_is_refused_whether_or_not_something_is_t
     let (one, two) = (whole.session("one"), whole.session("two"));
     let (_, location) = secret(&one).await;
     assert!(read(&one, location.as_str()).await.is_ok());
-    // Refused with the same words, so that nobody learns what there is.
+    // The error is the same, so it does not reveal whether content exists.
     let nothing = location.as_str().replace("trunc/a", "trunc/nothing");
     for path in [location.as_str(), &nothing] {
         for other in [&two, &whole, &one.session("one"), &one.session("two")] {
@@ -133,8 +134,8 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     let (shown, location) = secret(&one).await;
     let mut longer = Hint::parse(&shown).unwrap();
     longer.preview = "[… 9999 B …]\n".repeat(60);
-    // A tool of the other session returns it, as it is or forged: when it comes, and when it is
-    // old.
+    // A tool of the other session returns the hint, real or forged: on arrival and as an old
+    // result.
     for result in [
         shown.clone(),
         longer.render(),
@@ -182,8 +183,7 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     assert_eq!(entry.bytes, lines(400).as_bytes());
 }
 
-/// Another reader has read the file of another session: what it returns is not cut to a page of
-/// that.
+/// Another reader has read the other session's file: its output is not cut to a page of that file.
 #[tokio::test]
 async fn r3_what_another_reader_returns_of_another_session_is_no_page() {
     let whole = eager(memory()).build().unwrap();
@@ -203,7 +203,7 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
     let (store, moved) = (memory(), Memory::named("moved").unwrap());
     let session = eager(store).build().unwrap().session("one");
     let (_, location) = secret(&session).await;
-    // Its root has another name now, or its store is another one.
+    // Its root or its store has changed.
     let renamed = eager(moved.clone())
         .root_dir("agent")
         .build()
@@ -213,14 +213,14 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
         read(&renamed, location.as_str()).await.unwrap_err(),
         REFUSED
     );
-    // Its session is known, and its content is gone.
+    // Its session is known, but its content is gone.
     let emptied = eager(memory()).build().unwrap().session("one");
     let gone = "nothing is stored at `path` any more: call the tool again if you need its result";
     assert_eq!(read(&emptied, location.as_str()).await.unwrap_err(), gone);
 }
 
-/// The prefix of a session whose id is no safe name is a digest. Nobody gets it by taking that for
-/// an id.
+/// A session whose id is not a safe name has a digest as its prefix. Using that digest as an id
+/// does not give the same prefix.
 #[tokio::test]
 async fn l6_no_session_gets_the_prefix_of_another() {
     let whole = builder(&memory())
@@ -251,7 +251,7 @@ async fn l6_no_session_gets_the_prefix_of_another() {
     }
 }
 
-/// Names that the store itself uses, as file systems see them that do not tell cases apart.
+/// Names that the store itself uses, also as seen by file systems that ignore case.
 const RESERVED: [&str; 5] = ["trunc", "clear", "swept", "Trunc", "CLEAR"];
 
 #[tokio::test]

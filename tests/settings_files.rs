@@ -1,6 +1,6 @@
-//! Settings from files: TOML and JSON say the same, and what is wrong is named with its place.
+//! Settings from files: TOML and JSON mean the same, and errors name the place.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -59,7 +59,7 @@ fn o1_a_file_changes_the_preset_that_it_begins_with() {
         recommended
     );
     let cases = [
-        // One option, and the others as the preset has them.
+        // Sets one option; the preset gives the others.
         ("max_tokens_for_clear", json!(7), "max_tokens_for_clear", 7),
         ("preview_above", json!(900), "preview_above", 900),
     ];
@@ -72,14 +72,14 @@ fn o1_a_file_changes_the_preset_that_it_begins_with() {
         wanted[changed] = json!(expected);
         assert_eq!(serde_json::to_value(&settings).unwrap(), wanted);
     }
-    // A limit does what it says, unless `preview_above` stands beside it.
+    // A limit is final unless `preview_above` is set too.
     let limit = "preset = \"recommended\"\nmax_length_for_trunc = 20_000\n";
     let settings = Settings::from_toml(limit).unwrap();
     assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(20_000));
     assert_eq!(settings.preview_above, None);
     let both = Settings::from_toml(&format!("{limit}preview_above = 3_000")).unwrap();
     assert_eq!(both.preview_above, Some(3_000));
-    // The file says all of it, so its own text, written back, needs no preset.
+    // The file sets both, so its settings need no preset when written as JSON.
     let text = serde_json::to_string(&both).unwrap();
     assert!(!text.contains("preset"));
     assert_eq!(Settings::from_json(&text).unwrap(), both);
@@ -357,7 +357,7 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
         ToolReduction::builder()
             .backend(Memory::new())
             .tool("grep", unopened),
-        // Two that are both called alike, and opened one by one.
+        // Two stores with the same name, opened separately.
         of(json!({"backend": "memory:a"})).tool(
             "grep",
             ToolPolicy::new().backend(Memory::named("a").unwrap()),
@@ -393,7 +393,7 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
     the `backend` of the tool `grep`, `memory:grep`, was not opened: make the policy part of the settings that `Builder::settings` takes, or set it with `ToolPolicy::backend`
     the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
     ");
-    // A backend that is set afterwards takes the place of one that can't be opened.
+    // A backend set later replaces one that can't be opened.
     assert!(
         of(json!({"backend": "s3://bucket"}))
             .backend(Memory::new())
@@ -419,7 +419,7 @@ async fn a_path_and_a_file_url_are_directories() {
     assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
 }
 
-/// The rows of the first table of a page in the docs, cell by cell.
+/// The rows of the first table after a heading of a docs page, cell by cell.
 fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -459,7 +459,7 @@ fn l11_the_table_of_options_has_every_option_with_its_default() {
         .collect();
     let settings = serde_json::to_value(Settings::default()).unwrap();
     let options = settings.as_object().unwrap().iter();
-    // Settings that have been read have no preset any more.
+    // Parsed settings have no preset.
     let are: Vec<(String, String)> = std::iter::once(("preset".into(), "null".into()))
         .chain(options.map(|(name, value)| (name.clone(), value.to_string())))
         .collect();
@@ -496,7 +496,7 @@ async fn the_examples_in_the_docs_are_settings() {
     let [first, eino] = examples[..] else {
         panic!("{} examples", examples.len())
     };
-    // No folders where the tests run.
+    // In memory, so that the tests create no folders.
     let open = |url: &str| Memory::named(url.trim_start_matches("memory:").trim_start_matches('.'));
     let build = |text: &str| {
         ToolReduction::builder()
@@ -509,18 +509,18 @@ async fn the_examples_in_the_docs_are_settings() {
         "what the code below it opens"
     );
     build(first);
-    // The same limit in tokens, as the comment beside it writes it.
+    // The same limit in tokens, as written in the comment beside it.
     let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
     let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
     let (_, rest) = rest.split_once('\n').unwrap();
     build(&format!("{before}{in_tokens}\n{rest}"));
-    // What is pasted is `recommended`, but for what it names itself.
+    // The pasted settings equal `recommended`, apart from the fields that they set themselves.
     let mut pasted = Settings::from_toml(first).unwrap();
     pasted.backend_url = None;
     pasted.tool_config.clear();
     assert_eq!(pasted, Settings::recommended());
     let reduction = build(eino);
-    // What Eino ignores: a tool's own store, without a handler.
+    // Unlike in Eino, a tool's own store takes effect without a handler.
     let shown = reduction
         .truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001))
         .await

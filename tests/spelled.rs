@@ -1,5 +1,5 @@
-//! Messages as text: what is not replaced stays as it came, byte for byte.
-// What helps tests is part of them.
+//! Messages as text: everything that is not replaced stays the same, byte for byte.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "spelled/generate.rs"]
@@ -18,7 +18,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// What a format shows of a message, in words that are the same for the same bytes.
+/// The pieces that a format shows of a message, as text that is equal for equal bytes.
 pub(crate) fn pieces(format: WireFormat, message: &JsonText) -> String {
     let mut seen = String::new();
     Spelled(format).visit(message, &mut |piece| seen.push_str(&format!("{piece:?}\n")));
@@ -30,7 +30,7 @@ proptest! {
     fn l5_a_text_is_json_here_where_serde_json_says_so(text in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         prop_assert!(is_json(&text));
         prop_assert_eq!(JsonText::parse(text.as_str()).unwrap().into_string(), text.as_str());
-        // With a byte exchanged, and with one left away.
+        // Once with a byte changed, once with a byte removed.
         let at = at.index(text.len());
         let mut bytes = text.clone().into_bytes();
         let odd = b"\"\\{}[],:-+.eE0123456789ntfu \n\x00\x1f\x7f";
@@ -69,10 +69,10 @@ proptest! {
         prop_assert_eq!(body.messages().iter().map(JsonText::as_str).collect::<Vec<_>>(), messages);
         for format in WireFormat::ALL {
             for message in body.messages_mut() {
-                // What is not there.
+                // These slots do not exist.
                 Spelled(format).replace_result(message, 1000, vec!["x".into()]);
                 Spelled(format).replace_arguments(message, 1000, "{}".into());
-                // Seen as each of them, and any odd message is seen.
+                // Every format sees every message, even an odd one.
                 prop_assert!(pieces(format, message).starts_with("Role("));
             }
         }
@@ -91,8 +91,7 @@ proptest! {
             rounds.iter().flat_map(|round| &round.0).map(|message| JsonText::parse(message.with(&[])).unwrap()).collect();
         let all: Vec<&Template> = rounds.iter().flat_map(|round| &round.0).collect();
         for (message, template) in messages.iter_mut().zip(all) {
-            // One hole after the other, so that each change is made to a text that was changed
-            // before.
+            // Fills one hole after the other, so that each change is made to a text changed before.
             let mut filled = Vec::new();
             for hole in template.0.iter().filter_map(|piece| match piece { Bit::Hole(hole) => Some(hole), Bit::Text(_) => None }) {
                 match hole.of {
@@ -113,7 +112,7 @@ enum Of {
     Arguments(usize),
 }
 
-/// A value that is going to be replaced.
+/// A value to be replaced.
 struct Hole {
     of: Of,
     is: String,
@@ -125,11 +124,11 @@ enum Bit {
     Hole(Hole),
 }
 
-/// A message's text, with its holes: made from both ends, so that nothing has to find them.
+/// The text of a message, with its holes. It is built with them, so no test has to find them.
 struct Template(Vec<Bit>);
 
 impl Template {
-    /// With the first holes filled.
+    /// The text with the first holes filled.
     fn with(&self, filled: &[&str]) -> String {
         let mut filled = filled.iter();
         let text = |bit: &Bit| match bit {
@@ -141,7 +140,7 @@ impl Template {
         self.0.iter().map(text).collect()
     }
 
-    /// `§` stands for a hole, and `~` for white space.
+    /// In `text`, `§` stands for a hole and `~` for white space.
     fn of(text: &str, spaces: &[String], holes: Vec<Hole>) -> Self {
         let mut spaces = spaces.iter().cycle();
         let text: String = text
@@ -170,7 +169,7 @@ impl Round {
         seed: u8,
     ) -> Self {
         let is = |bit: u8| seed >> bit & 1 == 1;
-        // Only what is valid Unicode is replaced.
+        // Only valid Unicode is replaced.
         let text = if serde_json::from_str::<String>(text).is_ok() {
             text.clone()
         } else {

@@ -1,7 +1,7 @@
-//! L9: a stream is never held whole. What a stream costs at most, counted by the allocator, in a
-//! process of its own.
+//! L9: a stream is never held whole. The allocator counts the peak memory of a stream, in a
+//! separate process.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use std::ops::Range;
@@ -29,15 +29,16 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const LIMIT: usize = 50_000;
 const PREVIEW: usize = 8_000;
 const CHUNK: usize = 64 << 10;
-/// What a stream may cost, in bytes: a few times the limit, and a few chunks on their way.
+/// Upper bound on the memory of a stream, in bytes: a few times the limit, and a few chunks on
+/// their way.
 const AT_MOST: usize = 8 * LIMIT + (1 << 20);
 
 const LINE: &[u8] = b"a line of it\n";
-/// A stream of so many texts, of so many bytes each.
+/// Number of texts in a long stream, and the bytes of each.
 const TEXTS: usize = 100;
 const TEXT: usize = 256 << 10;
 
-/// A store that counts what it is given, and keeps none of it.
+/// A store that counts the bytes it is given and keeps none.
 #[derive(Clone, Debug, Default)]
 struct Counting {
     bytes: Arc<AtomicU64>,
@@ -88,7 +89,7 @@ impl Writer for CountingWriter {
         Ok(())
     }
 
-    /// As many bytes as are asked for: nobody looks at them.
+    /// Returns as many bytes as are asked for; their values do not matter.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         let length = range.end.min(self.written).saturating_sub(range.start);
         Ok(vec![b' '; usize::try_from(length).unwrap()].into())
@@ -111,7 +112,7 @@ fn reduction(store: impl Backend, limit: SizeLimit) -> ToolReduction {
         .unwrap()
 }
 
-/// A stream of which each chunk is made when it is asked for.
+/// A stream that makes each chunk on demand.
 fn made<T>(
     chunks: impl Iterator<Item = T> + Send + 'static,
     make: impl Fn(T) -> Chunk + Send + 'static,
@@ -135,8 +136,8 @@ fn link() -> Chunk {
     })
 }
 
-/// Runs `output` through a reduction, and says how many bytes more than before were in use at most,
-/// and what was shown.
+/// Runs `output` through a reduction. Returns the peak growth of memory in bytes, and the parts
+/// shown.
 async fn cost(
     reduction: &ToolReduction,
     id: &str,
@@ -157,8 +158,8 @@ async fn cost(
     (MEMORY.peak_usage().saturating_sub(before), parts)
 }
 
-/// Both ways of `output`, of `length` bytes and `texts` texts, cost little, and all of it is
-/// stored.
+/// Checks that `make`'s output of `length` bytes and `texts` texts takes little memory both ways,
+/// and that all of it is stored.
 async fn costs_little(
     what: &str,
     limit: SizeLimit,
@@ -166,7 +167,7 @@ async fn costs_little(
     (texts, length): (usize, u64),
     make: impl Fn() -> ToolOutput,
 ) {
-    // Of each text, what its preview may be made of is kept.
+    // For each text, the reduction keeps the material for its preview.
     let at_most = AT_MOST + (texts - 1) * 4 * PREVIEW;
     for is_shown in [false, true] {
         let store = Counting::default();
@@ -186,7 +187,7 @@ async fn costs_little(
     }
 }
 
-/// One test, so that nothing else is counted.
+/// A single test, so that nothing else is counted.
 #[test]
 fn l9_a_stream_costs_a_few_times_the_limit() {
     tokio::runtime::Builder::new_current_thread()
@@ -256,8 +257,7 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             )
             .await;
 
-            // However short texts are, what is kept of each adds up: from some number on they are
-            // one.
+            // Even the shortest texts add up, so from some number on they become one.
             let many = || made(0..200_000, |n| Chunk::Part(Part::Text(format!("text {n}"))));
             costs_little("many texts", limit, "a", (256, 200_000 * 6), many).await;
             let mixed = || {
@@ -281,7 +281,7 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             for is_shown in [false, true] {
                 let run = reduction(Fs::temporary().unwrap(), limit);
                 let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
-                // A writer of files fills one buffer of a mebibyte while another is on its way.
+                // A writer of files fills one buffer of 1 MiB while another is being written.
                 let at_most = AT_MOST + (1 << 20);
                 assert!(
                     peak <= at_most,
@@ -292,8 +292,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         });
 }
 
-/// A call that names what is stored is no reason to hold its stream, whether that is a page of it
-/// in the end or not.
+/// Checks that a stream is not held because its call names stored content, whether or not it
+/// becomes a page of that content.
 async fn names_stored_content(limit: SizeLimit) {
     let run = reduction(Fs::temporary().unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
@@ -316,8 +316,8 @@ async fn names_stored_content(limit: SizeLimit) {
                 run.truncate(&cat, output).await.unwrap().report
             };
             let peak = MEMORY.peak_usage().saturating_sub(before);
-            // A writer of files fills one buffer of a mebibyte while another is on its way; some of
-            // what is stored is read.
+            // A writer of files fills one buffer of 1 MiB while another is being written, and some
+            // stored content is read.
             let at_most = AT_MOST + (2 << 20);
             assert!(
                 peak <= at_most,

@@ -1,10 +1,9 @@
-//! Streams, rule by rule (T10–T14, R3): what is shown as it comes, what is stored of it, and what
-//! happens when something fails.
+//! Streams, rule by rule (T10–T14, R3): live output, stored content, and failures.
 //!
-//! That chunks change nothing (T2) is a property, in `tests/laws/l9.rs`; what a stream costs is in
-//! `tests/stream_memory.rs`.
+//! Chunk boundaries that change nothing (T2) are a property in `tests/laws/l9`. The memory of a
+//! stream is measured in `tests/stream_memory.rs`.
 #![cfg(feature = "fs")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/mod.rs"]
@@ -59,7 +58,7 @@ fn output(chunks: Vec<Chunk>) -> ToolOutput {
     ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok)))
 }
 
-/// What a stream, or a result that was read to its end, came to.
+/// The outcome of a stream, or of a result that was read to its end.
 struct Shown {
     parts: Vec<Part>,
     error: Option<ToolError>,
@@ -72,7 +71,7 @@ impl Shown {
     }
 }
 
-/// The two ways that a stream can go.
+/// The two ways to pass a stream on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// `truncate` reads it to its end.
@@ -128,7 +127,7 @@ async fn to_the_end(mut shown: TruncatedStream) -> Shown {
     }
 }
 
-/// A tool's output that comes when it is fed, waits when it is not, and knows how much was taken.
+/// A tool output that yields chunks as they are fed, waits in between, and counts the chunks taken.
 #[derive(Clone, Default)]
 struct Feed {
     waiting: Arc<Mutex<VecDeque<Item>>>,
@@ -406,7 +405,7 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     }
 }
 
-/// Gives way to others behind each chunk.
+/// Yields to other tasks before each chunk.
 fn in_turns(chunks: Vec<Chunk>) -> ToolOutput {
     ToolOutput::stream(stream::iter(chunks).then(|chunk| async {
         tokio::task::yield_now().await;
@@ -424,7 +423,7 @@ async fn many_streams_of_one_id_overwrite_nothing() {
         .build()
         .unwrap();
     for reduction in [memory, fs] {
-        // Twice the same, and an id that is no name.
+        // Each content comes twice, and every third id is not a safe name.
         let contents: Vec<String> = (0..24).map(|n| lines(400 + n / 2)).collect();
         let runs = contents.iter().enumerate().map(|(n, content)| {
             let id = if n % 3 == 0 { "../call_0" } else { "call_0" };

@@ -1,5 +1,5 @@
-//! What `clear_at_least_tokens` and `clear_target_tokens` are compared with: what a pass frees, to
-//! the token (C6).
+//! The tokens that a pass frees, compared exactly with `clear_at_least_tokens` and
+//! `clear_target_tokens` (C6).
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -13,7 +13,7 @@ use offcut::report::{Outcome, Reason};
 use offcut::{Builder, OnStoreFailure, Report, ToolReduction, Turn};
 use offcut_testkit::{Fault, Faulty};
 
-/// A token for each byte: what a name costs is seen.
+/// One token for each byte, so that the length of a name shows in the count.
 fn builder(store: impl Backend) -> Builder {
     ToolReduction::builder()
         .backend(store)
@@ -26,7 +26,7 @@ fn rounds(count: usize) -> Vec<Message> {
     rounds.chain([Message::assistant("done")]).collect()
 }
 
-/// What is cleared of `messages`, and what the tokens are before and after.
+/// Runs a pass over `messages`. Returns its report and the tokens before and after.
 async fn pass(reduction: &ToolReduction, messages: &mut [Message]) -> (Report, u64, u64) {
     let before = tokens(reduction, messages);
     let report = clear(reduction, messages).await;
@@ -89,7 +89,7 @@ async fn c6_a_target_takes_no_result_more_than_it_needs() {
     }
 }
 
-/// The names that the first results should get are taken by other content, as after another
+/// A store in which the first `count` names are taken by other content, as after another
 /// conversation without sessions.
 async fn with_names_taken(count: usize) -> offcut::backend::Memory {
     let store = memory();
@@ -111,7 +111,7 @@ async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
         .await
         .0
         .cleared_input_tokens();
-    // A digest with its hyphen, for each of three.
+    // Three names get longer by a hyphen and a digest.
     let longer = 3 * 17;
     for (at_least, cleared) in [(frees - longer, 10), (frees - longer + 1, 0)] {
         let store = with_names_taken(3).await;
@@ -132,7 +132,7 @@ async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
             assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::TooLittle));
         }
     }
-    // A target takes one result more where the names alone make the difference.
+    // With the longer names, the target needs one more result.
     let (_, before, _) = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await;
     let target = before - frees / 10 * 4;
     let store = with_names_taken(3).await;
@@ -160,7 +160,7 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
     for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
         let store = Faulty::new(memory());
         store.fault_on_write(4, Fault::Fail(ErrorKind::Unavailable));
-        // A placeholder says less than a hint does in bytes, so a lost result would free more.
+        // A placeholder has fewer bytes than a hint, so a lost result would free more.
         let at_least = if then == OnStoreFailure::KeepOriginal {
             frees
         } else {
@@ -190,7 +190,7 @@ async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little
             "{reasons:?}"
         );
 
-        // The next pass finds what was stored, and stores what is missing.
+        // The next pass finds the stored content and stores the rest.
         store.heal();
         let there = stored(store.inner()).await;
         assert_eq!(there.len(), 9);
@@ -316,7 +316,7 @@ async fn c6_a_rewriter_is_not_asked_before_hints_alone_are_enough() {
             .build()
             .unwrap();
         let mut messages = rounds(4);
-        // It would free more than hints do.
+        // The rewriter would free more than hints do.
         let report = rewritten(&reduction, &mut messages, "gone").await;
         assert_eq!(report.is_change(), is_asked);
         assert_eq!(messages == rounds(4), !is_asked);

@@ -1,7 +1,7 @@
-//! Counts against an independent implementation of the same encodings: equal where nothing is cut,
-//! and within the bound where something is.
+//! Counts, compared with an independent implementation of the same encodings: equal where nothing
+//! is cut, and within the bound otherwise.
 #![cfg(feature = "tiktoken")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::backend::Memory;
@@ -12,7 +12,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use serde_json::Value;
 
-/// Runs of one kind are cut when they are longer, in bytes.
+/// Length in bytes above which runs of one kind of character are cut.
 const MAX_RUN: usize = 4 * 1024;
 
 fn encodings() -> [(TokenCounter, &'static bpe_openai::Tokenizer); 2] {
@@ -32,11 +32,11 @@ fn assert_exact(text: &str) {
     }
 }
 
-/// By how many tokens a cut moves the count at most, up or down. A run of one sign is a few long
-/// tokens and a remainder; a cut may make two remainders of it.
+/// Upper bound on the change of the count by a cut, in either direction. A run of one character is
+/// a few long tokens and a remainder; a cut may make two remainders.
 const MAX_ERROR: u64 = 8;
 
-/// There is a cut for each [`MAX_RUN`] bytes at most.
+/// Checks the count with at most one cut for every [`MAX_RUN`] bytes.
 fn assert_bounded(text: &str) {
     for (ours, other) in encodings() {
         let (counted, exact) = (
@@ -52,7 +52,7 @@ fn assert_bounded(text: &str) {
     }
 }
 
-/// Pieces that encoders are known to treat in ways of their own.
+/// Generates pieces that encoders are known to treat specially.
 fn pieces() -> impl Strategy<Value = String> {
     let odd = [
         " ",
@@ -146,13 +146,13 @@ fn l7_megabytes_of_anything_are_counted_within_the_bound() {
         "=\n",
         "iVBORw0KGgo",
     ] {
-        // So many spaces are more than the encoder takes by itself.
+        // The plain encoder fails on this many spaces.
         let bytes = if unit == " " { 1_200_000 } else { 200_000 };
         assert_bounded(&unit.repeat(bytes / unit.len()));
     }
 }
 
-/// The transcripts that `OFFCUT_TRACES` names, see `tests/traces.rs`.
+/// Reads the transcripts in the folder `OFFCUT_TRACES`, see `tests/traces.rs`.
 fn transcripts() -> Vec<Value> {
     let files = std::env::var_os("OFFCUT_TRACES").and_then(|folder| std::fs::read_dir(folder).ok());
     let files = files.into_iter().flatten().map(|file| file.unwrap().path());
@@ -162,8 +162,8 @@ fn transcripts() -> Vec<Value> {
         .collect()
 }
 
-/// A chat as models see it: each message between two marks, with its role and its text; calls with
-/// their names and arguments.
+/// Counts a chat as models see it: each message between two marks, with its role and text, and
+/// calls with their names and arguments.
 fn rendered(message: &Value, other: &bpe_openai::Tokenizer) -> u64 {
     let mut text = format!("{}\n", message["role"].as_str().unwrap());
     text.push_str(message["content"].as_str().unwrap_or_default());

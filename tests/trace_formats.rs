@@ -1,9 +1,9 @@
-//! Whole agent transcripts in every wire format: converted, replayed as a loop would live them, and
-//! as valid, lossless and stable as they were.
+//! Whole agent transcripts, converted to every wire format and replayed as in a loop: they stay
+//! valid, lossless and stable.
 //!
-//! `OFFCUT_TRACES` names a folder as for the test `traces`. Without it the test says that it was
+//! `OFFCUT_TRACES` names a folder as for the test `traces`. Without it, the test says that it was
 //! skipped, and passes.
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "trace_formats/convert.rs"]
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use convert::{Converter, Step};
 
-/// With optimisation all formats are replayed for each file, without it one.
+/// Number of formats replayed for each file: all with optimisation, one without.
 const FORMATS_EACH: usize = if cfg!(debug_assertions) {
     1
 } else {
@@ -80,7 +80,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// What was replaced, and had back byte for byte.
+/// Counts of replacements that read back byte for byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     messages: usize,
@@ -199,7 +199,7 @@ async fn live(turns: &[Step], format: WireFormat, at: &str) -> Totals {
     totals
 }
 
-/// What a pass may replace, and everything else as text.
+/// The contents that a pass may replace, and all else as text.
 #[derive(Default)]
 struct Seen {
     slots: Vec<String>,
@@ -235,7 +235,7 @@ fn seen(format: WireFormat, messages: &[Value]) -> Seen {
     all
 }
 
-/// Everything that was replaced is had back byte for byte; everything else is as it was.
+/// Checks that every replacement reads back byte for byte and that all else is unchanged.
 async fn lossless(
     reduction: &ToolReduction,
     format: WireFormat,
@@ -297,7 +297,7 @@ async fn read_back(reduction: &ToolReduction, shown: &str, original: &str, at: &
     );
 }
 
-/// Another process finds nothing left to do in what went over the wire.
+/// Checks that another process finds nothing left to do after a JSON round trip.
 async fn stable(store: &Memory, format: WireFormat, messages: &[Value], at: &str) {
     let stored = store.len();
     let written = serde_json::to_string(messages).expect("JSON");
@@ -316,7 +316,7 @@ async fn stable(store: &Memory, format: WireFormat, messages: &[Value], at: &str
     );
 }
 
-/// A pass with nothing to do gives the bytes that parsing and writing give without it.
+/// Checks that a pass with nothing to do leaves the bytes of a plain JSON round trip.
 async fn changes_nothing_where_nothing_is_to_do(format: WireFormat, messages: &[Value], at: &str) {
     let written = serde_json::to_string(messages).expect("JSON");
     let mut parsed: Vec<Value> = serde_json::from_str(&written).expect("JSON");

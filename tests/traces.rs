@@ -1,11 +1,11 @@
-//! Whole agent transcripts, replayed as a loop would live them: truncation as results come in, a
-//! pass before each model call.
+//! Whole agent transcripts, replayed as in a loop: results are truncated as they arrive, and a pass
+//! runs before each model call.
 //!
-//! `OFFCUT_TRACES` names a folder of JSON files, each
-//! `{"messages": [chat-completions messages], "tools": [schemas]}`. Without it, or with an empty
-//! folder, the test says that it was skipped, and passes.
+//! `OFFCUT_TRACES` names a folder of JSON files, each `{"messages": [chat-completions messages],
+//! "tools": [schemas]}`. Without it, or with an empty folder, the test says that it was skipped,
+//! and passes.
 #![cfg(feature = "tiktoken")]
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ use offcut::{Builder, Report, Settings, TokenCounter, ToolCall, ToolReduction, T
 use serde::Deserialize;
 use serde_json::Value;
 
-/// With optimisation, everything is done for every file. Without, what is slow is done for some.
+/// With optimisation, every check runs on every file; without, the slow ones run on some.
 const IS_FAST: bool = !cfg!(debug_assertions);
-/// Every so many files is counted with the real tokenizer too.
+/// One in this many files is counted with the real tokenizer too.
 const EXACT_EVERY: usize = if IS_FAST { 1 } else { 12 };
-/// Only files up to so many bytes: without optimisation the tokenizer is slow.
+/// Only files up to this size in bytes: without optimisation the tokenizer is slow.
 const EXACT_UP_TO: u64 = if IS_FAST { u64::MAX } else { 200_000 };
-/// Every so many model calls of a loop that changes nothing, one over originals is compared with
-/// it.
+/// While a loop changes nothing, one in this many of its model calls is compared with a loop over
+/// originals.
 const ORIGINALS_EVERY: usize = if IS_FAST { 1 } else { 16 };
-/// Every so many passes that change something are followed by a second one.
+/// One in this many passes that change something is followed by a second one.
 const SECOND_PASS_EVERY: usize = if IS_FAST { 1 } else { 4 };
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct Trace {
     tools: Vec<Value>,
 }
 
-/// What was seen over all replays.
+/// Counts over all replays.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     replays: usize,
@@ -107,7 +107,7 @@ fn configurations() -> [(&'static str, Builder); 3] {
     ]
 }
 
-/// A store whose locations read the same in every replay.
+/// A store with the same locations in every replay.
 fn store() -> Memory {
     Memory::named("t").expect("a safe name")
 }
@@ -116,7 +116,7 @@ fn store() -> Memory {
 fn transcripts_stay_valid_lossless_and_stable() {
     let files = files();
     if files.is_empty() {
-        // Not with a macro: the harness would keep it to itself.
+        // Not with `eprintln!`, whose output the harness captures.
         let skipped = "SKIPPED transcripts_stay_valid_lossless_and_stable: OFFCUT_TRACES names no folder with JSON files";
         writeln!(std::io::stderr(), "{skipped}").expect("stderr");
         return;
@@ -132,7 +132,7 @@ fn transcripts_stay_valid_lossless_and_stable() {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = files.get(index) else { break };
-                    // What a panic says is printed with the name of the file.
+                    // A panic prints its own message; the assertion below names the file.
                     match std::panic::catch_unwind(|| replay_file(file, index)) {
                         Ok(more) => totals.lock().expect("no panic").add(more),
                         Err(_) => broken.lock().expect("no panic").push(file),
@@ -165,7 +165,7 @@ fn files() -> Vec<PathBuf> {
     let mut files: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
-    // The largest first: the last ones are done side by side.
+    // The largest files first, so that the threads end at about the same time.
     files.sort_by_key(|file| {
         (
             std::cmp::Reverse(file.metadata().map_or(0, |metadata| metadata.len())),
@@ -199,16 +199,16 @@ fn replay_file(file: &Path, index: usize) -> Totals {
     totals
 }
 
-/// What is done beside the live loop.
+/// Checks besides the live loop.
 #[derive(Clone, Copy)]
 struct Extra {
     /// A loop that hands in the originals.
     originals: bool,
-    /// A replay over what the live loop has stored.
+    /// A replay over the content that the live loop has stored.
     from_scratch: bool,
 }
 
-/// One configuration over one transcript.
+/// Checks one configuration over one transcript.
 async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Totals {
     let store = store();
     let make = |store: &Memory| {
@@ -219,7 +219,7 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
             .expect("a configuration")
     };
     let mut live = Loop::new(make(&store), trace, at);
-    // With a store of its own, so that nothing the other loop stored can help it.
+    // It has its own store, so that content stored by the other loop can't help it.
     let mut originals = extra
         .originals
         .then(|| OverOriginals(Loop::new(make(&self::store()), trace, at)));
@@ -230,7 +230,7 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
                 // Another process finds nothing left to do.
                 assert_stable(&make(&store), &live, live.messages.clone(), &store).await;
             }
-            // Where the one loop changes nothing, the other could only repeat: looking now and then
+            // While one loop changes nothing, the other could only repeat, so an occasional check
             // is enough.
             let is_due =
                 report.is_change() || live.totals.model_calls.is_multiple_of(ORIGINALS_EVERY);
@@ -286,16 +286,17 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
     totals
 }
 
-/// An edit of the live messages: after how many messages, at which, and what stands there since.
+/// An edit of the live messages: the number of messages by then, the index of the edited one, and
+/// its new content.
 type Edit = (usize, usize, String);
 
-/// A loop that keeps one list of messages and changes it in place.
+/// A loop that changes its one list of messages in place.
 struct Loop<'t> {
     reduction: ToolReduction,
     trace: &'t Trace,
     at: &'t str,
     messages: Vec<Value>,
-    /// Calls that have no result yet.
+    /// Calls without a result so far.
     open: Vec<ToolCall>,
     edits: Vec<Edit>,
     totals: Totals,
@@ -318,7 +319,7 @@ impl<'t> Loop<'t> {
         }
     }
 
-    /// The next message of the transcript. A result is truncated as it comes.
+    /// Appends the next message of the transcript. Truncates it if it is a result.
     async fn receive(&mut self, message: &Value) {
         let mut message = message.clone();
         if message["role"] == "assistant" {
@@ -364,7 +365,8 @@ impl<'t> Loop<'t> {
         self.messages.push(message);
     }
 
-    /// The pass before a model call, and the indices of the messages that it changed.
+    /// Runs the pass before a model call. Returns its report and the indexes of the changed
+    /// messages.
     async fn before_model(&mut self, store: &Memory) -> (Report, Vec<usize>) {
         self.totals.model_calls += 1;
         let (before, stored) = (self.messages.clone(), store.len());
@@ -407,7 +409,7 @@ impl<'t> Loop<'t> {
         (report, changed)
     }
 
-    /// The report's sums are the difference of the two conversations.
+    /// Checks that the report's sums are the difference between the two conversations.
     fn assert_sums(&self, report: &Report, mut before: Vec<Value>) {
         let mut after = self.messages.clone();
         let count = |messages: &mut Vec<Value>| {
@@ -439,8 +441,7 @@ impl<'t> Loop<'t> {
         }
     }
 
-    /// Everything but what was replaced is as it was, and everything that was replaced is had back
-    /// byte for byte.
+    /// Checks that every replacement reads back byte for byte and that all else is unchanged.
     async fn verify(&self) -> Totals {
         let mut totals = self.totals;
         assert_eq!(
@@ -487,7 +488,7 @@ impl<'t> Loop<'t> {
                 totals.verified += 1;
                 restored["tool_calls"][call]["function"]["arguments"] = asked;
             }
-            // As text: the order of keys counts.
+            // Compared as text, because the order of keys counts.
             assert_eq!(
                 restored.to_string(),
                 original.to_string(),
@@ -564,7 +565,7 @@ async fn pass(reduction: &ToolReduction, tools: &[Value], messages: &mut [Value]
         .expect("a store that works")
 }
 
-/// A pass over `messages`, which is what a pass has left, changes nothing and stores nothing.
+/// Checks that a pass over the output of a pass changes nothing and stores nothing.
 async fn assert_stable(
     reduction: &ToolReduction,
     live: &Loop<'_>,

@@ -1,6 +1,6 @@
 //! Truncation of whole results, rule by rule (T1–T9, T14).
 
-// What helps tests is part of them.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -262,7 +262,7 @@ async fn t4_many_small_texts_are_stored_as_one() {
     };
     assert!(Hint::parse(hint).unwrap().notes.joined);
 
-    // Every text can be had back from what is stored.
+    // The stored content holds every text.
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
     parts.remove(50);
     assert_eq!(
@@ -274,7 +274,7 @@ async fn t4_many_small_texts_are_stored_as_one() {
     );
 }
 
-/// The texts that were stored as one.
+/// Splits texts that were stored as one.
 fn texts_in(content: &str) -> Vec<&str> {
     let (manifest, mut rest) = content.split_once('\n').unwrap();
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap();
@@ -312,7 +312,7 @@ async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
     );
     assert_eq!(store.len(), 1, "the same is stored");
 
-    // Within the limit nothing is touched.
+    // Within the limit nothing changes.
     let parts: Vec<Part> = (0..400).map(|_| Part::from("a")).collect();
     let whole = reduction
         .truncate(&call("b", "f"), ToolOutput::parts(parts.clone()))
@@ -351,7 +351,7 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
 
 #[tokio::test]
 async fn t6_what_would_not_get_shorter_stays() {
-    // Spaces cost fewer tokens than the hint that would replace them.
+    // These spaces cost fewer tokens than a hint would.
     let count = |text: &str| text.split_whitespace().count() as u64;
     let reduction = small(&memory()).count_tokens_with(count).build().unwrap();
     let shown = reduction
@@ -486,7 +486,7 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
     assert_eq!(stored(&store).await[1].1, long);
 }
 
-/// Two ids for which a short name is the same.
+/// Finds two ids with the same short name.
 fn ids_of_one_short_name() -> [String; 2] {
     use sha2::Digest;
     let mut known = std::collections::HashMap::new();

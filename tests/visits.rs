@@ -1,4 +1,4 @@
-//! How often a pass looks at a message: counted, not timed.
+//! The number of visits that a pass makes to a message: counted, not timed.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
@@ -9,7 +9,7 @@ use offcut::format::{Anthropic, Format, Messages, Piece};
 use offcut::{Builder, CostAware, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 
-/// Anthropic's format, and how much of it was looked at.
+/// Anthropic's format, counting visits and the pieces seen.
 #[derive(Default)]
 struct Watched {
     visits: AtomicUsize,
@@ -36,7 +36,7 @@ impl Format for Watched {
     }
 }
 
-/// Rounds of so many parallel calls each.
+/// Makes `rounds` rounds of `calls` parallel calls each.
 fn rounds(rounds: usize, calls: usize) -> Vec<Value> {
     let mut messages = vec![json!({"role": "user", "content": "Go."})];
     for round in 0..rounds {
@@ -64,7 +64,7 @@ fn eager() -> Builder {
         .clear_retention_suffix_limit(0)
 }
 
-/// One pass, with the visits and the pieces that it took.
+/// Runs one pass. Returns its report and the numbers of visits and pieces.
 async fn pass(
     reduction: &ToolReduction,
     messages: &mut [Value],
@@ -89,14 +89,14 @@ async fn l8_a_pass_visits_each_message_twice_and_each_changed_one_once_more() {
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
     assert_eq!(visits, 2 * messages.len() + 100);
-    // The pass before read all results, so this one expects to.
+    // The previous pass read all results, so this one expects to do so too.
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;
     assert!(!report.is_change() && report.decisions.len() == 100);
     assert_eq!(visits, messages.len());
-    // The last turn is searched for from the end.
+    // The search for the last turn starts at the end.
     let (.., visits, _) = pass(&reduction, &mut messages, Some(1_000_000)).await;
     assert!(visits <= messages.len() + 3, "{visits}");
-    // What is repeated over originals is not looked at once more.
+    // Results that are replaced again over originals need no extra visit.
     let (report, visits, _) = pass(&reduction, &mut originals.clone(), None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
     assert_eq!(visits, messages.len());
@@ -132,7 +132,7 @@ async fn l8_many_results_in_one_message_cost_as_many_looks() {
         // Four messages, of which two change.
         assert_eq!(visits, 2 * 4 + 2);
 
-        // In three steps, each changed message is looked at once more, to see that it is as it was.
+        // In three steps, each changed message is visited once more, to see that it is unchanged.
         let mut messages = rounds(1, calls);
         let watched = Watched::default();
         let mut conversation = Messages::new(&watched, &mut messages);

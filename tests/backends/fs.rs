@@ -1,4 +1,4 @@
-//! The store in a directory, held to what its docs promise.
+//! The store in a directory, checked against its docs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{key, listed};
 
-/// Keeps the directory as long as the suite uses it, and then removes it.
+/// Makes a store's directory, which `homes` keeps as long as the suite needs it.
 fn made(homes: &Mutex<Vec<TempDir>>) -> PathBuf {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("some/new/store");
@@ -20,7 +20,7 @@ fn made(homes: &Mutex<Vec<TempDir>>) -> PathBuf {
     path
 }
 
-/// What stands in the directory `path`, sorted.
+/// The names in the directory `path`, sorted.
 pub(super) fn names_in(path: &Path) -> Vec<String> {
     let mut names: Vec<_> = path
         .read_dir()
@@ -205,8 +205,7 @@ async fn a_process_that_was_killed_leaves_nothing_to_see() {
     );
 }
 
-/// The runtime ends only when its blocking calls have: then nothing may be left, whatever was
-/// dropped in their midst.
+/// A runtime ends only after its blocking calls. By then, dropped calls must have left no file.
 #[test]
 fn what_is_dropped_leaves_no_staging_file() {
     let home = tempfile::tempdir().unwrap();
@@ -248,7 +247,7 @@ fn what_is_dropped_leaves_no_staging_file() {
 
 #[test]
 fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
-    // The one blocking thread is kept busy, so that the write can't be done when it is dropped.
+    // The only blocking thread is kept busy, so the write can't be done when its call is dropped.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(1)
         .build()
@@ -258,7 +257,7 @@ fn a_writer_whose_call_was_dropped_is_an_error_not_a_shorter_content() {
         let mut writer = store.writer().await.unwrap();
         let (release, held) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || held.recv());
-        // The first buffer goes on its way, the second has to wait for it.
+        // The first buffer is handed over; the second must wait for it.
         writer.write(vec![1; 1 << 20].into()).await.unwrap();
         assert!(
             writer
@@ -297,8 +296,8 @@ fn two_handles_race_and_lose_nothing() {
         }
         answers
     };
-    // Judged when the threads have ended: a panic before would leave the others at the barrier for
-    // ever.
+    // Checked after the threads have ended: an earlier panic would leave the others at the barrier
+    // for ever.
     let answers: Vec<_> = std::thread::scope(|scope| {
         let race = &race;
         let threads: Vec<_> = (0..THREADS)
@@ -421,7 +420,7 @@ async fn what_is_not_the_stores_own_is_not_swept() {
 
     let home = tempfile::tempdir().unwrap();
     let store = Fs::open(home.path()).unwrap();
-    // A directory that somebody has made for a group stays, and so does a link.
+    // A directory that somebody made for a group stays, and so does a link.
     std::fs::create_dir(home.path().join("shared")).unwrap();
     std::fs::set_permissions(
         home.path().join("shared"),

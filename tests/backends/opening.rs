@@ -1,4 +1,4 @@
-//! Opening writes nothing: a store in trouble opens, reads, and fails where it is to store.
+//! Opening writes nothing: a broken store opens and reads, and fails only when it must store.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::fs::names_in;
 use super::mount::in_a_mount;
 use super::{content, key, listed};
 
-/// An agent that starts now: it opens its store, begins, and a long result comes.
+/// Starts an agent: opens its store, begins a session and truncates a long result.
 async fn outcome_of_a_long_result(at: &Path, id: &str) -> (Outcome, String) {
     let reduction = ToolReduction::recommended(Fs::open(at).unwrap())
         .build()

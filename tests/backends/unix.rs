@@ -1,4 +1,4 @@
-//! The store in a directory, on a Unix: modes, links, and file systems that are mounted for a test.
+//! The store in a directory on Unix: modes, links, and file systems mounted for a test.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -98,7 +98,7 @@ fn o2_a_root_that_no_hint_can_show_is_refused_and_not_made() {
             home.path().join(std::ffi::OsStr::from_bytes(name)),
             home.path().join("a").join("\u{1b}[2J"),
         ] {
-            // Some file systems refuse such names themselves: also an error.
+            // Some file systems refuse such names themselves, which is an error too.
             let error = Fs::open(path).unwrap_err().to_string();
             assert!(
                 error.contains("opening the store") && !error.contains(char::is_control),
@@ -150,7 +150,7 @@ async fn l1_a_link_to_another_directory_of_the_store_is_not_listed_as_nothing() 
         .await
         .unwrap();
     symlink("s1", home.path().join("s2")).unwrap();
-    // Its name is another one than that under which it is listed, so nobody can tell what is live.
+    // Its key differs from the one it would be listed under, so nobody could tell what is live.
     assert_eq!(
         store
             .put(&key("s2/trunc/call_2"), "two".into())
@@ -290,7 +290,7 @@ fn l1_a_full_disk_loses_nothing() {
         let error = store.read(&key("trunc/large"), 0..1).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
 
-        // What failed gave its room back; and what is stored still is, on a disk without any.
+        // The failed write gave its room back, and stored content survives on a full disk.
         assert!(names_in(&at.join("store/.staging")).is_empty());
         assert_eq!(
             store

@@ -1,4 +1,4 @@
-//! A planted secret, and where it may leak: errors, and what is logged.
+//! A planted secret, and the places where it may leak: errors and logs.
 
 use std::error::Error;
 use std::fmt::{Debug, Write};
@@ -9,10 +9,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// Whatever holds this is a leak.
+/// Any text that contains this is a leak.
 const SECRET: &str = "pLanTeD";
 
-/// Everything that is emitted, of every level.
+/// Captures every event, of every level.
 #[derive(Clone, Default)]
 pub(crate) struct Log(pub(crate) Arc<Mutex<String>>);
 
@@ -37,7 +37,7 @@ impl<S: Subscriber> Layer<S> for Log {
 }
 
 impl Log {
-    /// Takes all that this process emits from now on. Once in a process.
+    /// Captures every event of this process from now on. Call once in a process.
     pub(crate) fn install() -> Self {
         let log = Self::default();
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()))
@@ -46,7 +46,7 @@ impl Log {
     }
 }
 
-/// All that an error says, in every way that it is said.
+/// The text of an error in all its forms.
 pub(crate) fn said(error: &dyn Error) -> String {
     let mut text = format!("{error}\n{error:?}\n{error:#?}\n");
     let mut next = error.source();

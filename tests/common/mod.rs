@@ -1,4 +1,4 @@
-//! What the rules' tests share.
+//! Helpers for the rules' tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![allow(clippy::expect_used, reason = "a test that can't be set up has failed")]
 
@@ -7,8 +7,8 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::report::Decision;
 use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction};
 
-/// A reduction over a memory store whose locations begin with `memory://t/`, without the
-/// tokenizer's start-up time.
+/// A reduction over a memory store whose locations begin with `memory://t/`. Starts without loading
+/// a tokenizer.
 pub(crate) fn builder(store: &Memory) -> Builder {
     ToolReduction::builder()
         .backend(store.clone())
@@ -35,7 +35,7 @@ pub(crate) fn text(parts: &[Part]) -> &str {
     }
 }
 
-/// One round: an assistant that calls, and the result.
+/// One round: an assistant's call and its result.
 pub(crate) fn round(id: &str, tool: &str, content: impl Into<Part>) -> [Message; 2] {
     let call = call(id, tool);
     [
@@ -60,7 +60,7 @@ pub(crate) fn tokens(reduction: &ToolReduction, messages: &mut [Message]) -> u64
     reduction.count_tokens(&Messages::new(&Plain, messages), &[])
 }
 
-/// Everything that is stored, by location.
+/// Everything stored, by location.
 pub(crate) async fn stored(store: &impl Backend) -> Vec<(String, Vec<u8>)> {
     use futures_util::TryStreamExt;
     let entries: Vec<_> = store.list().try_collect().await.expect("a list");

@@ -1,4 +1,4 @@
-//! Programs and tests that run again where a file system is mounted for them alone.
+//! Runs programs and tests again where a file system is mounted for them alone.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 /// The environment variable that names the mount point.
 pub(crate) const AT: &str = "OFFCUT_MOUNT";
 
-/// Runs this program again, with `arguments`, in a mount namespace of its own, after the shell
-/// commands `mount`, which find the mount point in `$AT`. The program finds it in the environment,
-/// see [`AT`]. `None` where no mounting is allowed.
+/// Runs this program again, with `arguments`, in its own mount namespace, after the shell commands
+/// `mount`. Both find the mount point in the environment, see [`AT`]. `None` if mounting is not
+/// allowed.
 pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) -> Option<Output> {
     let at = tempfile::tempdir().ok()?;
-    // As root, and as anyone where the system lets people have namespaces.
+    // As root, and as any user if the system allows user namespaces.
     for unshare in [&["--mount"][..], &["--map-root-user", "--mount"]] {
         let inside = |script: &str| {
             let mut command = Command::new("unshare");
@@ -22,7 +22,7 @@ pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) ->
                 .env(AT, at.path());
             command
         };
-        // Tried out first, so that a failure below is the program's.
+        // Tried first, so that a later failure is the program's.
         if inside(mount)
             .output()
             .is_ok_and(|output| output.status.success())
@@ -38,8 +38,8 @@ pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) ->
     None
 }
 
-/// Runs the test of this name again, as [`again_in_a_mount`] does. There, returns the mount point;
-/// here, `None` when it is over, or where no mounting is allowed.
+/// Runs the test called `test` again, as [`again_in_a_mount`] does. Returns the mount point in the
+/// second run; in the first, `None` once that has ended or if mounting is not allowed.
 #[allow(dead_code, reason = "programs use the rest")]
 pub(crate) fn in_a_mount(test: &str, mount: &str) -> Option<PathBuf> {
     if let Some(at) = std::env::var_os(AT) {

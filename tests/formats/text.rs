@@ -1,4 +1,4 @@
-//! The formats over text: the same contract, and the same as over values.
+//! The formats over text: the same contract and the same results as over values.
 
 use offcut::Part;
 use offcut::format::{Arguments, Format, JsonText, PartRef, Piece, Spelled, WireFormat};
@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::samples;
 
-/// A message as text that is written and read as values are, so that clauses about JSON can be
-/// tested.
+/// A message as text that serialises like a value, so that clauses about JSON can be tested.
 #[derive(Clone, Debug, PartialEq)]
 struct Text(JsonText);
 
@@ -61,7 +60,7 @@ fn l5_wire_formats_keep_the_contract_over_text() {
     }
 }
 
-/// What a format shows, JSON by its compact text.
+/// The pieces that a format shows, with JSON as its compact text.
 fn pieces<F: Format>(format: &F, message: &F::Message) -> Vec<String> {
     let mut seen = Vec::new();
     format.visit(message, &mut |piece| {
@@ -81,7 +80,7 @@ fn pieces<F: Format>(format: &F, message: &F::Message) -> Vec<String> {
     seen
 }
 
-/// A message, and what it is with each of its values exchanged for what should not stand there.
+/// Returns the message and its variants, each with one value replaced by a misplaced one.
 fn malformed(message: &Value) -> Vec<Value> {
     fn paths(json: &Value, path: &str, all: &mut Vec<String>) {
         all.push(path.to_owned());

@@ -1,4 +1,4 @@
-//! Stored content that readers which are not ours return (R3).
+//! Stored content that other readers than ours return (R3).
 
 use offcut::ToolCall;
 use offcut::backend::{Backend, Memory};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::common::{lines, memory, stored, text};
 use super::{next_offset, small, store_result, wrapped};
 
-/// Ways in which readers that are not ours show a file.
+/// Several readers' ways to show a file.
 fn foreign_readings(content: &str) -> Vec<(&'static str, String)> {
     let numbered = |format: fn(usize, &str) -> String| {
         content
@@ -90,7 +90,8 @@ async fn r3_a_name_exempts_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
-    // Named like ours, and returns something else; once it is even asked for one of our locations.
+    // Both calls have our reader's name but return other content; the second even asks for one of
+    // our locations.
     for (id, path) in [("b", "/etc/services"), ("c", location.as_str())] {
         let reader = ToolCall::new(id, "read_file", json!({"path": path}).to_string());
         let output = "something else entirely\n".repeat(100);
@@ -123,7 +124,7 @@ async fn r3_content_and_more_loses_nothing() {
     assert_eq!(stored(&store).await[1].1, output.as_bytes());
 }
 
-/// A model that, for every hint it is shown, reads what is stored with a reader that is not ours.
+/// Drives a model that follows every hint with another reader than ours.
 async fn read_every_hint(arguments: fn(&str) -> Value, output: fn(&str) -> String) -> Memory {
     let store = memory();
     let reduction = small(&store).build().unwrap();
@@ -220,8 +221,8 @@ async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_a
     );
 }
 
-/// Output of a call that names stored content, of which it shows some lines. All of it is stored,
-/// byte for byte.
+/// Checks that `output`, which shows some lines of stored content that its call names, is stored
+/// whole, byte for byte.
 async fn is_stored(content: &str, how: &str, output: String) {
     let store = memory();
     let reduction = small(&store).build().unwrap();
@@ -280,7 +281,7 @@ async fn l1_what_another_tool_picks_from_stored_content_is_kept() {
         plain(&pick(&|n| n < 900 && n != 301)),
     )
     .await;
-    // A reader's words in the middle, and more of them than a few.
+    // The reader's own words interrupt the lines, or form a long header.
     let parts = [pick(&|n| n < 100), pick(&|n| (100..200).contains(&n))].map(|rows| plain(&rows));
     is_stored(&content, "with a break", parts.join("-- more --\n")).await;
     is_stored(
@@ -289,13 +290,13 @@ async fn l1_what_another_tool_picks_from_stored_content_is_kept() {
         format!("{}\n{}", "x".repeat(300), parts[0]),
     )
     .await;
-    // Numbers that are not the lines' own.
+    // The numbers are not those of the lines.
     let shifted: Vec<_> = pick(&|n| n < 100)
         .into_iter()
         .map(|(n, line)| (n + 1, line))
         .collect();
     is_stored(&content, "nl -v2", numbered(&shifted)).await;
-    // The same lines, cut.
+    // The same lines, each cut short.
     let cut: String = content
         .lines()
         .map(|line| format!("{}\n", &line[..line.len() - 1]))
@@ -345,7 +346,7 @@ async fn r3_a_stretch_of_content_that_repeats_itself_is_found_or_gets_shorter() 
     let mut location = store_result(&reduction, "a", content.clone()).await;
     let mut text_of = content;
     for step in 0..50 {
-        // The model leaves the first lines away each time, and reads what it is told.
+        // The model leaves out the first lines each time, and reads the location that it is given.
         let output: String = text_of.split_inclusive('\n').skip(7).collect();
         if output.len() <= 1_000 {
             return;
@@ -360,7 +361,7 @@ async fn r3_a_stretch_of_content_that_repeats_itself_is_found_or_gets_shorter() 
         if decision.outcome == Outcome::Truncated {
             (location, text_of) = (decision.locations[0].to_string(), output);
         }
-        // Read as it is, it is a page from then on.
+        // From then on, reading the whole content gives a page.
         let cat = ToolCall::new(
             format!("c{step}"),
             "cat",
@@ -429,8 +430,8 @@ async fn r3_what_a_reader_says_beside_is_kept() {
 
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 64, ..Default::default() })]
-    /// Whatever is left out of stored content, put into it or doubled: what a page takes the place
-    /// of can be put together again.
+    /// After any omission, insertion or repetition of stored content, the result can be put
+    /// together again from the page.
     #[test]
     fn l1_a_page_takes_the_place_of_one_stretch_alone(
         rows in vec("[ab]{0,3}\\PC{0,30}", 60..200), edits in vec((0_usize..4, proptest::prelude::any::<Index>()), 0..3),

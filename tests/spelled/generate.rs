@@ -1,5 +1,5 @@
-//! JSON texts of every spelling: odd escapes, keys that stand twice, numbers that no type holds,
-//! half surrogate pairs, white space everywhere.
+//! JSON texts of every spelling: odd escapes, duplicate keys, numbers that no type holds, half
+//! surrogate pairs, white space everywhere.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ pub(crate) fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What stands between the quotes of a string. Half pairs make it invalid Unicode.
+/// Generates the text between the quotes of a string. Half pairs make it invalid Unicode.
 pub(crate) fn inside() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => "[a-z \u{e9}\u{1f600}\u{7f}]{1,40}",
@@ -41,7 +41,7 @@ pub(crate) fn string() -> impl Strategy<Value = String> {
     inside().prop_map(|inside| format!("\"{inside}\""))
 }
 
-/// A list or an object of members that are spelled already.
+/// Joins members that are JSON text into a list or an object.
 pub(crate) fn joined(open: char, members: &[String], spaces: &[String], close: char) -> String {
     let mut spaces = spaces.iter().cycle();
     let mut space = || spaces.next().cloned().unwrap_or_default();
@@ -59,7 +59,7 @@ pub(crate) fn joined(open: char, members: &[String], spaces: &[String], close: c
     text
 }
 
-/// Any JSON. Its objects have few keys, so that some stand twice.
+/// Generates any JSON. Objects have few different keys, so that some occur twice.
 pub(crate) fn json() -> impl Strategy<Value = String> {
     let word = proptest::sample::select(vec!["null", "true", "false"]).prop_map(str::to_owned);
     let leaf = prop_oneof![word, number(), string()];

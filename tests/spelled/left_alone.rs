@@ -1,4 +1,5 @@
-//! What must stay as it is: messages that say two things, and results that are not valid Unicode.
+//! Messages that must stay unchanged: those with two meanings, and results that are not valid
+//! Unicode.
 
 use offcut::backend::Memory;
 use offcut::format::{Format, JsonText, Messages, Piece, Rewriting, Spelled, WireFormat};
@@ -64,7 +65,7 @@ fn l5_a_message_in_which_a_key_that_counts_stands_twice_is_left_alone() {
             r#"{"role":"assistant","content":[{"type":"tool_use","input":{"a":1,"a":2}}]}"#,
             vec![false],
         ),
-        // What a text part carries beside its text moves with it, and so does a cache mark.
+        // A text part's other fields move with it, and so does a cache mark.
         (
             OpenAiChat,
             r#"{"role":"tool","content":[{"type":"text","text":"a","x":1,"x":2}]}"#,
@@ -128,7 +129,7 @@ fn l5_a_result_that_is_not_valid_unicode_is_left_alone_and_its_neighbours_are_no
     );
 }
 
-/// Three rounds; what stands in each result beside its content.
+/// Makes three rounds; `fields` are the other fields of each result.
 fn rounds(fields: [&str; 3]) -> Vec<JsonText> {
     let long = "words and more words ".repeat(400);
     let round = |(nth, field): (usize, &str)| {

@@ -1,4 +1,4 @@
-//! A stream that nobody waits for any more (T13), and a store that is slow.
+//! A stream that is dropped before its end (T13), and a slow store.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -14,7 +14,7 @@ use offcut_testkit::{Fault, Faulty};
 use super::common::{call, lines, memory, stored};
 use super::{Feed, LIMIT, PREVIEW, Way, chunks, small};
 
-/// A tool's output that is not there at once, and what is gone when it is dropped.
+/// A tool output that makes its reader wait, and a handle that tells whether it was dropped.
 fn slow(chunks: Vec<Chunk>) -> (ToolOutput, Weak<()>) {
     let alive = Arc::new(());
     let dropped = Arc::downgrade(&alive);
@@ -29,8 +29,8 @@ fn slow(chunks: Vec<Chunk>) -> (ToolOutput, Weak<()>) {
     (output, dropped)
 }
 
-/// Polls `future` so many times at most, each time once it has been woken, and drops it. Whether it
-/// was done.
+/// Polls `future` at most `polls` times, each time after it was woken, and drops it. Returns
+/// whether it was done.
 async fn abandon(future: impl Future, polls: usize) -> bool {
     let mut future = pin!(future);
     let mut left = polls;
@@ -87,7 +87,7 @@ async fn t13_dropped_at_every_await_nothing_half_written_is_visible() {
     }
 }
 
-/// The files below `root`, with their content. A store that has taken nothing is not there.
+/// The files below `root` with their content. A store that has taken nothing does not exist.
 fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(root)
@@ -107,7 +107,7 @@ fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A runtime that waits for its blocking threads when it is dropped.
+/// Runs `future` on a runtime that waits for its blocking threads when dropped.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
@@ -117,7 +117,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 #[test]
 fn t13_dropped_at_every_await_no_file_is_left() {
-    // More than the writer gathers before it writes.
+    // More than the writer buffers.
     let content = lines(40_000);
     let home = tempfile::tempdir().unwrap();
     for way in Way::BOTH {
@@ -130,7 +130,7 @@ fn t13_dropped_at_every_await_no_file_is_left() {
                 let is_done = block_on(abandon(way.go(&reduction, &call(id, "f"), output), polls));
                 assert!(source.upgrade().is_none(), "{way:?} {polls}");
                 let files = files(&root);
-                // Dropped while it is named, it may have been named.
+                // A call dropped while naming the file may have named it.
                 assert!(
                     files.len() <= 1 && files.iter().all(|(_, bytes)| *bytes == content.as_bytes()),
                     "{way:?} {polls}"
@@ -184,7 +184,7 @@ fn t13_dropped_while_the_store_hangs() {
     }
 }
 
-/// Polls `future` until `is_so`, and drops it then. It must not be done before.
+/// Polls `future` until `is_so`, then drops it. It must not be done before.
 async fn drop_once(future: impl Future, is_so: impl Fn() -> bool) {
     let mut future = pin!(future);
     poll_fn(|context| {
@@ -192,7 +192,7 @@ async fn drop_once(future: impl Future, is_so: impl Fn() -> bool) {
         if is_so() {
             return Poll::Ready(());
         }
-        // A blocking thread may be at work.
+        // A blocking thread may be working.
         context.waker().wake_by_ref();
         Poll::Pending
     })
@@ -203,8 +203,8 @@ async fn drop_once(future: impl Future, is_so: impl Fn() -> bool) {
 async fn a_slow_store_slows_the_source() {
     let all = chunks(lines(400), 97);
     for fault in [Fault::Hang, Fault::ApplyThenHang] {
-        // The first chunk that the store is given is what was held and what went over the limit:
-        // eleven of these.
+        // The store's first chunk holds everything held so far plus the chunk that went over the
+        // limit: eleven of these chunks.
         for (chunk, taken) in [(1, 11), (2, 12), (17, 27)] {
             let store = Faulty::new(Memory::new());
             store.fault_on_chunk(chunk, fault);

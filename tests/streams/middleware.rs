@@ -1,5 +1,5 @@
 //! Streams between a loop and its tools: the middleware, the agent, readers of stored content (R3),
-//! tools that are skipped.
+//! skipped tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -55,7 +55,7 @@ async fn a_stream_goes_on_as_a_stream_and_keeps_its_mark() {
     ));
 }
 
-/// A model that calls the tool once, and what it was shown.
+/// A model that calls the tool once and records the messages shown to it.
 #[derive(Clone, Default)]
 struct Once(Arc<Mutex<Vec<Message>>>);
 
@@ -171,7 +171,7 @@ async fn r3_another_readers_stream_is_cut_to_a_page() {
             assert!(original.starts_with(&page.preview) && !page.preview.is_empty());
             assert!(stored(&store).await == before, "nothing is stored");
         }
-        // Something else is a result like any other.
+        // Other content is treated as an ordinary result.
         let other = way
             .go(&reduction, &cat, output(chunks("other ".repeat(900), 100)))
             .await;
@@ -243,7 +243,7 @@ async fn r3_a_stream_that_names_stored_content_is_shown_as_it_comes() {
         );
         let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
         assert_eq!(matches!(hint.kind, Kind::Page { .. }), is_page, "{whole}");
-        // The page goes on where what was shown ends, or begins with it.
+        // The page continues after the text already shown, or repeats it from its start.
         if let Kind::Page { from } = hint.kind {
             let line_start: usize = original
                 .split_inclusive('\n')
@@ -310,7 +310,7 @@ async fn a_skipped_tools_stream_passes_chunk_by_chunk() {
     assert!(stored(&store).await.is_empty());
 }
 
-/// What is in a result's message, as text.
+/// Checks the content of a result's message, as text.
 #[tokio::test]
 async fn a_stream_within_the_limit_is_one_text() {
     let reduction = small(&memory()).build().unwrap();

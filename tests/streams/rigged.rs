@@ -1,4 +1,4 @@
-//! A store that fails where `Faulty` does not: in opening a writer, and for good, with a spool
+//! A store that fails where `Faulty` does not: on opening a writer, and for good, with a spool
 //! beside it.
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use offcut_testkit::Faulty;
 #[derive(Clone, Debug)]
 pub(crate) struct Rigged {
     pub(crate) store: Faulty<Memory>,
-    /// Whether no writer can be opened.
+    /// True if no writer can be opened.
     pub(crate) is_shut: bool,
     pub(crate) spool: Option<Memory>,
 }
@@ -91,7 +91,7 @@ impl Backend for Rigged {
     }
 }
 
-/// Spools what it is given, where there is a spool.
+/// A writer that also spools its chunks, if there is a spool.
 #[derive(Debug)]
 struct Spooling {
     inner: Box<dyn Writer>,

@@ -1,4 +1,4 @@
-//! A store that fails for good, and has a spool (T12).
+//! A store with a spool that fails for good (T12).
 
 use std::collections::VecDeque;
 
@@ -79,7 +79,7 @@ async fn t12_the_spool_keeps_what_the_store_could_not_take() {
     }
 }
 
-/// All that the model's reader returns, page by page.
+/// Reads everything with the model's reader, page by page.
 async fn reads_back(reduction: &ToolReduction, location: &Location) -> String {
     let (mut all, mut offsets) = (String::new(), VecDeque::from([json!(1)]));
     while let Some(offset) = offsets.pop_front() {
@@ -169,7 +169,7 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
     }
 }
 
-/// Several texts: each that was spilled is kept in the spool by itself.
+/// Each of several spilled texts is kept in the spool separately.
 #[tokio::test]
 async fn t12_several_texts_are_kept_each_by_itself() {
     for way in Way::BOTH {

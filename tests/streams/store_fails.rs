@@ -26,7 +26,7 @@ fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
         .unwrap()
 }
 
-/// Where the store fails.
+/// The point at which the store fails.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Opening,
@@ -37,7 +37,7 @@ enum At {
 
 const FAULTS: [Fault; 2] = [Fault::Fail(ErrorKind::Full), Fault::ApplyThenFail];
 
-/// Every place where the store can fail, with a store that does.
+/// Every point at which the store can fail, with a store that fails there.
 fn places(chunks: u64) -> Vec<(At, Fault, Rigged)> {
     let mut places = vec![(
         At::Opening,
@@ -57,8 +57,8 @@ fn places(chunks: u64) -> Vec<(At, Fault, Rigged)> {
     places
 }
 
-/// How many chunks the store is given of `content`: all that is over the limit, and what was held
-/// before that with the first.
+/// Number of chunks of `content` that the store is given: those over the limit. The first of them
+/// also carries everything held before.
 fn spilled(content: &str, size: usize) -> u64 {
     (content.len().div_ceil(size) - LIMIT / size) as u64
 }
@@ -164,7 +164,7 @@ async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
                 matches!(cause, OffloadError { call_id, .. } if call_id == "a"),
                 "{way:?} {at:?} {fault:?}"
             );
-            // What was shown before is how it begins.
+            // The text already shown is its beginning.
             let shown = if shown.parts.is_empty() {
                 ""
             } else {
@@ -184,7 +184,7 @@ async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
     }
 }
 
-/// The digest is read from the writer where the id is no name.
+/// If the id is not a safe name, the digest is read from the writer.
 #[tokio::test]
 async fn t12_a_writer_that_can_not_be_read() {
     let content = lines(400);
@@ -219,8 +219,7 @@ async fn t12_a_writer_that_can_not_be_read() {
     }
 }
 
-/// The writer has the only copy when the store has failed: one read that fails must not be the end
-/// of it.
+/// The writer has the only copy after the store has failed, so one failed read must not lose it.
 #[tokio::test]
 async fn l1_what_only_the_writer_has_is_asked_for_again() {
     let content = lines(400);
@@ -258,8 +257,8 @@ async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
     for way in Way::BOTH {
         let store = Rigged::new();
         store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
-        // Eight for the first text, which can't be had back. What fails next is the second text's
-        // first chunk.
+        // Eight reads for the first text, which can't be recovered. The next failure is the second
+        // text's first chunk.
         for read in 1..=8 {
             store
                 .store
@@ -309,7 +308,7 @@ async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
 async fn t12_a_short_text_is_kept_however_long_another_is() {
     let (short, long) = ("short ".repeat(160), "x".repeat(17 << 20));
     let store = Rigged::new();
-    // The short one is put, the long one is named.
+    // The short text is stored with `put`, which fails; the long one has a writer.
     store
         .store
         .fault_on_write(1, Fault::Fail(ErrorKind::Unavailable));
@@ -350,7 +349,7 @@ async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
             Outcome::Kept(Reason::StoreFailed),
             "{at:?} {fault:?}"
         );
-        // The head was shown with replacement characters before anybody knew.
+        // The head was shown with replacement characters, before the invalid bytes were known.
         let head = String::from_utf8_lossy(&content[..PREVIEW]).len();
         assert!(
             came.len() >= content.len() && came.len() <= content.len() + head,
@@ -361,7 +360,7 @@ async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
     }
 }
 
-/// A long text, then many short ones behind it, all of which have left memory when the store fails.
+/// A long text, then many short ones, all of which have left memory when the store fails.
 #[tokio::test]
 async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
     for (preview, texts) in [(PREVIEW, 5), (PREVIEW, 40), (800, 40), (800, 400)] {
@@ -415,7 +414,7 @@ async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
     }
 }
 
-/// The first text's head has been shown when documents take all of the preview.
+/// The first text's head has been shown when documents take the whole preview.
 #[tokio::test]
 async fn t10_a_head_that_was_shown_stays_shown_beside_many_documents() {
     let document = || Chunk::Part(Part::Json(serde_json::json!({ "rows": lines(400) })));

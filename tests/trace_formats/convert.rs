@@ -1,4 +1,5 @@
-//! Chat-completions transcripts as the turns of a loop, and those as messages of any format.
+//! Converts chat-completions transcripts to the turns of a loop, and those to messages of any
+//! format.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,7 @@ pub(crate) enum Step {
     Answer(ToolCall, String),
 }
 
-/// What a transcript says. Each call gets an id that every provider takes and that no other call
-/// has.
+/// Reads the turns of a transcript. Each call gets a unique id that every provider accepts.
 pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
     let mut turns = Vec::new();
     let (mut open, mut used): (Vec<(String, ToolCall)>, HashMap<String, usize>) =
@@ -55,17 +55,17 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
     turns
 }
 
-/// A conversation in one format, as it grows.
+/// A growing conversation in one format.
 pub(crate) struct Converter {
     format: WireFormat,
     pub(crate) messages: Vec<Value>,
-    /// Whether the last message holds results.
+    /// True if the last message holds results.
     has_results: bool,
 }
 
 impl Converter {
     pub(crate) fn new(format: WireFormat) -> Self {
-        // Some transcripts begin with what the model says, which some providers refuse.
+        // Some transcripts begin with a message of the model, which some providers refuse.
         let mut converter = Self {
             format,
             messages: Vec::new(),
@@ -76,7 +76,7 @@ impl Converter {
     }
 
     pub(crate) fn say(&mut self, role: &str, text: &str) {
-        // Most providers take no empty text.
+        // Most providers refuse empty texts.
         if text.trim().is_empty() {
             return;
         }

@@ -149,8 +149,8 @@ pub(crate) fn run(trouble: Trouble, results: u64, seed: u64) -> Result<Option<Ta
     }
 }
 
-/// Runs a child that permissions bind. They don't bind root, so root starts it as nobody, which
-/// works only if nobody may run this program.
+/// Runs a child, as the user `nobody` if this process is root, because permissions don't bind root.
+/// `None` if that user may not run this program.
 fn as_nobody(arguments: &[String]) -> Result<Option<Output>> {
     use std::os::unix::fs::{MetadataExt, chown};
     use std::os::unix::process::CommandExt;

@@ -13,7 +13,7 @@ use offcut_testkit::Fault;
 use super::wire::Wire;
 use super::world::World;
 
-/// A result as it is shown.
+/// The shown form of a result.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) parts: Vec<Part>,

@@ -47,8 +47,8 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// type work with this crate.
 ///
 /// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates
-/// nothing: it runs over every message before every call of a model. The README's section "Writing
-/// a format" has a complete example.
+/// nothing: it runs over every message before every call of a model. docs/formats.md has a
+/// complete example.
 ///
 /// # Contract
 ///

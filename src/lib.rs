@@ -40,8 +40,8 @@
 //! - **Building blocks:** [`rounds`] pairs results with calls, [`template`] fills in texts.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
-//! The README lists all options. DESIGN.md in the repository has the laws, the map of the code and
-//! the decisions.
+//! In the repository, docs/ has a guide, all options and a glossary; DESIGN.md has the laws, a map of
+//! the code and the decisions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -84,7 +84,8 @@ pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
 pub use truncate::{Truncated, TruncatedStream};
 
-/// The README's examples compile and run.
+/// Compiles and runs the examples of the README and of the cookbook.
 #[cfg(all(doctest, feature = "fs"))]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/cookbook.md")]
+struct Pages;

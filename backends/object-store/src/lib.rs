@@ -49,10 +49,11 @@ pub use objects::Objects;
 pub use open_error::OpenError;
 pub use upload::PARTS;
 
-/// Compiles the examples of the page on object stores.
+/// Compiles the examples of the guide and of the page on object stores.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
 #[doc = include_str!("../../../docs/object-stores.md")]
-struct Page;
+struct Pages;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -40,8 +40,7 @@ fn story() -> Vec<Step> {
             json!({"findings": [{"file": "client.rs", "says": "no time-out"}], "sources": ["client.rs"], "tokens": 300}),
         ]),
         Step::One(json!({"recent_errors": ["timed out", "timed out", "refused", "timed out"]})),
-        // An update applies as a whole or not at all: the key is missing, so the tokens are not
-        // counted either.
+        // An update applies as a whole: the key is missing, so the tokens are not counted either.
         Step::One(json!({"findings": [{"says": "of no file"}], "tokens": 1_000_000})),
         // Two values for a field that keeps one: neither is the last.
         Step::Parallel(vec![

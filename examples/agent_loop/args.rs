@@ -100,8 +100,7 @@ fn language(text: &str) -> Result<Language, &'static str> {
 /// Opens the store that `text` names. To add a kind of store, add an arm.
 pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
     Ok(match text {
-        // Hides the random path, so that two runs over the same files cost the same number of
-        // tokens.
+        // Hides the random path, so that two runs over the same files cost the same tokens.
         None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
         Some("memory") => Arc::new(Memory::new()),
         #[cfg(feature = "s3")]

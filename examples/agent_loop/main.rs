@@ -38,8 +38,7 @@ use tally::Tally;
 use tools::{Directory, Grep, ListFiles, Read, Run};
 use watched::watched;
 
-/// Runs the agent, prints its steps, and reads everything back. Returns the number of lost
-/// originals.
+/// Runs the agent, prints its steps, reads everything back. Returns the number of lost originals.
 async fn explore(options: &Options) -> Result<usize, Failure> {
     let directory = Arc::new(Directory::open(&options.dir)?);
     let backend = open_backend(options.backend.as_deref()).await?;

@@ -79,8 +79,7 @@ fn rest_of_the_listing(view: &View) -> Option<Turn> {
     )
 }
 
-/// Also reads a file whose name is a guess, as models do. The error is short and stays in the
-/// context.
+/// Also reads a guessed file name, as models do. The error is short and stays in the context.
 fn history(_: &View) -> Option<Turn> {
     let log = run("git", &["log", "--stat", "--max-count=30", "--", "."]);
     ask(
@@ -294,7 +293,7 @@ fn is_entry(path: &str) -> bool {
     .contains(&stem)
 }
 
-/// Parses ` 1234 src/lib.rs`, perhaps after a line number and a colon.
+/// Parses `   1234  src/lib.rs`, perhaps after a line number and a colon.
 fn listed(line: &str) -> Option<(String, u64)> {
     let (size, path) = without_number(line).trim_start().split_once("  ")?;
     Some((path.to_owned(), size.parse().ok()?))

@@ -289,8 +289,7 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Prints a text in lines of [`WIDTH`] columns, each after `margin`. Chinese characters take two
-/// columns.
+/// Prints a text in lines of [`WIDTH`] columns, each after `margin`. Chinese takes two columns.
 fn paragraph(text: &str, margin: &str) {
     let (mut line, mut columns) = (String::new(), 0);
     for char in text.chars() {

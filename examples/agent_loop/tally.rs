@@ -136,8 +136,7 @@ impl Tally {
         is_first
     }
 
-    /// The decisions since the last call: first those about new results, then those of a clear
-    /// pass.
+    /// The decisions since the last call: first about new results, then of a clear pass.
     pub(crate) fn news(&self) -> (Vec<Decision>, Vec<Decision>) {
         let mut log = self.log();
         let news = log.decisions[log.shown..].to_vec();
@@ -147,8 +146,7 @@ impl Tally {
             .partition(|decision| decision.message.is_none())
     }
 
-    /// The conversation as it would be without the library: every result whole, and no reading
-    /// back.
+    /// The conversation without the library: every result whole, and no reading back.
     fn shadow(&self, messages: &[Message]) -> Vec<Message> {
         let log = self.log();
         let original = |message: &Message| match message {

@@ -58,8 +58,7 @@ impl Directory {
         }
     }
 
-    /// All text files by path, with their sizes in bytes. Skips hidden files, links and build
-    /// output.
+    /// All text files by path, with their sizes in bytes. Skips hidden files, links and builds.
     fn files(&self) -> Vec<(String, u64)> {
         let mut files = Vec::new();
         let mut to_visit = vec![self.root.clone()];

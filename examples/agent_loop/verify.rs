@@ -1,5 +1,4 @@
-//! The proof that nothing was lost: everything stored is read back and compared with the tools'
-//! results.
+//! The proof that nothing was lost: everything stored is read back and compared with the originals.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Several processes store under the same ids in one place at the same time. Some of the content is
-//! the same.
+//! Several processes store at once under the same ids in one place, partly the same content.
 
 use std::process::Stdio;
 

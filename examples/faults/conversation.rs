@@ -47,8 +47,7 @@ pub(crate) struct Script {
     pub(crate) originals: Originals,
     /// Number of the first step's result.
     pub(crate) first: u64,
-    /// The counterpart of `first` for every second step. Other conversations may share the other
-    /// steps.
+    /// The counterpart of `first` for every second step. Other conversations may share the rest.
     pub(crate) first_of_its_own: u64,
     pub(crate) steps: u64,
     /// Number of steps after which call ids repeat, as they do with several providers.
@@ -382,8 +381,7 @@ enum Read {
     Nothing(String),
 }
 
-/// Reads stored content. Tries again while the store is unavailable, because the checker is not
-/// under test.
+/// Reads stored content. Tries again while the store is unavailable, which is not under test.
 async fn read(reduction: &ToolReduction, location: &Location) -> Read {
     let mut last = "the session does not know it".to_owned();
     for _ in 0..ATTEMPTS {
@@ -450,8 +448,7 @@ mod tests {
 
     use super::*;
 
-    /// Lets `harm` damage a conversation over a store in a directory, and returns the checker's
-    /// tally.
+    /// Lets `harm` damage a conversation over a store in a directory. Returns the checker's tally.
     async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
         let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
         let store = Fs::open(home.path()).unwrap();

@@ -1,5 +1,5 @@
-//! Store calls that fail at random, by `testkit::Faulty`: before or after they take effect, or by
-//! never returning.
+//! Store calls that fail at random, by `testkit::Faulty`: before or after taking effect, or never
+//! end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -131,8 +131,7 @@ pub(crate) async fn run(
                 child.start_kill()?; // SIGKILL
             }
             let status = child.wait().await?;
-            // A process that has just ended can't be killed any more. Any other failure was not our
-            // kill.
+            // A process that has just ended can't be killed any more. Other failures are problems.
             let is_killed = status.code().is_none();
             match status.success() {
                 true if !is_resumed => a_whole_life = begun.elapsed(),

@@ -389,8 +389,7 @@ async fn c5_an_imitation_loses_nothing() {
                 .contains(&(format!("memory://t/clear/{id}"), forged.into_bytes()))
         );
     }
-    // The preview is stored but the sentence is not ours. The text is as short as a hint, so it
-    // stays.
+    // The preview is stored, the sentence is not ours. As short as a hint, the text stays.
     let mut messages = [round("x", "curl", chatty.render()), round("b", "f", "ok")].concat();
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(
@@ -527,8 +526,7 @@ async fn c13_originals_are_treated_the_same_every_turn() {
         let mut turn = history.clone();
         clear(&reduction, &mut turn).await;
         let common = sent.iter().zip(&turn).take_while(|(a, b)| a == b).count();
-        // Results that were cleared before get the same bytes again; only newly cleared ones
-        // differ.
+        // Results cleared before get the same bytes again; only newly cleared ones differ.
         for message in &sent[common..] {
             if let Some(hint) = Hint::parse_all(text_of(message)) {
                 panic!("changed a hint: {hint:?}");

@@ -1,5 +1,4 @@
-//! Settings (O1–O3): the defaults, configurations that do not build, and the effects of a tool's
-//! policy.
+//! Settings (O1–O3): the defaults, configurations that do not build, and a tool's policy.
 #![cfg(feature = "fs")]
 // Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -546,8 +545,7 @@ async fn with_policy(policy: ToolPolicy) -> Done {
     done
 }
 
-/// Checks the settings that a policy inherits: everything not listed in `but` is as for the other
-/// tool.
+/// Checks that a policy inherits: everything not listed in `but` is as for the other tool.
 fn assert_inherited(done: &Done, but: &[&str]) {
     let [own, other] = &done.truncated;
     let is = |what: &str| !but.contains(&what);
@@ -881,8 +879,7 @@ async fn reports_are_handed_to_the_observer() {
     assert_eq!(seen[1][0], ("b".to_owned(), Outcome::Cleared));
 }
 
-/// Zeros and the largest numbers in every field either fail the build or give a reduction that
-/// works.
+/// Zeros and the largest numbers in every field fail the build or give a working reduction.
 #[tokio::test]
 async fn l7_no_number_is_too_odd() {
     let fields = [

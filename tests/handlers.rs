@@ -1,5 +1,4 @@
-//! Handlers and callbacks (T9, C10, C14): they get what they ask for, and their failures harm
-//! nothing else.
+//! Handlers and callbacks (T9, C10, C14): they get their way, and their failures harm nothing else.
 // Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,5 +1,4 @@
-//! Hostile input: it always ends in a clear error or an untouched result, never in a panic or a
-//! loss.
+//! Hostile input ends in a clear error or an untouched result, never in a panic or a loss.
 #![cfg(feature = "fs")]
 // Helpers may unwrap, as tests may, and a skipped test must say so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]

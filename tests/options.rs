@@ -26,8 +26,7 @@ fn lines(n: usize) -> String {
     (1..=n).map(|n| format!("p{n}.rs\n")).collect()
 }
 
-/// A long result arrives, and a pass runs over a history of long, short and failed results of one
-/// tool.
+/// A long result arrives, and a pass runs over long, short and failed results of one tool.
 struct Scenario {
     store: Faulty<Memory>,
     tool: &'static str,

@@ -249,8 +249,7 @@ async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
     }
 }
 
-/// A result that truncation could not store leaves a hint without a location, which is ordinary
-/// text.
+/// A result that truncation could not store leaves a hint without a location: ordinary text.
 #[tokio::test]
 async fn c5_a_preview_that_was_not_saved_is_cleared() {
     use offcut::backend::ErrorKind;
@@ -285,8 +284,7 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
     );
 }
 
-/// Old hints are recognised after `stub_length` was lowered, and if their sentence differs from
-/// today's.
+/// Old hints are recognised after `stub_length` was lowered, even with another sentence.
 #[tokio::test]
 async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
     for words in [None, Some("{tool} said something once.")] {

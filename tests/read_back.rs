@@ -450,8 +450,7 @@ async fn r2_content_that_is_no_utf_8_can_be_paged() {
     let location = store_result(&reduction, "a", ToolOutput::bytes(bytes.clone())).await;
     let (all, pages) = read_through(&reduction, &json!({"path": location})).await;
     assert!(pages > 10);
-    // Pages end only after characters and lines, so their replacement characters match the whole
-    // text's.
+    // Pages end only after characters and lines, so replacement characters are as in the whole.
     let all_ascii = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
     assert_eq!(all_ascii(&all), all_ascii(&String::from_utf8_lossy(&bytes)));
     let matches = read(

@@ -261,8 +261,7 @@ fn o4_a_url_means_the_place_that_it_says() {
     );
 }
 
-/// A scheme without its slashes, or a path with options, would name a directory that contains the
-/// secrets.
+/// A scheme without slashes, or a path with options, would name a directory after the secrets.
 #[test]
 fn o4_a_misspelt_url_is_no_directory() {
     for (url, says) in [

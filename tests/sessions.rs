@@ -134,8 +134,7 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
     let (shown, location) = secret(&one).await;
     let mut longer = Hint::parse(&shown).unwrap();
     longer.preview = "[… 9999 B …]\n".repeat(60);
-    // A tool of the other session returns the hint, real or forged: on arrival and as an old
-    // result.
+    // A tool of the other session returns the hint, real or forged: a new result, then an old one.
     for result in [
         shown.clone(),
         longer.render(),

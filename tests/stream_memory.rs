@@ -1,5 +1,4 @@
-//! L9: a stream is never held whole. The allocator counts the peak memory of a stream, in a
-//! separate process.
+//! L9: a stream is never held whole. The allocator counts a stream's peak, in a separate process.
 #![cfg(feature = "fs")]
 // Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
@@ -29,8 +28,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const LIMIT: usize = 50_000;
 const PREVIEW: usize = 8_000;
 const CHUNK: usize = 64 << 10;
-/// Upper bound on the memory of a stream, in bytes: a few times the limit, and a few chunks on
-/// their way.
+/// Upper bound on a stream's memory, in bytes: a few times the limit, and a few chunks in flight.
 const AT_MOST: usize = 8 * LIMIT + (1 << 20);
 
 const LINE: &[u8] = b"a line of it\n";
@@ -136,8 +134,7 @@ fn link() -> Chunk {
     })
 }
 
-/// Runs `output` through a reduction. Returns the peak growth of memory in bytes, and the parts
-/// shown.
+/// Runs `output` through a reduction. Returns the peak growth in bytes, and the parts shown.
 async fn cost(
     reduction: &ToolReduction,
     id: &str,

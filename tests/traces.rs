@@ -28,8 +28,7 @@ const IS_FAST: bool = !cfg!(debug_assertions);
 const EXACT_EVERY: usize = if IS_FAST { 1 } else { 12 };
 /// Only files up to this size in bytes: without optimisation the tokenizer is slow.
 const EXACT_UP_TO: u64 = if IS_FAST { u64::MAX } else { 200_000 };
-/// While a loop changes nothing, one in this many of its model calls is compared with a loop over
-/// originals.
+/// While a loop changes nothing, one in this many calls is compared with a loop over originals.
 const ORIGINALS_EVERY: usize = if IS_FAST { 1 } else { 16 };
 /// One in this many passes that change something is followed by a second one.
 const SECOND_PASS_EVERY: usize = if IS_FAST { 1 } else { 4 };
@@ -230,8 +229,7 @@ async fn check(trace: &Trace, builder: &Builder, at: &str, extra: Extra) -> Tota
                 // Another process finds nothing left to do.
                 assert_stable(&make(&store), &live, live.messages.clone(), &store).await;
             }
-            // While one loop changes nothing, the other could only repeat, so an occasional check
-            // is enough.
+            // While one loop changes nothing, the other could only repeat: some checks are enough.
             let is_due =
                 report.is_change() || live.totals.model_calls.is_multiple_of(ORIGINALS_EVERY);
             if let Some(originals) = originals.as_ref().filter(|_| is_due) {
@@ -365,8 +363,7 @@ impl<'t> Loop<'t> {
         self.messages.push(message);
     }
 
-    /// Runs the pass before a model call. Returns its report and the indexes of the changed
-    /// messages.
+    /// Runs the pass before a model call. Returns its report and the changed messages' indexes.
     async fn before_model(&mut self, store: &Memory) -> (Report, Vec<usize>) {
         self.totals.model_calls += 1;
         let (before, stored) = (self.messages.clone(), store.len());

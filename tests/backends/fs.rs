@@ -296,8 +296,7 @@ fn two_handles_race_and_lose_nothing() {
         }
         answers
     };
-    // Checked after the threads have ended: an earlier panic would leave the others at the barrier
-    // for ever.
+    // Checked after the threads have ended: an earlier panic would leave the others at the barrier.
     let answers: Vec<_> = std::thread::scope(|scope| {
         let race = &race;
         let threads: Vec<_> = (0..THREADS)

@@ -7,8 +7,7 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::report::Decision;
 use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction};
 
-/// A reduction over a memory store whose locations begin with `memory://t/`. Starts without loading
-/// a tokenizer.
+/// A reduction over a memory store with locations below `memory://t/`. Loads no tokenizer.
 pub(crate) fn builder(store: &Memory) -> Builder {
     ToolReduction::builder()
         .backend(store.clone())

@@ -8,8 +8,7 @@ use std::process::{Command, Output};
 pub(crate) const AT: &str = "OFFCUT_MOUNT";
 
 /// Runs this program again, with `arguments`, in its own mount namespace, after the shell commands
-/// `mount`. Both find the mount point in the environment, see [`AT`]. `None` if mounting is not
-/// allowed.
+/// `mount`. Both find the mount point in [`AT`]. `None` if mounting is not allowed.
 pub(crate) fn again_in_a_mount<A: AsRef<OsStr>>(mount: &str, arguments: &[A]) -> Option<Output> {
     let at = tempfile::tempdir().ok()?;
     // As root, and as any user if the system allows user namespaces.

@@ -491,8 +491,7 @@ fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
         let [Part::Text(hint)] = &first.parts[..] else {
             panic!("{:?}", first.parts)
         };
-        // Together they are over the limit. The two longest are cut again, to below
-        // `preview_above`.
+        // Over the limit together. The two longest are cut again, to below `preview_above`.
         let parts = [lines(450), format!("{hint}{}", lines(65)), hint.clone()];
         let output = ToolOutput::parts(parts.into_iter().map(Part::Text).collect());
         let shown = reduction
@@ -556,8 +555,7 @@ fn l3_a_digest_takes_no_more_tokens_than_were_reckoned_with() {
             .truncate(&call("a", "f"), lines(2_000))
             .await
             .unwrap();
-        // Each name gets a digest because the plain one is taken. The spaces cost about as much as
-        // the hint.
+        // Each name gets a digest because the plain one is taken. The spaces cost about one hint.
         let mut cut = 0;
         for length in (2_000..9_000).step_by(20) {
             let output = " ".repeat(length);

@@ -404,8 +404,7 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Generates long results, then imitations of their hints, then a pass that must tell the two
-/// apart.
+/// Generates long results, then imitations of their hints, then a pass that must tell them apart.
 pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
     let body = prop_oneof![
         6 => forgeries().prop_map(|forgery| Body::Parts(vec![PartSpec::Forged(forgery)])),

@@ -90,8 +90,7 @@ fn l2_another_store_may_fail_at_every_write() {
     });
 }
 
-/// Generates a conversation with steps since the last pass, and the changes made between plan and
-/// apply.
+/// Generates a conversation before its last pass, and the changes made between plan and apply.
 fn interrupted() -> impl Strategy<Value = (Setup, Vec<Step>, Vec<u8>, Meanwhile)> {
     let steps = conversations().prop_map(|mut steps| {
         steps.pop();

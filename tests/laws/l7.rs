@@ -262,7 +262,7 @@ fn l7_no_part_is_too_odd() {
     });
 }
 
-/// Generates the largest and smallest numbers.
+/// Generates small, large and extreme numbers.
 fn extremes() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),

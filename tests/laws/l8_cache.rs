@@ -1,5 +1,4 @@
-//! L8: the cache of counts is never wrong after an edit, and conversations do not evict each
-//! other's counts.
+//! L8: cached counts are never wrong after an edit, and conversations don't evict each other's.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -21,8 +20,7 @@ fn weight(text: &str) -> u64 {
         .sum()
 }
 
-/// A change that a loop makes to its messages between passes. Indexes are taken modulo the number
-/// of messages.
+/// A change that a loop makes to its messages between passes. Indexes wrap around.
 #[derive(Clone, Debug)]
 enum Edit {
     /// Changes one byte of one text in place: the same string, address and length.

@@ -17,12 +17,10 @@ use super::text::{Kind, Text};
 use super::world::{World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
-/// Allowance for hints in each turn: candidates are counted too, once in each form that they may
-/// take.
+/// Allowance for hints in each turn: candidates are counted too, once in each possible form.
 const HINTS: u64 = 600;
 
-/// Runs a loop in which the counter sees no more bytes than the new texts and their possible
-/// replacements.
+/// Runs a loop in which the counter sees no more than the new texts and their replacements.
 async fn count_what_is_new(
     turns: &[usize],
     threshold: u64,

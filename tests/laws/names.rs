@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 use super::world::World;
 use super::{Violation, require};
 
-/// Checks that a key is one that this crate makes: a safe id unchanged, or else a digest, with
-/// fixed endings.
+/// Checks that this crate makes such a key: a safe id unchanged or a digest, with fixed endings.
 pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violation> {
     static SHAPE: OnceLock<Regex> = OnceLock::new();
     static ENDING: OnceLock<Regex> = OnceLock::new();
@@ -50,8 +49,7 @@ fn short(id: &str) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// Checks that the stores' directories hold only expected files, and that nothing lies outside
-/// them.
+/// Checks that the stores' directories hold only expected files, with nothing outside them.
 pub(crate) fn check_paths(world: &World) -> Result<(), Violation> {
     static EXPECTED: OnceLock<Regex> = OnceLock::new();
     let expected = EXPECTED.get_or_init(|| {

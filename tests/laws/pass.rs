@@ -33,8 +33,7 @@ pub(crate) async fn pass<F: Wire, S: Subject<F>>(
     check_stable(wire, subject, run).await
 }
 
-/// Runs a pass over `messages` alone, however odd, and then over one more message that answers
-/// them.
+/// Runs a pass over `messages` alone, however odd. A message that answers them is added first.
 pub(crate) async fn pass_over<F: Wire>(
     wire: F,
     setup: Setup,
@@ -108,8 +107,7 @@ async fn one<F: Wire, S: Subject<F>>(
     Ok(failed)
 }
 
-/// Tells whether a store failed. Failing handlers and callbacks do not count: they must change
-/// nothing.
+/// Tells whether a store failed. Failing handlers and callbacks, which change nothing, don't count.
 pub(crate) fn has_failed(report: &Report) -> bool {
     let of_handlers = [
         "the truncation handler",
@@ -234,8 +232,7 @@ fn check_report<F: Wire, S: Subject<F>>(
     Ok(())
 }
 
-/// Checks L4: a pass over its own output does nothing, also after a JSON round trip and in another
-/// process.
+/// Checks L4: over its own output a pass does nothing, also after a JSON round trip or a restart.
 async fn check_stable<F: Wire, S: Subject<F>>(
     wire: F,
     subject: &S,

@@ -15,8 +15,8 @@ use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, hold, require};
 
-/// Tells whether a chat-completions provider would accept the message, as far as a pass could
-/// change that.
+/// Tells whether a chat-completions provider accepts the message, judging by what a pass could
+/// change.
 pub(crate) fn is_valid(message: &Value) -> bool {
     let part_is_valid = |part: &Value| match part["type"].as_str() {
         Some("text") => part["text"].is_string(),

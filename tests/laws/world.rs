@@ -52,8 +52,7 @@ pub(crate) struct Setup {
     pub(crate) handlers: Handlers,
 }
 
-/// Behaviour of the user's handlers and callbacks for every tool. None of these may change the
-/// outcome.
+/// Behaviour of the user's handlers and callbacks for every tool. None may change the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handlers {
     None,
@@ -417,8 +416,7 @@ impl World {
         all
     }
 
-    /// Lists every path below the stores' directory, relative to it; empty for other kinds of
-    /// stores.
+    /// Lists every path below the stores' directory, relative to it; empty for other stores.
     pub(crate) fn paths(&self) -> Vec<String> {
         fn walk(at: &Path, home: &Path, found: &mut Vec<String>) {
             for entry in at.read_dir().unwrap() {

@@ -90,8 +90,7 @@ async fn r3_a_name_exempts_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
-    // Both calls have our reader's name but return other content; the second even asks for one of
-    // our locations.
+    // Our reader's name, but other content; the second call even asks for one of our locations.
     for (id, path) in [("b", "/etc/services"), ("c", location.as_str())] {
         let reader = ToolCall::new(id, "read_file", json!({"path": path}).to_string());
         let output = "something else entirely\n".repeat(100);

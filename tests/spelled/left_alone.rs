@@ -1,5 +1,4 @@
-//! Messages that must stay unchanged: those with two meanings, and results that are not valid
-//! Unicode.
+//! Messages that must stay unchanged: those with two meanings, and results in invalid Unicode.
 
 use offcut::backend::Memory;
 use offcut::format::{Format, JsonText, Messages, Piece, Rewriting, Spelled, WireFormat};

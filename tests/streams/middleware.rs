@@ -1,5 +1,4 @@
-//! Streams between a loop and its tools: the middleware, the agent, readers of stored content (R3),
-//! skipped tools.
+//! Streams between a loop and its tools: the middleware, the agent, readers (R3), skipped tools.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,4 @@
-//! A store that fails where `Faulty` does not: on opening a writer, and for good, with a spool
-//! beside it.
+//! A store that fails where `Faulty` does not: on opening a writer, or for good, beside its spool.
 
 use std::ops::Range;
 use std::sync::Arc;

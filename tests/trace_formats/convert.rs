@@ -1,5 +1,4 @@
-//! Converts chat-completions transcripts to the turns of a loop, and those to messages of any
-//! format.
+//! Converts chat-completions transcripts to turns of a loop, and those to messages of any format.
 
 use std::collections::HashMap;
 

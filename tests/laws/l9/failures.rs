@@ -130,8 +130,7 @@ async fn a_failing_store_loses_nothing_in_silence(
         let may_lose = match (failure.then, failure.call) {
             (OnStoreFailure::PreviewOnly, _) => true,
             (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
-            // The held-back text was due to be shown but can't be read back: one text within the
-            // limit.
+            // Text within the limit that was due to be shown but can't be read back.
             (OnStoreFailure::KeepOriginal, Call::Read) => {
                 lost.len() == 1 && (case.counter.is_some() || lost[0] <= case.limit as u64)
             }

@@ -60,8 +60,7 @@ pub(crate) enum Counter {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// A text's bytes, with invalid bytes inserted at these positions. Two such pieces in a row are
-    /// one text.
+    /// A text's bytes, with invalid bytes inserted at these positions. Two in a row are one text.
     Bytes(Text, Vec<(usize, u8)>),
     Raw(Vec<u8>),
     Text(Text),

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 
 use super::generate::Who;
 
-/// A message type for generated conversations. `style` picks one of several ways to write a
-/// message.
+/// A message type for generated conversations. `style` picks one of several ways to write one.
 pub(crate) trait Wire:
     Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static
 {
@@ -338,8 +337,7 @@ impl Wire for OpenAiChat {
     }
 }
 
-/// Tells whether a provider accepts a message of results or calls, surrounded by the messages that
-/// it needs.
+/// Tells whether a provider accepts a message of results or calls, among the messages it needs.
 fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool {
     // A custom call gets a custom result.
     let tool = if json["type"]

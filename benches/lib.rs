@@ -1,5 +1,4 @@
-//! Shared by the benches: texts, comparable times, this process's memory, and child processes that
-//! measure.
+//! Shared by the benches: texts, comparable times, this process's memory, child processes.
 
 pub mod texts;
 

@@ -187,8 +187,7 @@ async fn measure(options: &Options) -> Result<()> {
     let whole = ToolReduction::recommended(Fs::open(home.path())?)
         .max_tokens_for_clear(1_000)
         .build()?;
-    // Creates the shared things first: the tokenizer's tables, the threads, the directory's
-    // descriptors.
+    // Creates the shared parts first: tokenizer tables, threads, the directory's descriptors.
     let mut first = [Conversation::begin(&whole, 9_999_999_999)];
     for _ in 0..results {
         go_on(first.iter_mut()).await?;
@@ -259,8 +258,7 @@ async fn soaked(whole: &ToolReduction, store: &Path, options: &Options) -> Resul
         .await?;
     }
     let (start, mut seen) = (Instant::now(), Vec::new());
-    // The first rounds create what is needed only once, such as thread pools and the allocator's
-    // own memory.
+    // The first rounds create what is needed only once, such as thread pools and allocator memory.
     for round in 0.. {
         if round > 10 && start.elapsed() > soak {
             break;

@@ -82,8 +82,7 @@ impl Best {
     }
 }
 
-/// Runs each size several times, alternating between the copy and the backends, and prints the best
-/// of each.
+/// Runs each size several times, copy and backends alternating, and prints the best of each.
 fn measure(sizes: &[u64], runs: usize) -> Result<()> {
     let mut out = std::io::stdout();
     let (mut peaks, mut ratios, mut firsts) = (json!({}), json!({}), json!({}));
@@ -147,8 +146,7 @@ fn number(measured: &Value, field: &str) -> f64 {
     measured[field].as_f64().unwrap_or(f64::NAN)
 }
 
-/// Number of further streams of a small size, so that the best time leaves out the program's
-/// warm-up.
+/// Number of further streams of a small size, so that the best time has no warm-up in it.
 fn repeats(mib: u64) -> u64 {
     16 / mib
 }
@@ -189,8 +187,7 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
         let store = Arc::new(open()?);
         // A preview whose first bytes go out at once.
         let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
-        // Without the tables of an encoding, which load in the background and have nothing to do
-        // with streams.
+        // Without the tables of an encoding, which load in the background and don't matter here.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let text = text();
         // Resets the peak.

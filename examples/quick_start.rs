@@ -87,7 +87,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 mod tests {
     #[test]
     fn the_guide_shows_this_loop() {
-        let (code, guide) = (include_str!("quick_start.rs"), include_str!("../docs/guide.md"));
+        let (code, guide) = (
+            include_str!("quick_start.rs"),
+            include_str!("../docs/guide.md"),
+        );
         let from = code.find("async fn converse(").unwrap();
         let to = from + code[from..].find("\n}\n").unwrap() + 3;
         assert!(

@@ -19,7 +19,7 @@ or something could not be swept. After 1 and 2, truncate and clear have passed t
 Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
 policy does too: recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
 
-/// Keeps what an agent's tools return from filling the model's context, and loses none of it.
+/// Keep long tool results out of an agent's context window, and keep every byte readable.
 #[derive(Debug, Parser)]
 #[command(name = "offcut", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Args {
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Clear(Clear),
     Read(Read),
     Sweep(Sweep),
-    /// See what a store holds.
+    /// Show what a store holds.
     #[command(subcommand)]
     Store(Store),
     /// Merge updates into a declared state.
@@ -48,72 +48,71 @@ pub(crate) enum Command {
     Config(Config),
 }
 
-/// What is reduced how, and where it is stored.
+/// Settings, store and session of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reduction {
     /// Settings: a .toml or .json file, or the name of a ready policy.
     #[arg(long, value_name = "FILE", default_value = "recommended")]
     pub(crate) config: String,
-    /// Where content is stored, in place of what the settings say: a path, memory:, or
-    /// s3://bucket/prefix.
+    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
-    /// The conversation, if there are several: what it stores has a prefix of its own.
+    /// Id of the conversation, if several share a store: each stores under a prefix of its own.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
 
-/// Show what a model would be shown of a tool's result, which is read from stdin.
+/// Print a tool's result, read from stdin, as a model would see it.
 ///
-/// A result over the limit is stored whole, as it comes. With --json: what is shown, and the
-/// report. Where something fails, the result goes on as it came.
+/// A result over the limit is stored whole while it streams in. With --json, prints what the model
+/// would see and the report. If something fails, the result is passed on unchanged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Truncate {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// The tool that returned it.
+    /// The tool that returned the result.
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: String,
-    /// The id of the call; what is stored is named by it.
+    /// The id of the call, which names the stored content.
     #[arg(long, value_name = "ID", default_value = "")]
     pub(crate) call_id: String,
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Stdin is no text but a JSON list of parts, such as [{"type": "text", "value": "…"}]; what is
-    /// written is JSON, too. A list of which something would get lost is wrong input: keys that
-    /// stand twice, fields that parts do not have, digits over what is kept.
+    /// Read stdin as a JSON list of parts, such as [{"type": "text", "value": "…"}], and write JSON
+    /// too. The list must not hold anything that would get lost: duplicate keys, unknown fields, or
+    /// numbers with more digits than are kept.
     #[arg(long)]
     pub(crate) parts: bool,
 }
 
-/// Run the clear pass over a conversation, which is read from stdin, and write what is to be sent.
+/// Clear old results from a conversation, read from stdin, and print the messages to send.
 ///
-/// The conversation is a JSON list of messages, or a request's body that holds one; it leaves in
-/// the same form. Where nothing is to be done, or something fails, it leaves byte for byte as it
-/// came.
+/// The conversation is a JSON list of messages, or a request's body that holds one; the output has
+/// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
+/// byte.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clear {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// The format: openai-chat, openai-responses, anthropic or gemini. Without it, the messages
-    /// say.
+    /// The format: openai-chat, openai-responses, anthropic or gemini. By default, it is detected
+    /// from the messages.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<WireFormat>,
-    /// Write what was decided, and why, to a file as JSON.
+    /// Write every decision and its reason to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }
 
-/// Read what is stored back, a page at a time, as the model's reader shows it.
+/// Read stored content one page at a time, as the model's reader does.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// Where it is, exactly as a hint says.
+    /// The location, exactly as in a hint.
     #[arg(required_unless_present = "definition")]
     pub(crate) location: Option<String>,
-    /// Print the reader's definition for a request's `tools`, and read nothing: openai-chat,
+    /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
     /// openai-responses, anthropic or gemini.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["location", "offset", "limit", "pattern"])]
     pub(crate) definition: Option<WireFormat>,
@@ -121,10 +120,10 @@ pub(crate) struct Read {
     /// 12.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
     pub(crate) offset: Option<String>,
-    /// The most lines.
+    /// Maximum number of lines.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// A regular expression: only the lines that match it.
+    /// A regular expression: print only lines that match it.
     #[arg(long, value_name = "RE", value_parser = pattern)]
     pub(crate) pattern: Option<String>,
 }
@@ -150,41 +149,43 @@ fn pattern(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Take away what is stored and no conversation names any more: a dry run, unless --apply.
+/// Remove stored content that no conversation names any more; a dry run unless --apply is given.
 ///
-/// What goes is moved aside and removed by a later sweep, when the grace is over and nobody has
-/// named it since. Agents may go on meanwhile. Without --max-age, --quota or --unreferenced, only
-/// what was moved aside before is removed.
+/// Content is first moved aside. A later sweep removes it if the grace is over and nothing has
+/// named it since. Agents may keep running. Without --max-age, --quota or --unreferenced, a sweep
+/// only removes what was moved aside before.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sweep {
-    /// All stores of the agents' settings, those of single tools too, for what is live in one may
-    /// be named in another: directories, or s3://bucket/prefix. A quota is for each.
+    /// All stores in the agents' settings, including those of single tools, because content that is
+    /// live in one store may be named in another: directories, or s3://bucket/prefix. A quota
+    /// applies to each.
     #[arg(value_name = "STORE", required = true)]
     pub(crate) stores: Vec<StoreUrl>,
-    /// A folder with transcripts, or one: all that is named in any file in it stays. Once for each;
-    /// every live one is needed.
+    /// A folder of transcripts, or one transcript: everything named in any of the files stays. May
+    /// be repeated; give every live one.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) live: Vec<PathBuf>,
-    /// No conversation is live: in place of --live.
+    /// Sweep as if no conversation were live, instead of --live.
     #[arg(long, conflicts_with = "live")]
     pub(crate) nothing_is_live: bool,
-    /// A session of which everything stays, though no transcript names it: of a loop that hands in
-    /// its originals. Once for each.
+    /// A session to keep whole, although no transcript names its content, because its loop hands in
+    /// originals every turn. May be repeated.
     #[arg(long, value_name = "ID")]
     pub(crate) keep_session: Vec<String>,
-    /// What was stored longer ago goes: 30d, 12h.
+    /// Remove content that is older than this: 30d, 12h.
     #[arg(long, value_name = "AGE", value_parser = units::duration)]
     pub(crate) max_age: Option<Duration>,
-    /// The oldest goes until what nobody names takes no more than this: 10GiB, 500MB.
+    /// Remove the oldest content until what is not live takes at most this much: 10GiB, 500MB.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub(crate) quota: Option<u64>,
-    /// Whatever nobody names goes.
+    /// Remove all content that is not live.
     #[arg(long)]
     pub(crate) unreferenced: bool,
-    /// How long what is new stays in any case, and what was moved aside can be brought back.
+    /// Time for which new content always stays, and for which content that was moved aside can be
+    /// brought back.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
     pub(crate) grace: Duration,
-    /// Only what is stored below this prefix: the agents' root_dir.
+    /// Sweep only content below this prefix: the agents' root_dir.
     #[arg(
         long,
         value_name = "PREFIX",
@@ -192,30 +193,30 @@ pub(crate) struct Sweep {
         hide_default_value = true
     )]
     pub(crate) root: String,
-    /// Only what this conversation has stored, below the root if there is one.
+    /// Sweep only content of this conversation, below the root if one is given.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The directory is a store, though it lacks the folder `.staging` that stores have: it was
-    /// deleted, or not copied.
+    /// Accept a directory as a store although it lacks the `.staging` folder that stores have,
+    /// because the folder was deleted or not copied.
     #[arg(long)]
     pub(crate) is_a_store: bool,
-    /// In earnest.
+    /// Do it; without this option, only report what would be done.
     #[arg(long)]
     pub(crate) apply: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Store {
-    /// List what is stored: where, how many bytes, for how long.
+    /// List stored content: location, size in bytes and age.
     Ls {
         /// The store: a directory, or s3://bucket/prefix.
         store: StoreUrl,
     },
-    /// Say what is stored at one location.
+    /// Describe what is stored at a location.
     Stat {
         /// The store: a directory, or s3://bucket/prefix.
         store: StoreUrl,
-        /// Where it is, as a hint or `store ls` says.
+        /// The location, as in a hint or in the output of `store ls`.
         location: String,
     },
 }
@@ -227,24 +228,24 @@ pub(crate) enum State {
 
 /// Apply updates to a state, one after the other, and print the state.
 ///
-/// After an error nothing is printed: all updates apply, or none.
+/// All updates apply, or none: after an error, nothing is printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
     /// The declaration of the state, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// The state as it is, in JSON. Without it, every field has its default.
+    /// The current state, in JSON. Without it, every field has its default.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// The updates, each a JSON map from fields to what their reducers take; - for stdin. No key
-    /// may stand twice.
+    /// The updates: each is a JSON object from fields to what their reducers take; - for stdin.
+    /// Keys must not be repeated.
     #[arg(required = true, value_name = "UPDATE")]
     pub(crate) updates: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Print every option with its default, commented.
+    /// Print every option with its default and a comment.
     Default,
     /// Check that settings build and that their stores can be written to.
     Check {
@@ -253,30 +254,30 @@ pub(crate) enum Config {
     },
 }
 
-/// Replay transcripts of agents under policies: what each would have cost, and what the model could
-/// still have seen.
+/// Replay agents' transcripts under policies, and show what each would have cost and what the model
+/// could still have seen.
 ///
-/// Each result is truncated as it arrives, each turn of the assistant is a model call with a pass
-/// before it. Doing nothing comes first, as `none`. What is cut is stored in memory, with locations
-/// of 40 bytes; the stores that policies name are left alone, unless --use-stores.
+/// Each result is truncated as it arrives, and each turn of the assistant is a model call with a
+/// clear pass before it. The first row, `none`, is without any policy. Content is stored in memory,
+/// with locations of 40 bytes; stores named by policies are not used, unless --use-stores is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// Transcripts: files, folders with .json, .jsonl and .traj files, or - for stdin.
+    /// Transcripts: files, folders of .json, .jsonl and .traj files, or - for stdin.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
-    /// A policy to replay under; once for each. Without any: the ready policies.
+    /// A policy to replay under. May be repeated. By default, the ready policies.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub(crate) policies: Vec<String>,
     /// Store in the stores that the policies' files name.
     #[arg(long)]
     pub(crate) use_stores: bool,
-    /// What tokens cost: a file with `cached` and `fresh`, for a million of them, and `currency`,
-    /// `source` and `date`, without which no money is named; or a weight for each, `default` (0.1
-    /// and 1) or `anthropic` (0.1 and 1.25).
+    /// Token prices: `default` (weights 0.1 cached, 1 fresh), `anthropic` (0.1 and 1.25), or a file
+    /// with `cached` and `fresh` per million tokens and, to show money, `currency`, `source` and
+    /// `date`.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
-    /// Write a report to a file: bill and visibility, context sizes, what was cleared when, and the
-    /// worst moments. It holds excerpts of the transcripts.
+    /// Write an HTML report to a file: bill and visibility, context sizes, what was cleared when,
+    /// and the worst moments. It holds excerpts of the transcripts.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }

@@ -13,15 +13,15 @@ pub trait Tool: Send + Sync {
     /// Describes the tool to the model.
     fn definition(&self) -> ToolDefinition;
 
-    /// Carries out `call`. A model wrote the arguments.
+    /// Runs `call`. A model wrote the arguments, so they may be invalid.
     ///
     /// # Errors
     ///
-    /// The model is shown the error's text as a failed result.
+    /// The model sees the error's text as a failed result.
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError>;
 }
 
-/// A shared tool is a tool.
+/// Forwards to the shared tool.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<T: Tool + ?Sized> Tool for Arc<T> {

@@ -1,4 +1,4 @@
-//! A counter, and its counts for one conversation.
+//! A token counter, and its cached counts for one conversation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,9 +15,9 @@ use crate::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
 
-/// Tokens of each message beside its content.
+/// Tokens that each message costs in addition to its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
-/// Bytes per token of a sound or a file.
+/// Bytes per token of audio and files.
 const MEDIA_BYTES_PER_TOKEN: u64 = 40;
 
 /// A token counter with cached counts. Clones share both.
@@ -35,13 +35,13 @@ impl fmt::Debug for Meter {
     }
 }
 
-/// A text as a message holds it.
+/// A text, in the form in which a message holds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Text<'m> {
     Is(&'m str),
-    /// A document, counted as its compact text.
+    /// A JSON value, counted as its compact text.
     Of(&'m Value),
-    /// An object, counted as its compact text.
+    /// A JSON object, counted as its compact text.
     Fields(&'m Map<String, Value>),
 }
 
@@ -69,7 +69,7 @@ impl<'m> Text<'m> {
         }
     }
 
-    /// Length in bytes. Allocates nothing.
+    /// Length in bytes, without allocating.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Is(text) => text.len() as u64,
@@ -108,7 +108,7 @@ fn length(json: &impl Serialize) -> u64 {
     length.0
 }
 
-/// Writes the compact text of `value`. Neither values nor the writers here can fail.
+/// Writes the compact text of `value`. Can't fail, since no JSON value and no writer here does.
 fn write_json(value: &impl Serialize, to: &mut impl io::Write) {
     let written = serde_json::to_writer(to, value);
     debug_assert!(written.is_ok());
@@ -124,8 +124,8 @@ impl Meter {
         }
     }
 
-    /// The same counter for another conversation. Both share their counts, and neither displaces
-    /// the other's.
+    /// Returns the same counter for another conversation. The two share counts, but neither evicts
+    /// a count that the other uses.
     pub(crate) fn for_another(&self) -> Self {
         Self {
             cache: Arc::new(self.cache.beside()),
@@ -133,17 +133,18 @@ impl Meter {
         }
     }
 
-    /// Returns true if the first count has nothing to wait for.
+    /// Returns true if the first count need not wait for [`prepare`](Self::prepare).
     pub(crate) fn is_ready(&self) -> bool {
         self.counter.is_ready()
     }
 
-    /// Does the work that the first count would wait for, on a thread of its own and only once.
+    /// Prepares the counter on a separate thread, so that the first count need not wait. Only the
+    /// first call does anything.
     pub(crate) fn prepare(&self) {
         self.prepared.call_once(|| {
             if !self.is_ready() {
                 let counter = Arc::clone(&self.counter);
-                // If there are no threads, the first count waits.
+                // If no thread can be spawned, the first count has to wait.
                 let _ = std::thread::Builder::new()
                     .name("offcut-tokens".into())
                     .spawn(move || counter.prepare());
@@ -151,14 +152,14 @@ impl Meter {
         });
     }
 
-    /// Begins a pass: drops counts that many passes have not used. Returns the texts of the last
-    /// pass.
+    /// Begins a pass: drops counts that have not been used for many passes. Returns the texts that
+    /// the last pass has seen.
     pub(crate) fn begin_pass(&self) -> Seen {
         self.cache.begin_pass()
     }
 
-    /// Ends a pass with the texts that it has seen. If this is never called, the next pass only has
-    /// to look up every text.
+    /// Ends a pass with the texts that it has seen. Skipping this is harmless: the next pass then
+    /// looks up every text.
     pub(crate) fn end_pass(&self, seen: Seen) {
         self.cache.end_pass(seen);
     }
@@ -202,22 +203,22 @@ impl Meter {
         self.counter.is_at_most_bytes()
     }
 
-    /// The cost of a text, if it has been counted.
+    /// The number of tokens of a text, if it is cached.
     pub(crate) fn known(&self, print: Fingerprint) -> Option<u64> {
         self.cache.get(print)
     }
 
-    /// The cost of the text with the fingerprint `print`.
+    /// The number of tokens of `text`, whose fingerprint is `print`.
     pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
-            // Counting may take long and may call back into this, so no lock is held.
+            // No lock is held, since counting may be slow and may call back into this meter.
             let tokens = self.once(&text.read());
             self.cache.insert(print, tokens);
             tokens
         })
     }
 
-    /// The cost of a text.
+    /// The number of tokens of a text.
     pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
         if self.is_free(text) {
             self.once(&text.read())
@@ -226,9 +227,10 @@ impl Meter {
         }
     }
 
-    /// As [`text`](Self::text), for a text that will not be counted again.
+    /// Like [`text`](Self::text), but not cached, for a text that will not be counted again.
     ///
-    /// If the counter panics, this is the text's length in bytes: no text has more tokens.
+    /// If the counter panics, returns the text's length in bytes, since no text has more tokens
+    /// than bytes.
     pub(crate) fn once(&self, text: &str) -> u64 {
         guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
             tracing::warn!(%error, "bytes were counted in place of tokens");
@@ -236,8 +238,8 @@ impl Meter {
         })
     }
 
-    /// Returns true if `short` is certain, without counting, to cost at most as many tokens as
-    /// `long`.
+    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
+    /// without counting.
     pub(crate) fn costs_at_most(&self, short: &str, long: &str) -> bool {
         let compare = || Ok(self.counter.costs_at_most(short, long));
         guard("the token counter", compare).unwrap_or_default()
@@ -251,7 +253,7 @@ impl Meter {
         media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.text_of(text)))
     }
 
-    /// The cost of a message.
+    /// The number of tokens of a message.
     pub(crate) fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
         let mut tokens = PER_MESSAGE;
         conversation.visit(message, &mut |piece| {
@@ -272,9 +274,9 @@ impl Meter {
         messages.chain(tools).fold(0, u64::saturating_add)
     }
 
-    /// An upper bound on the tokens of `tools` and the messages from `from` on, found without
-    /// counting; `None` if it is over `limit` or the counter allows no bound. Stops at the message
-    /// that exceeds `limit`.
+    /// Returns an upper bound on the tokens of `tools` and of all messages starting at `from`,
+    /// without counting. Returns `None` if the bound exceeds `limit`, or if the counter does not
+    /// promise one. Stops at the message that exceeds `limit`.
     pub(crate) fn bound(
         &self,
         conversation: &dyn Conversation,
@@ -303,7 +305,7 @@ impl Meter {
                 }
             });
         }
-        // A conversation at half the limit is likely to be counted soon.
+        // Past half the limit, the conversation is likely to be counted soon.
         if bound > limit / 2 {
             self.prepare();
         }
@@ -311,7 +313,7 @@ impl Meter {
     }
 }
 
-/// The cost of a part beside its text.
+/// The number of tokens of a part, without those of its text.
 pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
@@ -352,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Counts as many tokens as bytes, the most there can be.
+    /// Counts one token for each byte, the maximum.
     struct Bytes;
 
     impl CountTokens for Bytes {

@@ -9,21 +9,21 @@ use tiktoken_rs::CoreBPE;
 use super::CountTokens;
 use super::words::costs_at_most;
 
-/// Completed once an encoding's tables are loaded. The tables belong to the process and never
+/// Completed when an encoding's tables have been loaded. The tables belong to the process and never
 /// change.
 static O200K_BASE: Once = Once::new();
 static CL100K_BASE: Once = Once::new();
 
 /// The longest run, in bytes, that is given to the encoder as one word. Longer runs are cut first:
-/// the encoder's time and memory grow faster than the run, and it gives up on a million spaces.
-/// Each cut changes the count by a few tokens at most, up or down.
+/// the encoder's time and memory grow faster than the run, and it fails on a million spaces. Each
+/// cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
 /// Exact counts for OpenAI's models, and a good estimate for others.
 ///
-/// Names of special tokens in a text count as ordinary text. An encoding's tables take about 0.1 s
-/// and 45 MB when they are first needed, and the process then shares them;
-/// [`prepare`](CountTokens::prepare) loads them.
+/// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
+/// about 0.1 s and 45 MB, once for each process. This happens on the first count, or in
+/// [`prepare`](CountTokens::prepare).
 #[derive(Clone, Copy)]
 pub(crate) struct Tiktoken {
     name: &'static str,
@@ -61,7 +61,7 @@ impl CountTokens for Tiktoken {
     fn count(&self, text: &str) -> u64 {
         let encoding = self.tables();
         let none_special = HashSet::new();
-        // If the encoder gives up, the number of bytes is never too low.
+        // If the encoder fails, use the number of bytes, which is never too low.
         pieces(text)
             .map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64)
             .sum()
@@ -93,8 +93,8 @@ impl Tiktoken {
     }
 }
 
-/// Splits `text` into pieces. Cuts only runs of more than [`MAX_RUN`] bytes that the encoder may
-/// take as one word.
+/// Splits `text` into pieces. Cuts only within runs of more than [`MAX_RUN`] bytes that the encoder
+/// may treat as one word.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -122,8 +122,9 @@ fn first_cut(text: &str) -> usize {
     text.len()
 }
 
-/// The kinds of word, as bits, that `c` may belong to. Encoders first split a text into words of
-/// one kind: white space, letters, signs. At most three digits form a word.
+/// The kinds of word, as bits, that `c` may belong to. Encoders first split a text into words of a
+/// single kind: white space, letters or symbols. Digits have no kind here, since a word has at most
+/// three.
 fn kinds_of(c: char) -> u8 {
     const SPACE: u8 = 1;
     const LETTERS: u8 = 2;
@@ -134,7 +135,7 @@ fn kinds_of(c: char) -> u8 {
         c if c.is_whitespace() => SPACE,
         c if c.is_ascii() => SIGNS,
         c if c.is_numeric() => 0,
-        // Marks belong to both, and telling which other characters are letters would take tables.
+        // Combining marks can be in either kind, and recognizing other letters would take tables.
         _ => LETTERS | SIGNS,
     }
 }

@@ -1,11 +1,12 @@
-//! Recognizes calls that read a file: its text is often edited next, and an edit must quote it.
+//! Recognizes calls that read a file. Models often edit the file next, and an edit must quote its
+//! text exactly.
 
 use serde_json::Value;
 
 use crate::content::ToolCall;
 
-/// Tools that return a file, in lower case. Some of them also edit, and then name the text that
-/// they replace.
+/// Tools that return a file, in lower case. Some can also edit; an edit has the text to replace in
+/// its arguments.
 const READERS: [&str; 7] = [
     "read",
     "view",
@@ -30,7 +31,7 @@ const SHELLS: [&str; 8] = [
 ];
 /// Commands that print a file.
 const COMMANDS: [&str; 7] = ["cat", "sed -n", "nl", "head", "tail", "bat", "less"];
-/// Longer arguments are not taken for a command that prints a file.
+/// Maximum length of a shell's arguments in bytes. Longer ones are assumed not to print a file.
 const MAX_ARGUMENTS: usize = 4096;
 
 /// Returns `true` if `call` reads a file, judging by the tool's name and, for shells, the command.
@@ -43,7 +44,7 @@ pub(super) fn reads_a_file(call: &ToolCall) -> bool {
     is_of(&SHELLS) && command(&call.arguments).is_some_and(|command| prints_a_file(&command))
 }
 
-/// The command in a shell's arguments: a text, or the last word of a list such as `["bash", "-c",
+/// The command in a shell's arguments: a string, or the last word of a list such as `["bash", "-c",
 /// "cat a"]`.
 fn command(arguments: &str) -> Option<String> {
     let arguments: Value =

@@ -1,5 +1,5 @@
-//! A result as far as it has come: what can be shown at once, what is held, and what must leave
-//! memory. Without I/O.
+//! The part of a result that has arrived. Decides what can be shown at once, what is held, and what
+//! must leave memory. Does no I/O.
 
 mod rest;
 
@@ -18,28 +18,30 @@ use crate::content::{Chunk, Part};
 use crate::hint::Placement;
 
 /// Once a result over its limit has this many parts, later texts are joined, each after a line
-/// feed. Otherwise the state kept for each text would add up without bound.
+/// feed. Otherwise the state of all texts would grow without bound.
 const MAX_SLOTS: usize = 256;
 
-/// A result as far as it has come.
+/// The part of a result that has arrived so far.
 #[derive(Debug)]
 pub(super) struct Held {
     job: Arc<Job>,
     slots: Vec<Slot>,
-    /// `true` while the last text may go on.
+    /// `true` while the last text may continue.
     is_open: bool,
-    /// `true` if the last chunk was bytes of that text.
+    /// `true` if the last chunk was bytes of the last text.
     is_in_chunks: bool,
     /// Size of the texts that have ended.
     ended: Size,
     /// Texts may leave memory once the result is over the limit and has more bytes than this;
-    /// `None` for never.
+    /// `None` means never.
     spill_above: Option<u64>,
     /// Number of bytes spilled.
     spilled: u64,
-    /// Side of the preview that hints stand on. With `Last`, the first text is shown as it comes.
+    /// Side of the preview that hints are placed on. With `Last`, the first text is shown as it
+    /// arrives.
     placement: Placement,
-    /// Number of slots already shown whole, and of bytes shown of the text after them.
+    /// Number of slots already shown whole, and number of bytes already shown of the text in the
+    /// next slot.
     shown: (usize, usize),
     /// Size of the slots already shown whole.
     passed: Size,
@@ -50,9 +52,9 @@ pub(super) struct Held {
 enum Slot {
     /// A text that counts towards the limit.
     Text(Text),
-    /// A part that passes through in its place.
+    /// A part that passes through unchanged.
     Part(Part),
-    /// A part or text that has left the result.
+    /// An empty slot: its part was already shown, or the hint in another slot stands for it.
     Shown,
 }
 
@@ -72,8 +74,8 @@ impl Held {
         }
     }
 
-    /// Takes the next chunk. Returns the chunks to show now, and the bytes to append to those that
-    /// were spilled.
+    /// Takes the next chunk. Returns the chunks to show now, and the bytes to append to the spilled
+    /// ones.
     pub(super) fn push(&mut self, chunk: Chunk) -> (Vec<Chunk>, Option<Bytes>) {
         let spill = match chunk {
             Chunk::Bytes(bytes) if bytes.is_empty() => None,
@@ -102,8 +104,8 @@ impl Held {
             Part::Text(text) => (text, None),
             Part::Json(value) => {
                 let text = value.to_string();
-                // A document is judged alone: over the limit it is shown as text, within the limit
-                // it passes.
+                // JSON is measured by itself. Over the limit it is treated as text; within the
+                // limit it passes through.
                 if !self.job.is_over_limit(self.job.size_of(&text)) {
                     return self.pass(Part::Json(value));
                 }
@@ -145,7 +147,7 @@ impl Held {
         }
     }
 
-    /// Ends the last text unless it is a joined one. Returns `true` if further texts must be
+    /// Ends the last text unless it is the joined text. Returns `true` if further texts must be
     /// joined.
     fn is_full(&mut self) -> bool {
         if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several) {
@@ -159,7 +161,7 @@ impl Held {
         if self.is_open {
             return self.go_on([b"\n", text].concat().into());
         }
-        // It may contain chunks, which can end inside a character.
+        // `true` because the joined text may contain chunks, which can end inside a character.
         self.begin(None, true);
         if let Some(Slot::Text(joined)) = self.slots.last_mut() {
             joined.is_several = true;
@@ -207,7 +209,7 @@ impl Held {
         Some(bytes)
     }
 
-    /// Shows what will be shown in any case: the parts before the first text, and the head of that
+    /// Returns what is certain to be shown: the parts before the first text, and the head of that
     /// text.
     fn show(&mut self) -> Vec<Chunk> {
         let mut show = Vec::new();
@@ -267,7 +269,7 @@ impl Held {
         }
     }
 
-    /// The text, if it is all that the result has, and the number of its bytes already shown.
+    /// The text, if the result is only that text, and the number of its bytes already shown.
     pub(super) fn only_text(&self) -> Option<(&Text, usize)> {
         match self.slots.as_slice() {
             [Slot::Text(text)] if text.json.is_none() => Some((text, self.shown.1)),
@@ -275,7 +277,7 @@ impl Held {
         }
     }
 
-    /// The slot of the text that would have gone on.
+    /// The slot of the last text, if it arrives in chunks and could have continued.
     pub(super) fn last_in_chunks(&self) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
         self.text(last)?.comes_in_chunks.then_some(last)
@@ -286,7 +288,7 @@ impl Held {
         self.job.is_over_limit(self.ended)
     }
 
-    /// The size of the whole result as it came; `true` if all its tokens are counted.
+    /// The original size of the whole result; `true` if all its tokens are counted.
     pub(super) fn size(&self) -> (Size, bool) {
         let (mut size, mut is_counted) = (self.passed, true);
         for slot in &self.slots {
@@ -310,8 +312,8 @@ impl Held {
         self.text(slot)?.spilled()
     }
 
-    /// Slots of spilled texts that may be shown whole after all: the shortest ones, as many as fit
-    /// the limit.
+    /// Slots of spilled texts that can be shown whole after all, because they are among the
+    /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
         if !self.texts().any(|(_, text)| text.spilled().is_some()) {
             return Vec::new();
@@ -340,8 +342,8 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// The bytes to store for the texts of `slots`. With a manifest, that comes first and a line
-    /// feed follows each text. `None` if one of the texts is lost.
+    /// The bytes to store for the texts of `slots`. If there is a manifest, it comes first, and
+    /// each text is followed by a line feed. `None` if one of the texts is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
         let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
         let mut sources = Vec::from_iter(manifest.map(|manifest| bytes(manifest.as_bytes())));

@@ -15,13 +15,14 @@ use crate::url;
 ///
 /// The outputs of function calls and of custom tool calls are slots. Items of other kinds never
 /// change, and only their text is counted: pass the provider's count as
-/// [`last_usage`](offcut::Turn::last_usage) to include the rest. Media other than images become a
-/// line that says so. A cache breakpoint of a replaced part moves to the last new text.
+/// [`last_usage`](offcut::Turn::last_usage) to include the rest. New content that is media other
+/// than an image becomes a line of text that describes it. If replaced parts have a cache
+/// breakpoint, it moves to the last new part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedResponses;
 
 impl TypedResponses {
-    /// Creates the item that answers `call`, a function call, with `content`.
+    /// Creates the output item for the function call `call`.
     #[must_use]
     pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> InputItem {
         InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
@@ -108,7 +109,7 @@ impl Format for TypedResponses {
                     CustomOutput::List(parts) => visit_parts(parts, see),
                 }
             }
-            // Items after these belong to another turn.
+            // The assistant's turn ends before these; items after them belong to the next one.
             Item::ComputerCallOutput(_)
             | Item::LocalShellCallOutput(_)
             | Item::ShellCallOutput(_)
@@ -223,13 +224,13 @@ fn visit_parts<'m>(parts: &'m [InputContent], see: &mut dyn FnMut(Piece<'m>)) {
     }
 }
 
-/// New content.
+/// Content in the form in which it is written: text or a list of parts.
 enum Contents {
     Text(String),
     Parts(Vec<InputContent>),
 }
 
-/// A single text becomes a string, which every provider accepts.
+/// Converts parts. A single text becomes a string, which every provider accepts.
 fn contents(parts: Vec<Part>) -> Contents {
     match <[Part; 1]>::try_from(parts) {
         Ok([Part::Text(text)]) => Contents::Text(text),
@@ -239,7 +240,7 @@ fn contents(parts: Vec<Part>) -> Contents {
     }
 }
 
-/// Replaces the parts of a list. The last cache breakpoint moves to the end.
+/// Replaces the parts of a list. The last cache breakpoint moves to the last new part.
 fn replace_parts(old: &mut Vec<InputContent>, parts: Vec<Part>) {
     let mark = old.iter_mut().rev().find_map(|part| mark_of(part).take());
     *old = parts.into_iter().map(write_part).collect();

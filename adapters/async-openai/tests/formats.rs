@@ -1,5 +1,5 @@
-//! The typed messages keep the contract of formats, and match their JSON.
-// Applies to the test helpers too.
+//! Typed messages obey the contract of formats and yield the same pieces as their JSON.
+// `clippy.toml` allows both in tests, but not in their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Debug;
@@ -68,7 +68,7 @@ fn items() -> Value {
     ])
 }
 
-/// Compares the pieces of messages with those of their JSON.
+/// Asserts that messages yield the same pieces as their JSON.
 fn shows_the_same<A: Format<Message: Debug>, B: Format>(
     typed: &A,
     messages: &[A::Message],
@@ -133,7 +133,7 @@ fn l5_a_cache_breakpoint_stays() {
     assert_eq!(serde_json::to_value(&items[6]).unwrap()["output"], part);
 }
 
-/// A loop over `messages` sends the same bytes as one over their JSON.
+/// A loop over typed messages sends the same bytes as a loop over JSON.
 #[tokio::test]
 async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
     let reduction = || {

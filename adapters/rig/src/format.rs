@@ -12,11 +12,11 @@ use crate::content::{seen, seen_image, written};
 
 /// The format of [`rig::message::Message`], for any provider.
 ///
-/// - A user message holds any number of results, each a slot. A result with an image that is
-///   neither base64 nor a URL is not a slot: it stays unchanged.
-/// - An id that rig made up because the provider sent none is not treated as one; such calls and
-///   results are paired by name and order.
-/// - A call whose provider item has a signature keeps its arguments.
+/// - A user message holds any number of results, and each is a slot, except that a result with an
+///   image that is neither base64 nor a URL stays unchanged.
+/// - Ids that rig generated because the provider sent none are ignored. Such calls and results are
+///   paired by name and order.
+/// - The arguments of a call are never replaced if the provider signed it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RigMessages;
 
@@ -70,8 +70,8 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
         match item {
             UserContent::ToolResult(result) => {
                 let is_slot = is_slot(result);
-                // A slot ends at the next result or role, so content outside slots begins with a
-                // role.
+                // A slot extends to the next result or role, so content outside slots needs a role
+                // before it.
                 if role.replace(Role::Tool) != Some(Role::Tool) || !is_slot {
                     see(Piece::Role(Role::Tool));
                 }
@@ -105,7 +105,7 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
     }
 }
 
-/// Returns whether all content of `result` can be read, and so stored before it is replaced.
+/// Returns true if all content of `result` can be read. Only then can it be stored and replaced.
 fn is_slot(result: &ToolResult) -> bool {
     result.content.iter().all(|content| seen(content).is_some())
 }
@@ -143,16 +143,17 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
     }
 }
 
-/// Returns whether `item` has a signature: Gemini puts it in `thoughtSignature`, its compatible
-/// endpoint in `extra_content`. If a call changes, rig drops its item and the signature with it.
+/// Returns true if `item` has a signature: Gemini puts it in `thoughtSignature`, and Gemini's
+/// OpenAI-compatible endpoint in `extra_content`. When a call is changed, rig drops the item, and
+/// the signature with it.
 fn has_signature(item: &Value) -> bool {
     let is_signature = |name: &String| name == "extra_content" || name.ends_with("ignature");
     item.as_object()
         .is_some_and(|fields| fields.keys().any(is_signature))
 }
 
-/// Returns a user's content, for the count. Media other than images count by their bytes; media
-/// given by an address don't count.
+/// Converts part of a user message, so that it is counted. Media other than images are counted by
+/// size if they are base64, and not at all otherwise.
 fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),

@@ -19,7 +19,8 @@ use rig::agent::{Agent, AgentBuilder, MultiTurnStreamItem};
 use rig::message::Message;
 use serde_json::{Value, json};
 
-/// The limit of a result in bytes. The threshold of the pass is in tokens of four bytes.
+/// The limit for a result, in bytes. `THRESHOLD` is in tokens, which are estimated at four bytes
+/// each.
 const LIMIT: usize = 4_000;
 const THRESHOLD: u64 = 8_000;
 const TURNS: usize = 40;
@@ -63,8 +64,7 @@ fn agent(server: &ModelServer, reduction: &Reduction) -> Agent {
         .build()
 }
 
-/// Calls tools for `TURNS` turns of the conversation, reads one result back on the way, then
-/// answers.
+/// Calls tools for `TURNS` turns, in one of which it reads a result back, and then answers.
 fn script(messages: &[Value]) -> Reply {
     let turn = messages
         .iter()
@@ -111,7 +111,7 @@ fn hint(message: &Value) -> Option<Hint> {
     (message["role"] == "tool").then(|| Hint::parse(&text(message)))?
 }
 
-/// The tool result that `message` stands for.
+/// The original tool result that `message` holds or replaces.
 fn original(message: &Value) -> String {
     let id = message["tool_call_id"].as_str().unwrap();
     let (turn, tool) = id.strip_prefix("call_").unwrap().split_once('_').unwrap();
@@ -130,10 +130,10 @@ fn messages(request: &Value) -> &[Value] {
     request["messages"].as_array().unwrap()
 }
 
-/// Returns whether a request begins with all messages of the previous one.
+/// Returns true if the request `next` begins with all messages of `one`.
 fn continues(one: &Value, next: &Value) -> bool {
     let (one_said, next_said) = (messages(one), messages(next));
-    // Compared as text, since the order of keys counts.
+    // Compared as text, since prompt caches also depend on the order of keys.
     let text = Value::to_string;
     let is_prefix = one_said
         .iter()
@@ -169,7 +169,8 @@ async fn check(requests: &[Value], reduction: &ToolReduction, passes: &Passes) {
         .map(|request| request.to_string().len())
         .max()
         .unwrap();
-    // The threshold, an unanswered round, tools and preamble.
+    // Room for the threshold, one round that the model has not seen yet, the tools and the
+    // preamble.
     assert!(
         largest < THRESHOLD as usize * 4 + 2 * LIMIT + 4_000,
         "{largest}"
@@ -191,7 +192,8 @@ async fn check(requests: &[Value], reduction: &ToolReduction, passes: &Passes) {
         clears,
         "the prefix breaks at a clear, and nowhere else"
     );
-    // The reported count is the size of the previous request.
+    // Each pass is given the usage of the previous request, which the server reports as its size in
+    // bytes divided by four.
     let counted: Vec<Option<u64>> = requests
         .iter()
         .map(|request| Some(request.to_string().len() as u64 / 4))
@@ -249,7 +251,7 @@ async fn forty_turns_stay_small_valid_and_stable() {
         "{page:?}"
     );
     assert!(returned("grep", 0).contains(&page.preview) && page.preview.starts_with("src/0.rs:6:"));
-    // rig's transcript has the truncated results, but no clearing.
+    // rig's transcript has truncated results, but clearing does not change it.
     assert_eq!(response.messages.len(), 2 * TURNS + 2);
 
     let (tools, passes) = reduction();
@@ -322,7 +324,7 @@ async fn errors_keep_their_mark() {
             .starts_with("[offcut/1 truncated")
     }));
     assert!(fine.iter().all(|result| result["is_error"].is_null()));
-    // Offcut received the error marks too.
+    // Offcut saw the same error marks.
     let marks = marks.lock().unwrap();
     assert!(
         marks.len() > TURNS

@@ -1,4 +1,4 @@
-//! Tools of an MCP server go through the hook like any others.
+//! Tools of an MCP server go through the hook like any other tool.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -88,7 +88,8 @@ async fn results_of_mcp_tools_are_bounded_and_images_stay() {
         .dynamic_tool(hook.reader().unwrap())
         .add_hook(hook)
         .build();
-    // Checked in the transcript, since chat completions can't carry images in results.
+    // Checked in the transcript, not in the requests, since chat completions can't carry images in
+    // results.
     let history = agent.prompt("Go.").max_turns(2).await.unwrap().messages;
     let Message::User { content } = &history[2] else {
         panic!("results")

@@ -34,8 +34,8 @@ type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 /// preview and a hint.
 ///
 /// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole
-///   and replaced. Structured content that equals a replaced text is removed with it; a text block
-///   remains. `isError`, `_meta`, images, audio, blobs and links stay.
+///   and replaced. Structured content that repeats a replaced text is removed; the text block with
+///   the preview and the hint remains. `isError`, `_meta`, images, audio, blobs and links stay.
 /// - **`tools/list`**: the reader named in hints is added after the last page. Tools whose results
 ///   may be reduced are listed without their `outputSchema`, since a reduced result does not match
 ///   it.
@@ -75,12 +75,12 @@ impl<S> Reduced<S> {
         }
     }
 
-    /// Runs each request in the session that `session_of` names; requests without a name share the
-    /// reduction itself.
+    /// Runs each request in the session that `session_of` names; requests for which it returns
+    /// `None` share the reduction's own session.
     ///
-    /// For servers whose services do not belong to one client each. Name the session after
-    /// something that the client can't choose, such as its proven identity: a client that can name
-    /// another's session can read it.
+    /// For servers in which one service handles several clients. Name the session after something
+    /// that the client can't choose, such as its authenticated identity: a client that can name
+    /// another client's session can read it.
     ///
     /// ```
     /// # use offcut::{ToolReduction, backend::Memory};
@@ -120,12 +120,12 @@ impl<S> Reduced<S> {
         self.reduction.settings().read_file_tool_name.as_deref()
     }
 
-    /// Returns whether `tool` is the reader's name.
+    /// Returns true if `tool` is the reader's name.
     fn is_reader(&self, tool: &str) -> bool {
         self.reader() == Some(tool)
     }
 
-    /// The tool as listed for clients: results that may be replaced have no promised schema.
+    /// The tool as clients see it: without an output schema if its results may be replaced.
     fn listed(&self, mut tool: Tool) -> Tool {
         if self.reduction.truncates(&tool.name) {
             tool.output_schema = None;
@@ -142,7 +142,7 @@ fn same_name(reader: &str) -> ErrorData {
     ErrorData::internal_error(message, None)
 }
 
-/// Converts the call. MCP has no ids of calls, but ids of requests are unique for each client.
+/// Converts a request to a tool call. MCP has no call ids, but a client's request ids are unique.
 fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     let arguments = params.arguments.clone().unwrap_or_default();
     ToolCall::new(
@@ -152,7 +152,7 @@ fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     )
 }
 
-/// Passes requests and notifications on unchanged.
+/// Forwards requests and notifications unchanged.
 macro_rules! pass_on {
     ($($(#[$attribute:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$attribute])* async fn $name(&self, $($argument: $type),*) $(-> Result<$answer, ErrorData>)? {
@@ -161,7 +161,7 @@ macro_rules! pass_on {
     };
 }
 
-// A missing method would hide a capability of the server.
+// A missing method would hide a capability of the wrapped server.
 #[deny(clippy::missing_trait_methods)]
 impl<S: ServerHandler> ServerHandler for Reduced<S> {
     async fn call_tool(

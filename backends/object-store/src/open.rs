@@ -1,5 +1,5 @@
 //! Opens a store from a URL and the environment. Everything is checked here, because `object_store`
-//! panics at some values, ignores others, and shows some in its errors.
+//! panics on some values, ignores others, and repeats some in its errors.
 
 #[cfg(feature = "azure")]
 mod azure;
@@ -32,13 +32,13 @@ impl Objects {
     /// `memory:/prefix`.
     ///
     /// Options are read from the query (`?region=eu-central-1&timeout=60s`) or from the
-    /// environment, under the names that the store's own tools use; the URL wins. If one of the
-    /// credentials is in the URL, all are taken from there. An endpoint without TLS must be on this
-    /// machine, unless `allow_http=true` is set. `docs/object-stores.md` in the repository lists
-    /// all options.
+    /// environment, under the names that the store's own tools use; the URL wins. If the URL has
+    /// any of the credentials, all of them are taken from the URL. An endpoint without TLS must be
+    /// on this machine, unless `allow_http=true` is set. `docs/object-stores.md` in the repository
+    /// lists all options.
     ///
-    /// Sends no request: [`check`](Self::check) does. Does blocking I/O in the spool's directory,
-    /// and to read the system's certificates.
+    /// Makes no request; [`check`](Self::check) does. Does blocking I/O in the spool's directory,
+    /// and reads the system's certificates.
     ///
     /// # Default
     ///
@@ -56,7 +56,7 @@ impl Objects {
 }
 
 fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
-    // Before the URL is parsed, since the parser turns `/../x` into `/x`.
+    // Checked before the URL is parsed, since the parser turns `/../x` into `/x`.
     if !StoreUrl::from(url).has_plain_path() {
         return Err(OpenError::Url {
             must: "name its prefix as it is, without `.`, `..`, `\\` and empty segments, also percent-encoded, and have no control \
@@ -87,7 +87,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     }
     let mut options = Options::of(&url, env)?;
     let defaults = Defaults::default();
-    // The AWS tools count attempts, and the first is not a retry.
+    // AWS tools count attempts, and the first attempt is not a retry.
     let attempts = || {
         (url.scheme() == "s3")
             .then(|| options.env("AWS_MAX_ATTEMPTS"))
@@ -117,7 +117,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     let mut builder = open_scheme(&url, &mut options, &common)?;
     options.is_empty()?;
     builder.spool = spool.map(Into::into);
-    // If the store must not retry, this crate does not retry either.
+    // `object_store` does most of the retrying. If it must not retry, this crate does not either.
     builder
         .timeout(timeout)
         .retries(retries.min(2))

@@ -5,7 +5,7 @@ use offcut::backend::BackendError;
 #[cfg(any(feature = "http", feature = "local"))]
 use crate::error::Trouble;
 
-/// A store that can't be opened. It holds no values, since any of them may be secret.
+/// An error from opening a store. It never contains a value, since any value may be secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -23,7 +23,7 @@ pub enum OpenError {
         /// The URL's scheme.
         scheme: String,
     },
-    /// The kind of store was left out when the crate was compiled.
+    /// Support for this kind of store was not compiled in.
     #[error("`{scheme}:` URLs need the feature `{feature}` of offcut-object-store: enable it")]
     Feature {
         /// The URL's scheme.
@@ -41,7 +41,7 @@ pub enum OpenError {
         "the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`"
     )]
     Prefix,
-    /// The start of locations is invalid.
+    /// The text that every location begins with is invalid.
     #[error(
         "what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`"
     )]
@@ -57,12 +57,12 @@ pub enum OpenError {
     /// An option has an invalid value.
     #[error("`{name}` must {must}")]
     Value {
-        /// The option's name in the URL, or the environment variable.
+        /// The option's name in the URL, or the environment variable's name.
         name: &'static str,
         /// The requirement.
         must: &'static str,
     },
-    /// An option is missing that another one requires.
+    /// An option that another one requires is missing.
     #[error("`{name}` is missing: set it in the URL, or {} in the environment", .env)]
     Missing {
         /// The option's name in the URL.
@@ -77,10 +77,10 @@ pub enum OpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no usable directory for content that has no name yet.
+    /// The spool's directory is unusable. It holds content until it is uploaded.
     #[error("the spool's directory can't be used: set another one with `spool`")]
     Spool {
-        /// Reason; `None` if there is no home directory to put it in.
+        /// Reason; `None` if there is no home directory for the default spool.
         #[source]
         source: Option<BackendError>,
     },

@@ -1,4 +1,4 @@
-//! Clauses about names.
+//! Clauses of the contract about keys and locations.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
     ] {
         hostile.push(format!("{prefix}{location}"));
     }
-    // Most stores end a location in the key. The part before it is their root.
+    // In most stores, a location ends with the key. The text before the key is the store's root.
     if let Some(root) = location.strip_suffix(named.as_str()) {
         for inner in [
             "../",
@@ -118,7 +118,7 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
         hostile.push(format!("{root}trunc\\call_1"));
         hostile.push(format!("{root}trunc\u{ff0f}call_1"));
         hostile.push(format!("{root}.staging/call_1"));
-        // A neighbour whose name begins with the root's.
+        // Siblings of the root, with names that begin with the root's name.
         let stem = root.trim_end_matches('/');
         for neighbour in ["x", "-2", ".bak", "/..", " "] {
             hostile.push(format!("{stem}{neighbour}/{named}"));
@@ -127,8 +127,8 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
     }
     for text in hostile.iter().filter(|text| *text != location) {
         if let Some(found) = store.resolve(text) {
-            // Some of these are locations in some store. Then each must be the location of that
-            // very key.
+            // In some stores, some of these are valid locations. Such a text must be exactly the
+            // location of the key that it resolves to.
             let named = store.locate(&found);
             check(named.as_str() == text, CLAUSE, || {
                 format!("{text:?} resolves to `{found}`, whose location is {named:?}")

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// A message that a provider would refuse, or that makes it refuse the list.
+/// A message that makes a provider reject the whole list of messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message}: {problem}")]
 #[non_exhaustive]
 pub struct InvalidMessage {
     /// Index in the list, from 0.
     pub message: usize,
-    /// The mistake. It may name ids and tools, but never holds content.
+    /// The problem. May name ids and tools, but never contains content.
     pub problem: String,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn invalid(message: usize, problem: impl Into<String>) -> InvalidMess
     }
 }
 
-/// Returns `Ok` if `holds`, otherwise the problem.
+/// Returns `problem` as an error unless `holds` is true.
 pub(super) fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem.into()) }
 }

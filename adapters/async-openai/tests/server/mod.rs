@@ -32,7 +32,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers the n-th request with the n-th of `replies`, and all later ones with the last.
+    /// Answers the nth request with the nth of `replies`; after the last, repeats the last.
     pub async fn start(replies: Vec<Reply>) -> Self {
         Self::answering(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
     }
@@ -123,7 +123,7 @@ fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
                 .map(|event| format!("data: {event}\n\n"))
                 .collect();
             let cut = stream::once(async {
-                // The first piece is sent before the rest.
+                // Lets the first piece be sent before the connection is cut.
                 tokio::task::yield_now().await;
                 Err(io::Error::other("cut"))
             });
@@ -135,7 +135,7 @@ fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
             )
         }
     };
-    // Retries then take no time.
+    // `retry-after: 0` lets clients retry at once.
     Response::builder()
         .status(status)
         .header("content-type", kind)
@@ -148,7 +148,7 @@ fn frame(bytes: &[u8]) -> Frame<Bytes> {
     Frame::data(Bytes::copy_from_slice(bytes))
 }
 
-/// A whole answer.
+/// A complete answer, without streaming.
 pub fn completion(message: &Value, prompt_tokens: u64) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
@@ -157,7 +157,7 @@ pub fn completion(message: &Value, prompt_tokens: u64) -> Value {
     })
 }
 
-/// The answer as a stream: its text and its calls in pieces, and the count at the end.
+/// The same answer as a stream: its text and its tool calls in pieces, then the usage.
 pub fn chunks(message: &Value, prompt_tokens: u64) -> Vec<Value> {
     let chunk = |delta: Value| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
     let mut all = vec![chunk(json!({"role": "assistant", "content": ""}))];

@@ -1,4 +1,4 @@
-//! Tools of an agent. Their results are determined by their arguments.
+//! The tools of the tests' agent. A result depends only on the arguments.
 
 use std::convert::Infallible;
 
@@ -45,7 +45,7 @@ impl Tool for Grep {
     }
 }
 
-/// Returns JSON: little, or much if `n` is even.
+/// Returns JSON: a short object, or many rows if `all` is true.
 pub(crate) struct Stat;
 
 impl Tool for Stat {

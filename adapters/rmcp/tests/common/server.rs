@@ -1,4 +1,4 @@
-//! The server. The client's side knows the results of its tools too.
+//! The wrapped server, and the results of its tools, so that the client's side can compare.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PNG: &str = "iVBORw0KGgo=";
 
-/// A text of `lines` lines, with letters of more than one byte.
+/// A text of `lines` lines, with multi-byte characters.
 pub(crate) fn log(lines: usize) -> String {
     (1..=lines)
         .map(|line| format!("{line:05} größte Zeile, naïve 行\n"))
@@ -70,7 +70,7 @@ fn result(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
             CallToolResult::success(vec![ContentBlock::text(log(lines))]).with_meta(Some(meta()))
         }
         "table" | "exact" => CallToolResult::structured(table()),
-        // Structured content, with a different text next to it.
+        // Structured content, and a text that differs from it.
         "rows" => {
             let mut result = CallToolResult::structured(table());
             result.content = vec![ContentBlock::text(r#"{"count":200}"#)];

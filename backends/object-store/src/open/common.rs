@@ -15,7 +15,7 @@ use crate::open_error::OpenError;
 )]
 pub(crate) struct Common {
     pub(crate) timeout: Duration,
-    /// Number of retries by the store itself.
+    /// Number of retries by `object_store`, below this crate's own retries.
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
 }

@@ -1,4 +1,4 @@
-//! `file:///directory`
+//! Stores at `file:///directory` URLs.
 
 use std::fmt;
 use std::path::{Path as Directory, PathBuf};
@@ -19,14 +19,14 @@ use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// Opens a directory with `object_store`'s own layout. The first object creates it if missing, with
-/// mode 0700 (Unix). It follows symbolic links out of the directory, and everyone who can reach its
-/// files can read them; `offcut::backend::Fs` avoids both.
+/// Opens a directory with `object_store`'s own layout. A missing directory is created with the
+/// first object, with mode 0700 (Unix). Unlike `offcut::backend::Fs`, the store follows symbolic
+/// links out of the directory, and its files are readable by everyone who can reach them.
 pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     let must = "name a directory by its absolute path: `file:///var/lib/agent`";
     let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
-    // Absolute and without links, though it may not exist yet. Under another root, `object_store`
-    // panics if two calls store at the same moment.
+    // Makes the path absolute and resolves symbolic links, even if it does not exist yet. With any
+    // other root, `object_store` panics if two calls store at the same time.
     let path = Fs::open(&path)
         .map_err(|error| OpenError::Refused {
             source: Box::new(error),
@@ -45,7 +45,8 @@ pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
     Ok(builder)
 }
 
-/// A directory that may not exist yet, which `object_store` treats as an error.
+/// A store in a directory that may not exist yet. `object_store` alone would treat that as an
+/// error.
 #[derive(Debug)]
 struct Files {
     path: PathBuf,
@@ -53,8 +54,8 @@ struct Files {
 }
 
 impl Files {
-    /// Returns the directory's store; [`Error::NotFound`] if there is none, so that nothing is at
-    /// `location` either.
+    /// Returns the directory's store. If there is no directory, returns [`Error::NotFound`] for
+    /// `location`.
     fn there(&self, location: &Path) -> Result<&LocalFileSystem> {
         if let Some(store) = self.store.get() {
             return Ok(store);
@@ -71,7 +72,7 @@ impl Files {
         Ok(self.store.get_or_init(|| store))
     }
 
-    /// Returns the directory's store, after creating the directory.
+    /// Returns the directory's store, after creating the directory if it is missing.
     fn made(&self, location: &Path) -> Result<&LocalFileSystem> {
         if self.store.get().is_none() {
             make(&self.path).map_err(generic)?;

@@ -47,6 +47,7 @@ async fn converse(
     messages: &mut Vec<Value>,
 ) -> Result<(), Box<dyn Error>> {
     let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?;
+    reduction.check_stores().await?; // a store that can't be written to ends here
     tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
     loop {
         reduction.clear(&OpenAiChat, messages).await?;

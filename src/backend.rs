@@ -321,6 +321,15 @@ impl BackendError {
         self
     }
 
+    /// Puts `doing`, the step in which the error was met, before the message.
+    #[must_use]
+    pub(crate) fn while_doing(self, doing: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{doing}: {}", self.message),
+            ..self
+        }
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -4,6 +4,7 @@ mod builder;
 mod checks;
 mod opener;
 mod original;
+mod probe;
 
 use std::sync::{Arc, Mutex};
 
@@ -24,6 +25,7 @@ use crate::session::Session;
 use crate::tool::Tool;
 use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
 use original::store_original;
+use probe::check_stores;
 
 pub use builder::Builder;
 
@@ -296,6 +298,31 @@ impl ToolReduction {
         text: &str,
     ) -> Result<Option<Vec<Location>>, BackendError> {
         store_original(&self.session, name, text).await
+    }
+
+    /// Tries out every store of this configuration: stores a few bytes under the root and the
+    /// session's prefix, and reads them back. Includes the stores of single tools and all spools.
+    ///
+    /// Call it when a program starts. Later, results stay in the context if a store fails, and only
+    /// the report and a `tracing` event say so.
+    ///
+    /// The bytes are always the same and stay there, as `<prefix>swept/check-<digest>`. No hint
+    /// names them, and no sweep counts them. Without a backend, it does nothing.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// reduction.check_stores().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the first store that failed, with its place and what to do about it, and without
+    /// secrets of its URL.
+    pub async fn check_stores(&self) -> Result<(), BackendError> {
+        check_stores(&self.session).await
     }
 
     /// All stores of this configuration, including those of single tools and all spools, each once.

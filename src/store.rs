@@ -110,6 +110,16 @@ pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     )
 }
 
+/// The name of what a trial of a store stores, whose content has this `digest`. It is beside the
+/// leases of sweeps, where nothing is that a conversation stored.
+#[expect(
+    clippy::expect_used,
+    reason = "prefix and name are made of safe segments, shorter than those of content"
+)]
+pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
+    Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::SWEPT)).expect("safe segments")
+}
+
 #[expect(
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"

@@ -12,6 +12,8 @@ mod mount;
 #[cfg(feature = "fs")]
 #[path = "backends/opening.rs"]
 mod opening;
+#[path = "backends/trial.rs"]
+mod trial;
 #[cfg(all(unix, feature = "fs"))]
 #[path = "backends/unix.rs"]
 mod unix;

@@ -37,6 +37,8 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
     BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)
 }
 
+const NO_DIRECTORY: &str = "its directory can't be made there; choose another path";
+
 fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
     if source
@@ -46,10 +48,16 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         let advice = "hints would name what is not there; move the directory back, or open the store again where it is now";
         return (ErrorKind::Other, advice);
     }
+    if source
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unmade>)
+    {
+        return (ErrorKind::Other, NO_DIRECTORY);
+    }
     match source.kind() {
         Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
-        Io::NotFound if doing == Doing::Open => {
-            (ErrorKind::Other, "no directory can be made there")
+        Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => {
+            (ErrorKind::Other, NO_DIRECTORY)
         }
         // `ErrorKind::NotFound` is only for missing content.
         Io::NotFound => (
@@ -102,6 +110,20 @@ struct Moved;
 
 pub(super) fn moved() -> io::Error {
     io::Error::other(Moved)
+}
+
+/// No directory can be made where the store's should be.
+#[derive(Debug, thiserror::Error)]
+#[error("no directory can be made")]
+struct Unmade(#[source] io::Error);
+
+/// The error for a directory of a store that could not be made, by `source`.
+pub(super) fn unmade(source: io::Error) -> io::Error {
+    match source.kind() {
+        // As of `/proc`. Of a file, it would say that the file is not there.
+        io::ErrorKind::NotFound => io::Error::other(Unmade(source)),
+        _ => source,
+    }
 }
 
 /// Marks an error of a refused hard link as unsupported if the file system may have no hard links.

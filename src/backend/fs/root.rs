@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File};
 
-use super::error::{Doing, failed, moved};
+use super::error::{Doing, failed, moved, unmade};
 use super::place::{self, sync};
 use crate::backend::{BackendError, ErrorKind, Key, Location};
 
@@ -99,7 +99,7 @@ impl Root {
         if let Some(is_made) = &self.temporary {
             let mut is_made = is_made.lock().unwrap_or_else(PoisonError::into_inner);
             if !*is_made {
-                place::make_new(&self.path)?;
+                place::make_new(&self.path).map_err(unmade)?;
                 *is_made = true;
             }
             return self.enter().map(drop);
@@ -109,7 +109,7 @@ impl Root {
                 if place::resolve(&self.path)? != self.path {
                     return Err(moved());
                 }
-                place::make(&self.path)?;
+                place::make(&self.path).map_err(unmade)?;
                 self.enter().map(drop)
             }
             there => there.map(drop),

@@ -90,6 +90,23 @@ async fn what_nobody_names_goes_in_two_steps() {
 }
 
 #[tokio::test]
+async fn what_a_trial_has_stored_is_nobodys_content() {
+    let store = store();
+    let session = quick(store.clone()).session("s1");
+    session.check_stores().await.unwrap();
+    offload(&session, "call_1", 500).await;
+    let probe = keys(&store).await.into_iter().next().unwrap();
+    assert!(probe.starts_with("s1/swept/check-"), "{probe}");
+    for expected in [(1, 0), (0, 1), (0, 0)] {
+        store.clock.turn(2 * DAY);
+        let report = sweep(&store, &Live::new()).await;
+        assert_eq!((report.moved.count, report.removed.count), expected);
+    }
+    assert_eq!(keys(&store).await, [probe].into());
+    session.check_stores().await.unwrap();
+}
+
+#[tokio::test]
 async fn reading_brings_back_what_was_swept() {
     let store = store();
     let session = quick(store.clone()).session("s1");

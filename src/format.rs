@@ -55,9 +55,13 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// - `visit` gives the same pieces each time for the same message, starting with a [`Piece::Role`].
 /// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call
 ///   `n`, counted from 0.
-/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content, as text
-///   where the format has no such part. Everything else stays: ids, order, roles, error marks,
-///   unknown fields.
+/// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content. Everything
+///   else stays: ids, order, roles, error marks, unknown fields.
+/// - Every slot can hold one text. If a message can't hold the other `parts`, a format writes JSON
+///   as its text and other parts as a text that describes them, or leaves the whole message as it
+///   was. It never writes only some of the parts.
+/// - A result shows the same id as the call that it answers, or the tool's name if the messages have
+///   no ids.
 /// - A slot or call that does not exist, or that is shown with `is_fixed`, is left alone.
 pub trait Format: Send + Sync {
     /// The message type.

@@ -2,6 +2,7 @@
 
 mod clauses;
 mod json;
+mod pairing;
 mod seen;
 
 use offcut::format::Format;
@@ -12,8 +13,8 @@ use self::clauses::{Shape, all_clauses};
 
 /// Checks a format against every clause of [`Format`]'s contract, using `messages`.
 ///
-/// Pass messages of every kind that the format knows. They must include a result and a call, in
-/// every position that they can have in a message. Anything that is missing from `messages` is not
+/// Pass messages of every kind that the format knows. They must include a call and, after it, the
+/// result that answers it, in every position that they can have in a message. Anything that is missing from `messages` is not
 /// tested.
 ///
 /// ```
@@ -44,11 +45,12 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
         calls > 0,
         "the suite tests nothing without a call among the messages"
     );
+    pairing::results_have_calls(format, messages);
 }
 
-/// Runs [`conformance`] and checks the messages' JSON: messages survive writing and reading, fields
-/// unknown to the format survive every replacement, and no message, however malformed, makes the
-/// format panic.
+/// Runs [`conformance`] and checks the messages' JSON: ids that calls and results share are shown,
+/// messages survive writing and reading, fields unknown to the format survive every replacement, and
+/// no message, however malformed, makes the format panic.
 ///
 /// # Panics
 ///
@@ -58,6 +60,7 @@ where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
 {
     conformance(format, messages);
+    json::ids_are_shown(format, messages);
     for (at, message) in messages.iter().enumerate() {
         json::round_trips(format, message, at);
         json::unknown_fields_stay(format, message, at);

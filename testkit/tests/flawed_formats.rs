@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::Part;
-use offcut::format::{Format, Piece, ResultHead, WireFormat};
+use offcut::format::{Call, Format, Piece, ResultHead, WireFormat};
 use serde_json::{Value, json};
 
 use self::samples::samples;
@@ -31,6 +31,9 @@ enum Flaw {
     LosesTheSecondText,
     TrustsTheShape,
     NestsWhatItPuts,
+    HidesAllIds,
+    HidesIdsOfResults,
+    WritesJsonAsDebugText,
 }
 
 struct Flawed {
@@ -64,6 +67,12 @@ impl Format for Flawed {
                         ..head
                     }));
                 }
+                (Flaw::HidesAllIds, Piece::Call(call)) => {
+                    see(Piece::Call(Call { id: "", ..call }));
+                }
+                (Flaw::HidesAllIds | Flaw::HidesIdsOfResults, Piece::Result(head)) => {
+                    see(Piece::Result(ResultHead { id: "", ..head }));
+                }
                 _ => see(piece),
             });
     }
@@ -78,6 +87,13 @@ impl Format for Flawed {
         match self.flaw {
             Flaw::Appends => parts.insert(0, "replaced:".into()),
             Flaw::LosesTheSecondText => parts.truncate(1),
+            Flaw::WritesJsonAsDebugText => {
+                for part in &mut parts {
+                    if let Part::Json(json) = part {
+                        *part = format!("{json:?}").into();
+                    }
+                }
+            }
             Flaw::NestsWhatItPuts if message.to_string().contains("[a text") => {
                 parts.push("again".into());
             }
@@ -187,6 +203,21 @@ fn l5_the_suite_finds_what_is_broken() {
             &[OpenAiChat, Responses, Anthropic],
         ),
         (Flaw::NestsWhatItPuts, "`replace_result`", &WireFormat::ALL),
+        (
+            Flaw::HidesAllIds,
+            "`a result leads to its call`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::HidesIdsOfResults,
+            "`a result leads to its call`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::WritesJsonAsDebugText,
+            "neither as JSON nor as its text",
+            &WireFormat::ALL,
+        ),
     ] {
         for of in formats {
             let found =
@@ -200,6 +231,37 @@ fn l5_the_suite_finds_what_is_broken() {
 fn without_a_flaw_the_suite_is_content() {
     for of in WireFormat::ALL {
         assert_eq!(complaint(of, Flaw::None), None);
+    }
+}
+
+/// A format that reads ids as text alone gives none of those that are numbers.
+#[test]
+fn l5_the_suite_finds_numbers_for_ids() {
+    let call = |id: u32| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let result = |id: u32| json!({"role": "tool", "tool_call_id": id, "content": "3 hits"});
+    let several = vec![
+        json!({"role": "assistant", "content": null, "tool_calls": [call(1), call(2)]}),
+        result(2),
+        result(1),
+    ];
+    let one = vec![
+        json!({"role": "assistant", "content": null, "tool_calls": [call(1)]}),
+        result(1),
+    ];
+    for (messages, advice) in [
+        (
+            several,
+            "with several calls in a message nothing says which one",
+        ),
+        (
+            one,
+            "`id` of a call and `tool_call_id` of a result have the same value",
+        ),
+    ] {
+        let suite = || offcut_testkit::format::json_conformance(&WireFormat::OpenAiChat, &messages);
+        let panic = catch_unwind(AssertUnwindSafe(suite)).unwrap_err();
+        let said = panic.downcast_ref::<String>().unwrap();
+        assert!(said.contains(advice), "{said}");
     }
 }
 

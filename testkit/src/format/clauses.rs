@@ -145,8 +145,19 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
         check(is_shown || several == *message, CLAUSE, at, || {
             format!("slot {slot} does not show two texts in order")
         });
+        let json = json!({"a": [1, null]});
+        let (changed, now) = replace(vec![Part::Json(json.clone())]);
+        check(
+            changed == *message || now.holds_json(slot, &json),
+            CLAUSE,
+            at,
+            || {
+                format!(
+                    "slot {slot} shows JSON that was put there neither as JSON nor as its text, such as `{{\"a\":1}}`"
+                )
+            },
+        );
         for part in [
-            Part::Json(json!({"a": [1, null]})),
             Part::Media {
                 mime: "image/png".into(),
                 data: Bytes::from_static(&[0, 255]),

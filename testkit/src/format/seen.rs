@@ -20,6 +20,7 @@ pub(super) struct Seen {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piecemeal {
     pub(super) text: Option<String>,
+    pub(super) json: Option<Value>,
     pub(super) all: String,
 }
 
@@ -84,9 +85,15 @@ impl Seen {
                     } else {
                         None
                     };
+                    let json = if let PartRef::Json(json) = part {
+                        json.to_value()
+                    } else {
+                        None
+                    };
                     match seen.slots.last_mut().filter(|_| is_open) {
                         Some(slot) => slot.push(Piecemeal {
                             text,
+                            json,
                             all: format!("{part:?}"),
                         }),
                         None => seen.note(format_args!("{part:?}")),
@@ -110,5 +117,15 @@ impl Seen {
             .iter()
             .map(|part| part.text.as_deref())
             .collect()
+    }
+    /// Returns whether the slot holds `json`, as JSON or as its text.
+    pub(super) fn holds_json(&self, slot: usize, json: &Value) -> bool {
+        self.slots[slot].iter().any(|part| {
+            let spelled = part
+                .text
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok());
+            part.json.as_ref() == Some(json) || spelled.as_ref() == Some(json)
+        })
     }
 }

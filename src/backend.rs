@@ -50,8 +50,7 @@ pub use url::{StoreUrl, open};
 ///   something is stored there again. Every other key still reads as before, including copies of
 ///   the removed key and keys it was copied from.
 ///
-/// A store that wraps another must forward every method. Reading swept content relies on all of
-/// them, and a default method would run on the wrapper instead of the wrapped store.
+#[doc = include_str!("backend/skeleton.md")]
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the location that hints show for `key`. People, models and

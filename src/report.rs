@@ -2,6 +2,8 @@
 
 mod change;
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::backend::Location;
@@ -39,6 +41,20 @@ pub enum Phase {
     /// Before the model is called.
     #[default]
     Clear,
+}
+
+/// Writes `truncate` or `clear`, as in JSON.
+///
+/// ```
+/// assert_eq!(offcut::report::Phase::Truncate.to_string(), "truncate");
+/// ```
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncate => "truncate",
+            Self::Clear => "clear",
+        })
+    }
 }
 
 /// The token count of a clear pass.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const DECLARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/state.yaml");
 
-/// The updates of the state that is declared beside this file.
+/// The updates of the state that is declared in a file next to this one.
 fn story() -> Vec<Step> {
     vec![
         Step::One(json!({

@@ -169,7 +169,7 @@ fn product(pair: [u8; 16], [first, second]: [u64; 2]) -> u128 {
     u128::from(low.wrapping_add(first)) * u128::from(high.wrapping_add(second))
 }
 
-/// An unfinished [`Fingerprint`] of bytes that come in pieces. Allocates nothing.
+/// An unfinished [`Fingerprint`] of bytes that arrive in pieces. Does not allocate.
 pub(crate) struct Stream<'k> {
     secret: &'k Secret,
     outer: DefaultHasher,

@@ -143,7 +143,7 @@ async fn page_hint(
     Ok((page.hint(stored.location.clone(), prose), next))
 }
 
-/// An upper bound on the bytes of a page's text beside its content.
+/// An upper bound on the bytes of a page's text, not counting its content.
 pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     const LARGE: u64 = 999_999_999_999;
     let position = Position {

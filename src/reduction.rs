@@ -81,7 +81,7 @@ impl ToolReduction {
     /// other result is returned whole.
     ///
     /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end,
-    /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it comes.
+    /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it arrives.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl ToolReduction {
         Ok(truncated)
     }
 
-    /// Like [`truncate`](Self::truncate), but shows a result as it comes: its beginning at once,
+    /// Like [`truncate`](Self::truncate), but shows a result as it arrives: its beginning at once,
     /// and at its end either the rest, or the end of the text and a hint. The same content is
     /// stored and the same pieces are shown, with the hint last. Only head-and-tail previews of a
     /// fixed length begin at once; other previews are not known before the end.
@@ -151,7 +151,7 @@ impl ToolReduction {
     ///
     /// # Errors
     ///
-    /// As [`clear`](Self::clear).
+    /// The same as for [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
         let mut report = clear::clear(&self.session, &self.ledger, turn).await?;
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
@@ -223,7 +223,8 @@ impl ToolReduction {
     ///
     /// # Errors
     ///
-    /// As [`truncate`](Self::truncate); a page of the reader is always within the limit.
+    /// The same as for [`truncate`](Self::truncate). The reader's pages are always within the
+    /// limit.
     pub async fn answer(&self, call: &ToolCall) -> Result<Option<Truncated>, OffloadError> {
         if self.session.reader() != Some(&*call.name) {
             return Ok(None);

@@ -119,8 +119,8 @@ pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
     begin
 }
 
-/// Assistant turns as they come: maximal runs of assistant items, which a result or a user item
-/// ends.
+/// Counts assistant turns: maximal runs of assistant pieces, each ended by a result or a user's
+/// piece.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     is_open: bool,

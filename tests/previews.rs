@@ -319,7 +319,7 @@ fn l11_lengths_that_are_none_do_not_build() {
             }
         ));
     }
-    // A curve may grow as far as the limit has room for the preview and its hint.
+    // A curve may grow as long as the limit has room for the preview and its hint.
     let curve = PreviewLength::curve(1.0, 1.0, 3_999);
     let reduction = small(&memory()).preview_length(curve).build().unwrap();
     assert!(matches!(

@@ -509,7 +509,7 @@ async fn the_examples_in_the_docs_are_settings() {
         "what the code below it opens"
     );
     build(first);
-    // The same limit in tokens, as written in the comment beside it.
+    // The same limit in tokens, as written in the comment next to it.
     let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
     let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
     let (_, rest) = rest.split_once('\n').unwrap();

@@ -76,7 +76,7 @@ impl Shown {
 enum Way {
     /// `truncate` reads it to its end.
     Read,
-    /// `truncate_stream` shows it as it comes.
+    /// `truncate_stream` shows it as it arrives.
     Shown,
 }
 

@@ -79,7 +79,7 @@ impl Came {
     }
 
     /// Streams stdin, so that its length does not matter. Without `may_lose`, the stream ends once
-    /// a writer was given up, because all input then goes on unchanged.
+    /// a writer was given up, because all input is then passed on unchanged.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
         let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
             let (came, may_lose) = state?;

@@ -164,7 +164,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Prints a note beside the result.
+/// Prints a note to stderr, not as part of the result.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),

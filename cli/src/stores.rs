@@ -78,7 +78,7 @@ pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     }
 }
 
-/// Returns true if `url` may name a store, as far as can be seen: a directory has a folder
+/// Returns true if `url` may name a store, as far as can be told: a directory has a folder
 /// `.staging` from its first content on.
 pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
     directory(url).is_none_or(|root| root.join(".staging").is_dir())

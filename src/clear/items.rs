@@ -79,7 +79,7 @@ impl<'c> Items<'c> {
         }
     }
 
-    /// The call that a result answers, as far as the conversation shows it.
+    /// The call that a result answers, if the conversation has it.
     pub(super) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
         let arguments = slot
             .call

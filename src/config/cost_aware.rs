@@ -6,9 +6,9 @@ use super::{BuildError, size};
 
 /// Rule for turning whole results of earlier rounds into previews as soon as that should pay.
 ///
-/// Changing a message makes the provider read it and everything after it anew, but makes each later
-/// call shorter. So the pass finds the message from which previews save most, and does nothing if
-/// they save nothing.
+/// Changing a message makes the provider read it and everything after it again, but makes each
+/// later call shorter. So the pass finds the message from which previews save most, and does
+/// nothing if they save nothing.
 ///
 /// With no calls expected, a rewrite must pay for itself in the coming call. Then a conversation
 /// never costs more than without this pass, however many calls follow, by the given prices and
@@ -86,11 +86,11 @@ impl Default for Prices {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCalls {
-    /// Number of calls expected in any case.
+    /// Minimum number of calls expected.
     #[serde(default)]
     pub at_least: f64,
     /// Further calls for each assistant turn in the conversation: an agent that has worked for a
-    /// long time is likely to go on.
+    /// long time is likely to continue.
     #[serde(default)]
     pub per_call: f64,
 }

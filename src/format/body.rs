@@ -9,7 +9,7 @@ use super::WireFormat;
 use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
 
-/// A request's body as it came, in which only the messages can be changed. It is a JSON list of
+/// A request's original body, in which only the messages can be changed. It is a JSON list of
 /// messages, or an object with one in `messages`, `input` or `contents`.
 ///
 /// [`to_string`](ToString::to_string) gives the body with the current messages and every other byte

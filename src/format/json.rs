@@ -2,7 +2,7 @@
 //! replaced and every other byte stays.
 //!
 //! Parsing does no I/O and no recursion, and copies only what is asked for. Any depth, numbers of
-//! any size, duplicate keys and strings that are not valid Unicode are kept as they came.
+//! any size, duplicate keys and strings that are not valid Unicode are kept as they are.
 
 mod edit;
 mod scan;
@@ -29,7 +29,7 @@ pub enum JsonRef<'m> {
     Value(&'m Value),
     /// An object that a message holds as a map. Its text is compact.
     Object(&'m Map<String, Value>),
-    /// The document's text as it came: valid JSON.
+    /// The document's original text: valid JSON.
     Spelled(&'m str),
 }
 

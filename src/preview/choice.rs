@@ -25,7 +25,7 @@ const FULL_WORTH: usize = 30;
 /// text.
 const FAILURE: f32 = 12.0;
 const MAX_FAILURES: usize = 8;
-/// Estimated tokens of an index entry besides its name.
+/// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
 const PER_MARK: f32 = 2.5;
@@ -277,7 +277,7 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Estimated tokens of an item besides its text.
+    /// Estimated tokens of an item, not counting its text.
     fn overhead(&self, item: Item) -> f32 {
         match item {
             Item::Name(_) => PER_ENTRY,

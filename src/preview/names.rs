@@ -1,4 +1,4 @@
-//! The distinctive names in a text: models mostly go on to use things that have names.
+//! The distinctive names in a text: what models use next mostly has a name.
 //!
 //! A name is a run of letters, digits and `_`, or several such runs joined by `. / : @ # -`, of at
 //! least six characters. It is distinctive if it contains a digit, `_`, `/` or `.`, or both a

@@ -21,8 +21,8 @@ const AT_LEAST_A_SECOND: u64 = 1 << 20;
 const CLOCK_EVERY: u64 = 16 << 10;
 /// Bytes shown of a long line, around its first match.
 const EXCERPT: usize = 400;
-/// An upper bound on the bytes of a row beside the line: its number, a colon, two cuts and a line
-/// feed.
+/// An upper bound on the bytes of a row in addition to the line: its number, a colon, two cuts and
+/// a line feed.
 const MAX_ROW_BESIDE: usize = 32;
 /// Marks a cut in a long line.
 const CUT: char = '…';

@@ -22,7 +22,7 @@ const MIN_ROOM: usize = 16;
 const MAX_WORDS: usize = 64;
 
 /// A result over its limit that another reader may have read from the store: one of the call's
-/// arguments names the location of stored content. The result is compared as it comes, and little
+/// arguments names the location of stored content. The result is compared as it arrives, and little
 /// of it is held.
 ///
 /// Without this, if a model reads stored content with a tool of its own, the result would be stored

@@ -28,7 +28,7 @@ pub(super) struct Cutter {
     room: usize,
     /// The position of the next byte, up to the beginning of the page.
     at: Position,
-    /// The page's bytes, and at most one more, which shows that the content goes on.
+    /// The page's bytes, and at most one more, which shows that the content continues.
     bytes: Vec<u8>,
     /// The end of the bytes pushed so far.
     end: Place,

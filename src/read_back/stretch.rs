@@ -7,9 +7,9 @@ use crate::hint::Position;
 use crate::store::{Blocks, Stored};
 use crate::text::lines::first_line;
 
-/// The most that a reader may say beside the content, in bytes: a header and a footer together.
+/// Maximum number of bytes that a reader may add to the content: a header and a footer together.
 pub(super) const MAX_BESIDE: usize = 256;
-/// The most that a reader may put before each line, in bytes: a number and a separator.
+/// Maximum number of bytes that a reader may put before each line: a number and a separator.
 pub(super) const MAX_NUMBER: usize = 16;
 /// Bytes of a line that are compared to tell its number from its text; the whole line if it is
 /// shorter.
@@ -27,8 +27,8 @@ pub(super) struct Start {
     pub(super) is_numbered: bool,
 }
 
-/// A stretch that begins at one [`Start`], as far as it has been compared. Holds a window of the
-/// stored content, however long the result is.
+/// The part compared so far of a stretch that begins at one [`Start`]. Holds a window of the stored
+/// content, however long the result is.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) start: Start,

@@ -23,7 +23,7 @@ impl Place {
     };
 }
 
-/// Ends of pages of long content: reading goes on there without reading what is before.
+/// Ends of pages of long content, at which reading can continue without reading anything before.
 #[derive(Debug, Default)]
 pub(crate) struct PageEnds(Mutex<VecDeque<PageEnd>>);
 

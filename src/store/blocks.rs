@@ -9,7 +9,7 @@ pub(crate) const BLOCK: u64 = 1 << 20;
 
 /// Content that can be read in ranges.
 pub(crate) trait Ranges {
-    /// Reads `range`, as far as the content goes.
+    /// Reads the part of `range` that is within the content.
     fn read(
         &mut self,
         range: Range<u64>,

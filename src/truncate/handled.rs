@@ -103,7 +103,7 @@ async fn save(
     target.save(&*job.backend, content).await
 }
 
-/// A whole result, as it came.
+/// A whole result, unchanged.
 struct Whole {
     chunks: Vec<Chunk>,
     /// The same content, with adjacent text joined.
@@ -131,7 +131,7 @@ impl Whole {
         }
     }
 
-    /// The result as it came.
+    /// The unchanged result.
     fn into_output(self) -> ToolOutput {
         let body = if self.is_stream {
             let error = self.interrupted.map(Err);

@@ -66,7 +66,7 @@ impl Job {
         }
     }
 
-    /// The size of a text as far as it has come.
+    /// The size of the part of a text that has arrived.
     pub(super) fn size(&self, text: &Text) -> Size {
         self.sized(text.length(), || text.tokens(self.session.meter()))
     }

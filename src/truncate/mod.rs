@@ -38,7 +38,7 @@ pub(crate) async fn truncate(
     }
 }
 
-/// Shows the result as it comes. A result with a handler is shown once it has ended.
+/// Shows the result as it arrives. A result with a handler is shown once it has ended.
 pub(crate) fn truncate_stream(
     session: &Session,
     call: &ToolCall,

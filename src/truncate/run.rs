@@ -1,4 +1,4 @@
-//! One result on its way: carries out what `held` and the plan decide.
+//! Processes one result: carries out what `held` and the plan decide.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::text::utf8::bytes_shown_as;
 /// memory or in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
 
-/// The result of one call, as far as it has come.
+/// The part of one call's result that has arrived so far.
 pub(super) struct Run {
     job: Arc<Job>,
     id: Id,
@@ -116,7 +116,7 @@ impl Run {
         Ok(keeps)
     }
 
-    /// Everything held, as it came. Text lost by an earlier failure is replaced by a hint that says
+    /// Everything held, unchanged. Text lost by an earlier failure is replaced by a hint that says
     /// so.
     fn pass_held(&mut self) -> Vec<Chunk> {
         let (Size { bytes: before, .. }, _) = self.held.size();
@@ -262,8 +262,8 @@ impl Run {
         }
     }
 
-    /// Passes bytes that leave memory on to be compared. The first ones leave it once the result is
-    /// over the limit.
+    /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
+    /// the result is over the limit.
     fn read_on(&mut self, bytes: Option<&Bytes>) {
         let Some((text, shown)) = self.held.only_text() else {
             self.reader = None;

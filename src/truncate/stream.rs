@@ -1,4 +1,4 @@
-//! Results decided by their limit alone: read to their end, or shown as they come.
+//! Results decided by their limit alone: read to their end, or shown as they arrive.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -82,7 +82,7 @@ impl From<Truncated> for ToolOutput {
 /// # Guarantees
 ///
 /// - **Bounded.** Memory does not grow with the length of the texts, beyond a few times the limit.
-///   Parts that are not text are held while the text before them goes on.
+///   Parts that are not text are held while the text before them continues.
 /// - **Back-pressure.** The tool is asked for more only after everything before is stored.
 /// - **Aborted when dropped.** Content that has no name yet leaves nothing behind.
 ///
@@ -103,7 +103,7 @@ impl TruncatedStream {
         self.report.get()
     }
 
-    /// A result that is shown as it comes.
+    /// A result that is shown as it arrives.
     pub(super) fn new(session: Session, is_error: bool, flow: Flow) -> Self {
         let report = Arc::new(OnceLock::new());
         let seen = report.clone();

@@ -1,4 +1,4 @@
-//! One text of a result, as it comes.
+//! One text of a result, as it arrives.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::preview::Sketch;
 use crate::text::utf8::{Decoder, bytes_shown_as};
 use crate::tokens::Meter;
 
-/// A text of a result as far as it has come: its known properties, and the place of its bytes.
+/// The part of a text that has arrived so far: its known properties, and the place of its bytes.
 #[derive(Debug)]
 pub(super) struct Text {
     /// The JSON document whose text this is.
@@ -24,7 +24,7 @@ pub(super) struct Text {
     /// Its beginning, end and whatever else a preview may show.
     pub(super) sketch: Sketch,
     pub(super) content: Content,
-    /// Number of bytes as they came; differs from what is shown if they are not UTF-8.
+    /// Number of original bytes. Differs from the number shown if they are not UTF-8.
     pub(super) bytes: u64,
     decoder: Decoder,
     tokens: TokenSum,
@@ -132,8 +132,8 @@ impl Text {
         }
     }
 
-    /// Its bytes as they came, without those that the first `shown` bytes stand for; empty if they
-    /// are not in memory.
+    /// Its original bytes, without those that the first `shown` bytes stand for; empty if they are
+    /// not in memory.
     pub(super) fn into_rest(self, shown: usize) -> Bytes {
         match self.content {
             Content::Memory(bytes) => {
@@ -150,8 +150,8 @@ impl Text {
         self.json.map_or(Part::Text(shown), Part::Json)
     }
 
-    /// Number of its tokens if they are counted as they come, which does not depend on the chunks.
-    /// Incomplete for a text that alone is over the limit.
+    /// Number of its tokens if they are counted as the text arrives, which does not depend on the
+    /// chunks. Incomplete for a text that alone is over the limit.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         self.tokens.total(meter)
     }

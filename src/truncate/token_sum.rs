@@ -1,4 +1,4 @@
-//! The tokens of a text that comes piece by piece, counted as far as they matter.
+//! The tokens of a text that arrives in pieces, counted as far as they matter.
 
 use crate::tokens::Meter;
 
@@ -12,9 +12,9 @@ const PER_CUT: u64 = 8;
 pub(super) enum Counts {
     #[default]
     Nothing,
-    /// Those of a text of at most this many bytes. A longer one is a gain in any case.
+    /// The tokens of a text of at most this many bytes. Replacing a longer text always gains.
     Bytes(usize),
-    /// The first ones up to this number, as they come. More are over the limit in any case.
+    /// Tokens up to this number, as the text arrives. Any text with more is over the limit.
     Tokens(u64),
 }
 

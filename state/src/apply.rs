@@ -24,8 +24,8 @@ impl State {
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply). Also if several updates set the same field and its reducer
-    /// replaces the value, because the order in which parallel updates arrive is arbitrary.
+    /// The same as for [`apply`](Self::apply). Also if several updates set the same field and its
+    /// reducer replaces the value, because the order in which parallel updates arrive is arbitrary.
     pub fn apply_parallel(
         &mut self,
         updates: impl IntoIterator<Item = Value>,

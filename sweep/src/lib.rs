@@ -32,7 +32,7 @@
 //!   agent may just have stored the same content again.
 //! - **Nothing is overwritten, or read as something else.** While swept content is there, no other
 //!   content can take its name.
-//! - **A crash is harmless,** at any step, and so is dropping the future. The next sweep goes on;
+//! - **A crash is harmless,** at any step, and so is dropping the future. The next sweep continues;
 //!   until the grace is over, it reports that another sweep may be running.
 //! - **One at a time.** A second sweep of a store is refused. A sweep that has run for half the
 //!   grace ends itself. A sweep that can't write its lease, such as on a full disk, only removes

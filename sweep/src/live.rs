@@ -1,4 +1,4 @@
-//! Live names: everything that a conversation which goes on may still name.
+//! Live names: everything that a running conversation may still name.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -44,7 +44,8 @@ pub struct SweepReport {
     /// True if the lease of a store could not be written, such as on a full disk. In that store,
     /// only content that had waited for its grace was removed; `failed` says where and why.
     pub without_lease: bool,
-    /// True if the sweep stopped early because it had run for half the grace. The next one goes on.
+    /// True if the sweep stopped early because it had run for half the grace. The next one
+    /// continues.
     pub stopped: bool,
     /// Steps that failed. The rest was done; the next sweep tries these again.
     pub failed: Vec<SweepFailure>,

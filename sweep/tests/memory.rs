@@ -14,7 +14,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Limit in bytes for what scanning may take beside the text and the names.
+/// Limit in bytes for the memory that scanning takes in addition to the text and the names.
 const AT_MOST: usize = 3 << 18;
 /// Length in bytes of a text that is scanned.
 const TEXT: usize = 1 << 20;

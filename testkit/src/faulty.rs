@@ -136,7 +136,7 @@ impl<B> Faulty<B> {
         self
     }
 
-    /// Cancels all faults that have not happened yet. The counts go on. A call that already hangs
+    /// Cancels all faults that have not happened yet. Counting continues. A call that already hangs
     /// never returns.
     pub fn heal(&self) -> &Self {
         for cue in [&self.cues.writes, &self.cues.chunks, &self.cues.reads] {

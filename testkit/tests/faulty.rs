@@ -1,5 +1,5 @@
 //! `Faulty`: faults come on cue; without a cue it behaves like the inner store.
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

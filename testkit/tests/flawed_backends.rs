@@ -1,5 +1,5 @@
 //! Stores that are broken on purpose, and the clauses of the suite that notice.
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;

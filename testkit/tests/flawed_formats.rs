@@ -1,5 +1,5 @@
 //! Formats that are broken on purpose, and the clauses of the suite that notice.
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../tests/formats/samples.rs"]

@@ -1,5 +1,5 @@
 //! Messages that each provider accepts and refuses.
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::format::WireFormat;

@@ -269,7 +269,7 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
 
 /// R3: tells whether `now` is a page of stored content and the original is a stretch of that
 /// content starting at the same place. Line numbers do not count, nor do a few words before and
-/// after the stretch, which `now` shows beside the page.
+/// after the stretch, which `now` shows in addition to the page.
 async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
     let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else {
         return false;

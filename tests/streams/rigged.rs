@@ -1,4 +1,5 @@
-//! A store that fails where `Faulty` does not: on opening a writer, or for good, beside its spool.
+//! A store that fails where `Faulty` does not: on opening a writer, or permanently, with a separate
+//! spool.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Tests of the layer: a loop sends its full history through a client, to a server with the real
 //! protocol on loopback.
 #![cfg(all(feature = "model", feature = "tower"))]
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! Tests of the model against a server with the real protocol on loopback.
 #![cfg(feature = "model")]
-// Applies to the test helpers too.
+// `clippy.toml` allows these in tests, but not in their helpers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -13,7 +13,7 @@ use crate::error::{Kind, Trouble};
 use crate::objects::Objects;
 
 impl Objects {
-    /// Reads the bytes of `range`, as far as they exist.
+    /// Reads the bytes of `range` that exist.
     pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
         self.within(self.page_with_retries(path, range)).await
     }

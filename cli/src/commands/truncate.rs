@@ -74,8 +74,8 @@ fn of_text(
             .any(|one| one.outcome == Outcome::Lost)
     };
     match truncated {
-        // The result had left memory, and the store failed to store it. It goes on as it came, as
-        // the settings ask.
+        // The result had left memory, and the store failed to store it. It is passed on unchanged,
+        // as the settings ask.
         Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
             note_failures(&truncated.report);
             runtime.block_on(came.pass_on())?;

@@ -238,7 +238,8 @@ mod tests {
             assistant("m1", json!({"type": "text", "text": "Looking."})),
             assistant("m1", call("1")),
             result("1"),
-            // The same turn: the log has its blocks as they came, with results in between.
+            // The same turn: the log has its blocks in the order in which they arrived, with
+            // results in between.
             assistant("m1", call("2")),
             result("2"),
             aside,

@@ -23,7 +23,7 @@ pub(super) fn is_turn(message: &Message) -> bool {
     matches!(message, Message::Assistant { .. })
 }
 
-/// Returns the instructions that stand beside the messages and are sent with them.
+/// Returns the instructions that are sent with the messages but are not one of them.
 fn instructions(document: &Value) -> Option<String> {
     let field = [
         "system",

@@ -11,7 +11,7 @@ use super::messages::{self, is_turn};
 
 /// Fields that wrap a request, or a state, with messages.
 const WRAPPERS: [&str; 4] = ["body", "request", "inputs", "values"];
-/// Fields that may hold an answer beside the request.
+/// Fields next to the request that may hold its answer.
 const ANSWERS: [&str; 3] = ["response", "output", "outputs"];
 /// Maximum depth of wrappers.
 const DEPTH: usize = 4;

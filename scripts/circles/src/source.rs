@@ -103,7 +103,7 @@ impl Source {
         end + 1
     }
 
-    /// Records the methods of `impl Type { … }`; the walk then goes on inside it.
+    /// Records the methods of `impl Type { … }`; the walk then continues inside it.
     fn inherent_impl(&mut self, tokens: &[TokenTree], at: usize) -> usize {
         let rest = &tokens[at + 1..];
         let Some(body) = rest.iter().position(is_braces) else {

@@ -14,7 +14,7 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 const BATCH: usize = 256;
 
 /// Every regular file whose path is a key. Links are not followed. An unreadable directory yields
-/// an error, and the stream goes on with the next one. So does a link to another directory of the
+/// an error, and the stream continues with the next one. So does a link to another directory of the
 /// store, since its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
     let batches = stream::unfold(Some(Walk { store, open: None }), |walk| async {

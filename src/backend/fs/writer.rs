@@ -23,7 +23,7 @@ const SMALL: usize = 16 * 1024;
 
 /// Fills one buffer while the other is written to the file. At any time either the writer or a
 /// blocking call owns the stage, and its owner removes the file when dropped. That holds even for a
-/// call that nobody awaits any more.
+/// call that is no longer awaited.
 pub(super) struct FsWriter {
     stage: Place,
     /// Number of bytes known to be in the file.
@@ -101,7 +101,7 @@ impl FsWriter {
         })
     }
 
-    /// Waits for the write in flight. If the future is dropped, the write goes on.
+    /// Waits for the write in flight. If the future is dropped, the write continues.
     async fn settle(&mut self) -> Result<(), BackendError> {
         let Place::Writing(call) = &mut self.stage else {
             return Ok(());

@@ -82,7 +82,7 @@ impl JsonText {
         }
     }
 
-    /// As [`root`](Self::root), and reports anything odd that a format reads to `watch`.
+    /// Like [`root`](Self::root), but also reports anything odd that a format reads to `watch`.
     pub(crate) fn watched_by<'m>(&'m self, watch: &'m Watch) -> Node<'m> {
         Node {
             watch: Some(watch),

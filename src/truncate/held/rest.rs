@@ -1,4 +1,4 @@
-//! A held result on its way out: takes texts back, replaces them, and shows the rest.
+//! The end of a held result: takes texts back, replaces them, and shows the rest.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ impl Held {
     }
 
     /// Takes back everything that was spilled, which is `bytes`; without them it is lost. Later
-    /// texts are spilled anew, as the store may have recovered.
+    /// texts are spilled again, since the store may have recovered.
     pub(in crate::truncate) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
         self.spilled = 0;
         for slot in 0..self.slots.len() {
@@ -46,7 +46,7 @@ impl Held {
     }
 
     /// Returns the chunks that are left to show, and the final size of everything shown. If the
-    /// last text goes on as it came, tokens are not counted, since it may be of any length.
+    /// last text continues unchanged, tokens are not counted, since it may be of any length.
     pub(in crate::truncate) fn show_rest(&mut self, goes_on: bool) -> (Vec<Chunk>, Size) {
         let (mut chunks, mut size) = (Vec::new(), self.passed);
         for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
@@ -56,7 +56,7 @@ impl Held {
                 0
             };
             let part = match slot {
-                // Taken back after the store failed: it goes on as it came.
+                // Taken back after the store failed: it is passed on unchanged.
                 Slot::Text(text) if text.comes_in_chunks && (goes_on || !text.is_utf8()) => {
                     let length = text.shown().map_or(text.bytes, |text| text.len() as u64);
                     let tokens = if goes_on {

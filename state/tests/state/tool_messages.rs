@@ -184,8 +184,8 @@ fn a_message_that_holds_more_than_results_stays() {
     assert_eq!(remove_tool_messages(&Mixed, &mut messages), 0);
 }
 
-/// As a reducer: the update is appended first, and a sequence may begin in the list and end in the
-/// update.
+/// Used as a reducer: the update is appended first, and a sequence may begin in the list and end in
+/// the update.
 #[test]
 fn as_a_reducer() {
     let reducer = RemoveToolMessages::<OpenAiChat>::default();

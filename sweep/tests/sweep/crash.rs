@@ -69,7 +69,8 @@ async fn check_of<B: Backend + Clone>(
     for (path, content) in means.iter().filter(|(path, _)| path.starts_with(prefix)) {
         match read(store, path).await {
             Ok(is) => {
-                // An unnamed key may read as what was stored beside the swept content.
+                // An unnamed key may read as the new content that was stored while its old content
+                // was swept.
                 let junk = path == "dead/trunc/junk" && is == "four";
                 assert!(junk || is == *content, "{path} after {after}: {is:?}");
             }

@@ -82,7 +82,7 @@ async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
         5,
         "{report:?}"
     );
-    // There is space again: the next sweep goes on.
+    // There is space again: the next sweep continues.
     let report = offcut_sweep::sweep(&quick(store.clone()), &live, &policy(), store.clock.now())
         .await
         .unwrap();

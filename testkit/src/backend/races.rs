@@ -147,8 +147,8 @@ pub(super) async fn a_dropped_finish_is_all_or_nothing(store: &impl Backend) {
     }
 }
 
-/// Asserts that `key` holds all of `content` or nothing while a dropped call may still go on, and
-/// that storing it again is safe.
+/// Asserts that `key` holds all of `content` or nothing while a dropped call may still be running,
+/// and that storing it again is safe.
 async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
     let mut seen = false;
     for _ in 0..20 {

@@ -163,7 +163,7 @@ pub(super) async fn a_copy_is_new(store: &impl Backend) {
     let (from, to) = (key("trunc/call_1"), key("swept/trunc/call_1"));
     put(store, &from, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
     let before = stored_at(store, &from, CLAUSE).await;
-    // Not tokio's time, which a test may have stopped: the store's clock must go on.
+    // Not tokio's time, which a test may have stopped: the store's clock must run.
     _ = tokio::task::spawn_blocking(|| std::thread::sleep(A_MOMENT)).await;
     copy(store, &from, &to, PutOutcome::Stored, CLAUSE).await;
     let after = stored_at(store, &to, CLAUSE).await;
@@ -207,7 +207,7 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
         put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
         abandon(store.copy(&from, &to), polls).await;
         holds(store, &from, &content, CLAUSE).await;
-        // A dropped call may still go on, so both outcomes are allowed.
+        // A dropped call may still be running, so both outcomes are allowed.
         let is = succeed(store.copy(&from, &to).await, CLAUSE, "copying again");
         check(is != PutOutcome::Taken, CLAUSE, || {
             "copying again finds the name taken".into()

@@ -425,8 +425,8 @@ fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
     bytes
 }
 
-/// A text that comes in chunks is shown as it comes, up to its head. In the end it starts with the
-/// bytes already shown.
+/// A text in chunks is shown as it arrives, up to its head. In the end it starts with the bytes
+/// already shown.
 async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
     // The other strategies show nothing before the end.
     let case = Case {

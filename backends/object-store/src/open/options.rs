@@ -95,7 +95,7 @@ impl Settings {
 pub(crate) enum Form {
     /// Used in headers and URLs: printable, without spaces.
     Word,
-    /// As `Word`, and part of the credentials. If one of these is in the URL, none is taken from
+    /// Like `Word`, but part of the credentials. If one of these is in the URL, none is taken from
     /// the environment, because credentials from two sources don't fit together.
     Credential,
     /// `true` or `false`.

@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(unix)]
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Replay(Replay),
+    #[cfg(unix)]
+    Run(Run),
     Truncate(Truncate),
     Clear(Clear),
     Read(Read),
@@ -60,6 +64,31 @@ pub(crate) struct Reduction {
     /// Id of the conversation, if several share a store: each stores under a prefix of its own.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+}
+
+/// Run a command and show its output as a model is to see it.
+///
+/// Long output is stored whole and shown as a hint and a preview; short output comes through byte
+/// for byte. Stdin, signals and the exit code are the command's own. If stdout and stderr are one
+/// pipe, their lines stay in order; otherwise each is shown on its own. If something is wrong with
+/// the settings or the store, the output is shown unchanged.
+///
+/// Without a backend in the settings, output is stored in OFFCUT_HOME/store, by default
+/// ~/.local/share/offcut/store.
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+    /// The tool's name, for settings of single tools.
+    #[arg(long, value_name = "NAME", default_value = "shell")]
+    pub(crate) tool: String,
+    /// The id of the call, which names the stored output. Default: a new one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
+    /// The command and its arguments. Everything from the first word on is the command's.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

@@ -4,6 +4,8 @@ pub(crate) mod clear;
 pub(crate) mod config;
 pub(crate) mod read;
 pub(crate) mod replay;
+#[cfg(unix)]
+pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod store;
 pub(crate) mod sweep;

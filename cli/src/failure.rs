@@ -50,6 +50,13 @@ impl Failure {
         self
     }
 
+    /// Sets the exit code.
+    #[cfg(unix)]
+    pub(crate) fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

@@ -11,7 +11,7 @@ use offcut::backend::Writer;
 use offcut::{Chunk, ToolError, ToolOutput};
 
 use crate::failure::{Failure, chain};
-use crate::output;
+use crate::output::{self, To};
 
 /// Number of bytes that are read at once, from stdin or a writer.
 const CHUNK: usize = 64 * 1024;
@@ -69,6 +69,8 @@ pub(crate) struct Came(Arc<Mutex<State>>);
 struct State {
     /// Bytes that were read and that no writer has.
     held: VecDeque<Bytes>,
+    /// True once a writer has some of the bytes.
+    has_written: bool,
     /// An abandoned writer that failed, and the number of bytes it took.
     broken: Option<(Box<dyn Writer>, u64)>,
 }
@@ -107,9 +109,48 @@ impl Came {
         ToolOutput::stream(chunks)
     }
 
+    /// Streams a command's output. Without `may_lose`, the stream ends once a writer was given up.
+    #[cfg(unix)]
+    pub(crate) fn follow(
+        &self,
+        output: Arc<tokio::sync::Mutex<crate::child::Output>>,
+        may_lose: bool,
+    ) -> ToolOutput {
+        let chunks = stream::unfold((self.clone(), output, may_lose), async |state| {
+            let (came, output, may_lose) = state;
+            if !may_lose && came.is_broken() {
+                return None;
+            }
+            let read = output.lock().await.read().await;
+            match read {
+                Ok(chunk) if chunk.is_empty() => None,
+                Ok(chunk) => {
+                    came.state().held.push_back(chunk.clone());
+                    Some((Ok(Chunk::Bytes(chunk)), (came, output, may_lose)))
+                }
+                Err(error) => Some((
+                    Err(ToolError::new(format!(
+                        "the command's output can't be read: {error}"
+                    ))),
+                    (came, output, may_lose),
+                )),
+            }
+        });
+        ToolOutput::stream(chunks)
+    }
+
+    /// Returns everything that came, or `None` if a writer has part of it.
+    #[cfg(unix)]
+    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
+        let state = self.state();
+        (!state.has_written).then(|| state.held.iter().flatten().copied().collect())
+    }
+
     /// Records that a writer has the next `length` bytes.
     pub(crate) fn is_written(&self, mut length: usize) {
-        let held = &mut self.state().held;
+        let mut state = self.state();
+        state.has_written = true;
+        let held = &mut state.held;
         while let Some(first) = held.front_mut() {
             if length < first.len() {
                 drop(first.split_to(length));
@@ -132,7 +173,13 @@ impl Came {
 
     /// Writes everything read so far, and the rest of stdin, to stdout.
     pub(crate) async fn pass_on(&self) -> Result<(), Failure> {
-        let State { held, broken } = std::mem::take(&mut *self.state());
+        self.pass_on_read(To::Stdout).await?;
+        pass_on_rest()
+    }
+
+    /// Writes everything read so far.
+    pub(crate) async fn pass_on_read(&self, to: To) -> Result<(), Failure> {
+        let State { held, broken, .. } = std::mem::take(&mut *self.state());
         if let Some((mut writer, length)) = broken {
             let mut at = 0;
             while at < length {
@@ -148,13 +195,11 @@ impl Came {
                     )
                     .hint("mend the store, and run the command again"));
                 }
-                output::write_bytes(&block)?;
+                to.write(&block)?;
                 at += block.len() as u64;
             }
         }
-        held.iter()
-            .try_for_each(|bytes| output::write_bytes(bytes))?;
-        pass_on_rest()
+        held.iter().try_for_each(|bytes| to.write(bytes))
     }
 }
 

@@ -6,6 +6,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod args;
+#[cfg(unix)]
+mod child;
 mod commands;
 mod evidence;
 mod exact;
@@ -30,10 +32,14 @@ use failure::Failure;
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let done = output::get_ready().and_then(|()| match Args::try_parse() {
-        Ok(args) => run(&args),
-        Err(error) => answer(&error),
-    });
+    let is_ready = output::get_ready();
+    let done = match Args::try_parse() {
+        // The command may do its work without an output.
+        #[cfg(unix)]
+        Ok(args) if matches!(args.command, Command::Run(_)) => run(&args),
+        Ok(args) => is_ready.and_then(|()| run(&args)),
+        Err(error) => is_ready.and_then(|()| answer(&error)),
+    };
     done.unwrap_or_else(|failure| {
         output::report(&failure);
         failure.exit_code()
@@ -43,6 +49,8 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Replay(replay) => commands::replay::run(replay, args.json),
+        #[cfg(unix)]
+        Command::Run(run) => commands::run::run(run),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear),
         Command::Read(read) => commands::read::run(read, args.json),

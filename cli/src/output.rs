@@ -38,6 +38,26 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// A stream of this program that bytes can be written to unchanged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum To {
+    Stdout,
+    #[cfg(unix)]
+    Stderr,
+}
+
+impl To {
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => write_bytes(bytes),
+            #[cfg(unix)]
+            Self::Stderr => io::stderr()
+                .write_all(bytes)
+                .map_err(|error| Failure::new(format!("stderr can't be written to: {error}"))),
+        }
+    }
+}
+
 /// Opens stdout itself: the standard library ignores write errors if stdout is not open for
 /// writing.
 #[cfg(unix)]

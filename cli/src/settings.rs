@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use offcut::backend::{Backend, Memory};
+use offcut::backend::{Backend, Memory, StoreUrl};
 use offcut::{BuildError, Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
@@ -98,6 +98,20 @@ pub(crate) fn reduction_with(
     open: impl FnMut(&str) -> stores::Opened,
 ) -> Result<ToolReduction, Failure> {
     of_session(&named(args)?, args, open)
+}
+
+/// Does the same as [`reduction_with`] with the store that `or_else` names if nothing else names one.
+#[cfg(unix)]
+pub(crate) fn reduction_or(
+    args: &args::Reduction,
+    or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    let mut settings = named(args)?;
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(or_else()?);
+    }
+    of_session(&settings, args, open)
 }
 
 /// Builds the reduction for a command that reads stores, which must exist.

@@ -1,0 +1,212 @@
+//! The command that `offcut run` runs: its output, its signals and its end.
+
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// Number of bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
+/// Time without output after which a pipe is left alone once the command itself has ended. A
+/// process in the background may hold it for ever.
+const QUIET: Duration = Duration::from_millis(500);
+/// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
+/// they include all of its own.
+const MAX_AFTER_END: usize = 1 << 20;
+/// Time that the command has to end after a signal that ends it. Whoever sent the signal is about
+/// to kill this program too, so the output so far has to be shown and stored before that.
+const GRACE: Duration = Duration::from_millis(1_500);
+
+/// Signals that are passed on to the command.
+const PASSED_ON: [(SignalKind, Signal); 4] = [
+    (SignalKind::terminate(), Signal::TERM),
+    (SignalKind::hangup(), Signal::HUP),
+    (SignalKind::interrupt(), Signal::INT),
+    (SignalKind::quit(), Signal::QUIT),
+];
+
+/// A running command.
+#[derive(Debug)]
+pub(crate) struct Child {
+    process: tokio::process::Child,
+    signals: mpsc::UnboundedReceiver<Signal>,
+    has_ended: watch::Sender<bool>,
+}
+
+/// The output of a running command.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    /// Everything that the command writes to stdout, and to stderr if both are one file.
+    pub(crate) stdout: Output,
+    /// Everything that it writes to stderr, if that is a file of its own.
+    pub(crate) stderr: Option<Output>,
+}
+
+impl Child {
+    /// Starts `command` with this program's stdin. It gets one pipe for both streams if this
+    /// program's stdout and stderr are one file, so that they stay in order.
+    pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Outputs)> {
+        // Before the command starts, because whoever starts this program may end it at any time.
+        let signals = listen()?;
+        let (has_ended, ended) = watch::channel(false);
+        let (reader, writer) = io::pipe()?;
+        let stdout = Output::new(reader, ended.clone())?;
+        let stderr = if is_merged()? {
+            command.stderr(writer.try_clone()?);
+            None
+        } else {
+            let (reader, writer) = io::pipe()?;
+            command.stderr(writer);
+            Some(Output::new(reader, ended)?)
+        };
+        command.stdout(writer);
+        // The command's ends of the pipes are closed here with `command`.
+        let process = tokio::process::Command::from(command).spawn()?;
+        let child = Self {
+            process,
+            signals,
+            has_ended,
+        };
+        Ok((child, Outputs { stdout, stderr }))
+    }
+
+    /// Passes signals on until the command has ended. Returns its exit code: 128 and the signal's
+    /// number if a signal ended it.
+    pub(crate) async fn wait(mut self) -> io::Result<u8> {
+        let pid = self
+            .process
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()));
+        let mut ended_by = None;
+        let code = loop {
+            tokio::select! {
+                status = self.process.wait() => break exit_code(status?),
+                Some(signal) = self.signals.recv() => {
+                    if let Some(pid) = pid.filter(|_| !is_from_terminal(signal)) {
+                        // The command may have ended just now.
+                        _ = kill_process(pid, signal);
+                    }
+                    if signal == Signal::TERM || signal == Signal::HUP {
+                        ended_by.get_or_insert(signal);
+                    }
+                }
+                () = tokio::time::sleep(GRACE), if ended_by.is_some() => {
+                    break 128 + ended_by.map_or(0, signal_number);
+                }
+            }
+        };
+        self.has_ended.send_replace(true);
+        Ok(code)
+    }
+}
+
+/// Collects the signals that are to be passed on.
+fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
+    let (sender, signals) = mpsc::unbounded_channel();
+    for (kind, passed_on) in PASSED_ON {
+        let (mut signal, sender) = (signal(kind)?, sender.clone());
+        tokio::spawn(async move {
+            while signal.recv().await.is_some() && sender.send(passed_on).is_ok() {}
+        });
+    }
+    Ok(signals)
+}
+
+/// One stream of a command's output.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pipe: Receiver,
+    buffer: BytesMut,
+    ended: watch::Receiver<bool>,
+    after_end: usize,
+}
+
+impl Output {
+    fn new(pipe: PipeReader, ended: watch::Receiver<bool>) -> io::Result<Self> {
+        Ok(Self {
+            pipe: Receiver::from_owned_fd(OwnedFd::from(pipe))?,
+            buffer: BytesMut::new(),
+            ended,
+            after_end: 0,
+        })
+    }
+
+    /// Reads the next bytes; empty at the end. If another process holds the pipe, that is soon
+    /// after the end of the command.
+    pub(crate) async fn read(&mut self) -> io::Result<Bytes> {
+        if self.after_end > MAX_AFTER_END {
+            return Ok(Bytes::new());
+        }
+        self.buffer.reserve(CHUNK);
+        let quiet = async {
+            // An error means that nobody waits for the command any more.
+            _ = self.ended.wait_for(|has_ended| *has_ended).await;
+            tokio::time::sleep(QUIET).await;
+        };
+        tokio::select! {
+            biased;
+            read = self.pipe.read_buf(&mut self.buffer) => {
+                read?;
+                let read = self.buffer.split().freeze();
+                if *self.ended.borrow() {
+                    self.after_end += read.len();
+                }
+                Ok(read)
+            }
+            () = quiet => Ok(Bytes::new()),
+        }
+    }
+}
+
+/// Replaces this program by `command`, which then runs as if this program were not there. Returns
+/// only if that fails.
+pub(crate) fn replace_with(mut command: Command) -> io::Error {
+    command.exec()
+}
+
+/// The exit code for a command that does not start, as shells give it.
+pub(crate) fn start_code(error: &io::Error) -> u8 {
+    match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        _ => 126,
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(u8::MAX)
+}
+
+fn signal_number(signal: Signal) -> u8 {
+    u8::try_from(signal.as_raw()).unwrap_or(0)
+}
+
+/// Returns true if the terminal has sent `signal` to the command too, because both are in its
+/// foreground group.
+fn is_from_terminal(signal: Signal) -> bool {
+    let is_key = signal == Signal::INT || signal == Signal::QUIT;
+    is_key
+        && File::open("/dev/tty")
+            .ok()
+            .and_then(|terminal| rustix::termios::tcgetpgrp(&terminal).ok())
+            .is_some_and(|group| group == rustix::process::getpgrp())
+}
+
+/// Returns true if stdout and stderr are one file, such as one pipe.
+fn is_merged() -> io::Result<bool> {
+    let file = |fd: io::Result<OwnedFd>| File::from(fd?).metadata();
+    let stdout = file(io::stdout().as_fd().try_clone_to_owned())?;
+    let stderr = file(io::stderr().as_fd().try_clone_to_owned())?;
+    Ok((stdout.dev(), stdout.ino()) == (stderr.dev(), stderr.ino()))
+}

@@ -1,4 +1,4 @@
-//! The cost of a clear pass, compared with counting everything anew: ratios within one run.
+//! The cost of a clear pass, compared with counting everything again: ratios within one run.
 //!
 //! `cargo bench --bench pass`. If `OFFCUT_TRACES` names a folder of transcripts, it replays those
 //! too. After `--`, `passes`, `allocations` or `traces` selects one part. The last line is JSON.
@@ -92,7 +92,7 @@ enum Case {
     NotTriggered,
     /// The history is over the threshold, but nothing may be cleared.
     Triggered,
-    /// The loop hands in the originals each time, and all but the newest are replaced again.
+    /// The loop passes in the originals each time, and all but the newest are replaced again.
     Repeated,
 }
 

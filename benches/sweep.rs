@@ -25,7 +25,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 const MB: usize = 1_000_000;
 
-/// Kinds of text: name, start, and a piece that is repeated with its number in place of `{}`.
+/// Kinds of text: name, start, and a piece that is repeated with its number instead of `{}`.
 const KINDS: [(&str, &str, &str); 13] = [
     (
         "a transcript",

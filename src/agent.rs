@@ -31,7 +31,7 @@ pub trait ChatModel: Send + Sync {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
 }
 
-/// A shared model is a model.
+/// Forwards to the shared model.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {

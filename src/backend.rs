@@ -45,7 +45,7 @@ pub use url::{StoreUrl, open};
 ///   process over the same store.
 /// - **Unique.** If two stores that can be used together give the same location to different
 ///   content, their [`store_id`](Self::store_id)s differ.
-/// - **Bounded.** Every call ends: a store on a network has a timeout of its own.
+/// - **Bounded.** Every call ends: a store on a network has its own timeout.
 /// - **Removed whole.** After [`remove`](Self::remove) returns, the key reads as not found until
 ///   something is stored there again. Every other key still reads as before, including copies of
 ///   the removed key and keys it was copied from.
@@ -288,7 +288,7 @@ pub struct BackendError {
 pub enum ErrorKind {
     /// Nothing is stored under this key.
     NotFound,
-    /// The store refuses: permissions, credentials, read-only.
+    /// The store denies access, for lack of permissions or credentials, or because it is read-only.
     Denied,
     /// The store has no room left.
     Full,
@@ -342,7 +342,7 @@ impl BackendError {
     }
 }
 
-/// A shared store is a store.
+/// Forwards to the shared store.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<B: Backend + ?Sized> Backend for Arc<B> {

@@ -23,7 +23,7 @@ pub enum Part {
     Text(String),
     /// A JSON document: counted and stored as compact text.
     Json(Value),
-    /// An image, sound or file inside the message itself.
+    /// An image, audio clip or file inside the message itself.
     Media {
         /// Its media type, such as `image/png`.
         mime: String,
@@ -31,7 +31,7 @@ pub enum Part {
         #[serde(with = "base64_bytes")]
         data: Bytes,
     },
-    /// An image, sound or file that the message only links to.
+    /// An image, audio clip or file that the message only links to.
     Link {
         /// Its media type, if the message gives one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

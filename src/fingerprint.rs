@@ -108,8 +108,8 @@ impl Secret {
         self.finish(outer, tail, bytes.len() as u64)
     }
 
-    /// Starts a fingerprint of bytes that come piece by piece. It does not depend on how they are
-    /// cut, and equals that of [`of`](Self::of).
+    /// Starts a fingerprint of bytes that arrive in pieces. It does not depend on how they are cut,
+    /// and equals that of [`of`](Self::of).
     pub(crate) fn stream(&self) -> Stream<'_> {
         Stream {
             secret: self,

@@ -199,12 +199,12 @@ where
     }
 }
 
-/// Decides about each old result that a triggered pass would clear, in place of hints. Closures are
+/// Decides about each old result that a triggered pass would clear, instead of hints. Closures are
 /// handlers.
 ///
 /// It is called while the pass is planned. It must be quick, and pure, since a pass may be planned
 /// more than once. It must not ask the same session to plan or clear: that would deadlock, waiting
-/// for the plan being made. Nobody checks that its replacement is shorter. In a loop that hands in
+/// for the plan being made. Its replacement is not checked to be shorter. In a loop that passes in
 /// its own messages again, the same session then leaves that replacement alone.
 pub trait ClearHandler: Send + Sync + 'static {
     /// Decides about an old result.

@@ -63,7 +63,7 @@ pub trait Middleware: Send + Sync {
 
 const _: Option<&dyn Middleware> = None; // stays object-safe
 
-/// A shared middleware is a middleware.
+/// Forwards to the shared middleware.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl<M: Middleware + ?Sized> Middleware for Arc<M> {

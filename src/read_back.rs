@@ -18,7 +18,7 @@ use crate::text::lines::{count_lines, first_line};
 pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;
 
-/// The least room for a page's content, in bytes.
+/// Minimum room for a page's content, in bytes.
 pub(crate) const MIN_PAGE: usize = 200;
 /// The lines of content longer than this, in bytes, are not counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;

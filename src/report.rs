@@ -69,8 +69,8 @@ pub struct TokenCount {
     /// The threshold, `max_tokens_for_clear`. The pass acts above it.
     pub threshold: u64,
     /// The provider's count of the last request, if the loop passed it on and a message of the
-    /// assistant follows that request. `counted` is then this number plus what came since, minus
-    /// what passes have saved since.
+    /// assistant follows that request. `counted` is then this number plus what was added since,
+    /// minus what passes have saved since.
     pub usage: Option<u64>,
     /// The provider's count of the last request minus that of the pass before it. `None` if either
     /// of them did not count that request.
@@ -128,7 +128,7 @@ pub struct Decision {
     pub locations: Vec<Location>,
     /// Error message of the store, a handler or a callback, if one failed.
     pub error: Option<String>,
-    /// Origin of `error`; `None` if that is.
+    /// Origin of `error`; `None` if there is no error.
     pub error_source: Option<ErrorSource>,
 }
 
@@ -192,11 +192,11 @@ pub enum Outcome {
     /// Whole, with a preview that is expected to pay: stored, and replaced by a hint with a
     /// preview.
     Previewed,
-    /// Replaced by an earlier pass, and handed in again by the loop: replaced by the same bytes.
+    /// Replaced by an earlier pass, and passed in again by the loop: replaced by the same bytes.
     Repeated,
     /// Replaced by the rewriter, and stored as a whole.
     Rewritten,
-    /// Replaced by a handler, whose content for the store is stored.
+    /// Replaced by a handler; any content that it wanted stored is stored.
     Replaced,
     /// Replaced, but not stored, because the store failed or a handler chose so: anything not shown
     /// is lost.

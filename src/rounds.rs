@@ -77,7 +77,7 @@ pub(crate) struct Slot<'c> {
     /// Index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
     /// Number of rounds that had begun when its call was made, or, without a known call, when the
-    /// result came.
+    /// result arrived.
     pub(crate) round: usize,
     is_answered: bool,
 }

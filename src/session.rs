@@ -139,8 +139,8 @@ impl Session {
         }
     }
 
-    /// The id that `source`, a user's code, gave, or the call's if that is not a safe name, along
-    /// with the problem.
+    /// Returns `given`, an id from a user's code. If it is not a safe name, returns the call's id
+    /// and the problem.
     pub(crate) fn given_id(
         &self,
         given: &str,

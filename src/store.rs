@@ -110,8 +110,8 @@ pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     )
 }
 
-/// The name of what a trial of a store stores, whose content has this `digest`. It is beside the
-/// leases of sweeps, where nothing is that a conversation stored.
+/// The key under which a trial of a store stores its content, which has this `digest`. It is next
+/// to the leases of sweeps, where no conversation stores anything.
 #[expect(
     clippy::expect_used,
     reason = "prefix and name are made of safe segments, shorter than those of content"
@@ -228,7 +228,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Reads `range`. Every block is looked up anew, because the content may be swept between two
+    /// Reads `range`. Every block is looked up again, because the content may be swept between two
     /// blocks.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         read(&*self.backend, &self.key, range).await

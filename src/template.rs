@@ -27,9 +27,9 @@ enum Piece {
 #[error("the template has at byte {at} {problem}")]
 #[non_exhaustive]
 pub struct TemplateError {
-    /// The offset of the mistake, in bytes from 0.
+    /// The offset of the problem, in bytes from 0.
     pub at: usize,
-    /// The mistake, and what to write instead.
+    /// The problem, and what to write instead.
     pub problem: &'static str,
 }
 

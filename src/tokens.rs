@@ -17,8 +17,8 @@
 //!
 //! The 4 tokens stand for what chat formats add to a message: a role and two marks (OpenAI's
 //! cookbook, "How to count tokens with tiktoken", has 3 and the role). Providers render calls and
-//! schemas in forms of their own that they do not publish. If the loop knows the provider's last
-//! count, that count anchors the sum: see [`Turn::last_usage`](crate::Turn::last_usage).
+//! schemas in their own, unpublished forms. If the loop knows the provider's last count, that count
+//! anchors the sum: see [`Turn::last_usage`](crate::Turn::last_usage).
 
 mod cache;
 mod image;
@@ -55,8 +55,8 @@ pub trait CountTokens: Send + Sync + 'static {
         false
     }
 
-    /// Returns true if `short` is certain, without counting, to cost at most as many tokens as
-    /// `long`. If it returns `false`, both are counted. The default is `false`.
+    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
+    /// without counting. On `false`, both are counted. The default is `false`.
     fn costs_at_most(&self, short: &str, long: &str) -> bool {
         let _ = (short, long);
         false
@@ -70,8 +70,8 @@ pub trait CountTokens: Send + Sync + 'static {
 
     /// Does the work that the first count would have to wait for. The default does nothing.
     ///
-    /// If the counter is not ready, a reduction calls this once, on a thread of its own. Usually
-    /// that is when it is built. If no limit is in tokens and the counter [is at most
+    /// If the counter is not ready, a reduction calls this once, on a separate thread. Usually that
+    /// is when it is built. If no limit is in tokens and the counter [is at most
     /// bytes](Self::is_at_most_bytes), it waits for the first pass over a conversation with half as
     /// many bytes as the threshold has tokens.
     fn prepare(&self) {}
@@ -83,8 +83,8 @@ impl<F: Fn(&str) -> u64 + Send + Sync + 'static> CountTokens for F {
     }
 }
 
-/// A quarter of the bytes, rounded up. Takes no tables and no time, but counts 27 % too few tokens
-/// for JSON and 26 % too few for Chinese.
+/// A quarter of the bytes, rounded up. Needs no tables and almost no time, but counts 27 % too few
+/// tokens for JSON and 26 % too few for Chinese.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Estimate;
 

@@ -98,9 +98,9 @@ async fn c15_a_whole_result_becomes_a_preview_when_that_is_expected_to_pay() {
 #[tokio::test]
 async fn c15_what_does_not_pay_is_said_and_left() {
     let (store, original) = (memory(), conversation());
-    // The preview saves 2 100 of 2 300 tokens. Reading anew from there on is 250 tokens, at 1.25
-    // instead of 0.1. Five more calls repay that; no call does not, nor does one call if cached
-    // tokens cost 0.001.
+    // The preview saves 2 100 of 2 300 tokens. Everything from there on, which must be read again,
+    // has 250 tokens, at 1.25 instead of 0.1. Five more calls repay that; no call does not, nor
+    // does one call if cached tokens cost 0.001.
     for (calls, cached, pays) in [(5.0, 0.1, true), (0.0, 0.1, false), (1.0, 0.001, false)] {
         let prices = Prices {
             fresh: 1.25,
@@ -218,7 +218,8 @@ async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_a
     for over_originals in [false, true] {
         let reduction = whole(&memory(), rule).build().unwrap();
         let mut messages = begin.clone();
-        // A rewrite of the first result would have to read the long message anew, so it is put off.
+        // A rewrite of the first result would make the provider read the long message again, so it
+        // is put off.
         let report = clear(&reduction, &mut messages).await;
         let outcomes = report.decisions.iter().map(|decision| decision.outcome);
         assert_eq!(

@@ -201,7 +201,7 @@ fn replay_file(file: &Path, index: usize) -> Totals {
 /// Checks besides the live loop.
 #[derive(Clone, Copy)]
 struct Extra {
-    /// A loop that hands in the originals.
+    /// A loop that passes in the originals.
     originals: bool,
     /// A replay over the content that the live loop has stored.
     from_scratch: bool,
@@ -520,7 +520,7 @@ impl<'t> Loop<'t> {
     }
 }
 
-/// A loop that hands in the untouched history every turn (C13).
+/// A loop that passes in the untouched history every turn (C13).
 struct OverOriginals<'t>(Loop<'t>);
 
 impl OverOriginals<'_> {

@@ -63,7 +63,7 @@ pub(crate) struct Use {
     pub(crate) results: Vec<usize>,
 }
 
-/// Joins all texts of `parts`, each on lines of its own.
+/// Joins all texts of `parts`, each starting on a new line.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {

@@ -143,7 +143,7 @@ async fn each(
     Ok(replayed)
 }
 
-/// Replays one transcript: first doing nothing, then under each policy with a store of its own.
+/// Replays one transcript: first doing nothing, then under each policy with its own store.
 async fn one(
     name: String,
     messages: Vec<Message>,
@@ -159,8 +159,8 @@ async fn one(
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
-        // In a lasting store, each policy and transcript gets a place of its own. In ours it does
-        // not: figures must not depend on names.
+        // In a lasting store, each policy and transcript gets its own place. In our own store they
+        // do not: figures must not depend on names.
         let reduction = if policy.names_a_store() {
             reduction.session(&format!("{} {name}", policy.name))
         } else {

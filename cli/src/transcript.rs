@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::units;
 pub(crate) use unknown::READ;
 
-/// Reason for which a source holds nothing to replay.
+/// Reason why a source holds nothing to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// It can't be read, or is in another format.

@@ -1,4 +1,4 @@
-//! `offcut replay` over files of agents and logs: read in full, or refused with the format's name.
+//! `offcut replay` over files of agents and logs: read in full, or rejected with the format's name.
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 

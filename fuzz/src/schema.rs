@@ -78,7 +78,7 @@ fn apply(state: &mut State, update: &Value) {
             );
             let mut again = before.clone();
             again.apply(update.clone()).unwrap();
-            // LangGraph's missing ids are drawn anew.
+            // LangGraph's missing ids are drawn again.
             let is_drawn = update.to_string().contains("role");
             assert!(
                 is_drawn || written(&again) == written(state),

@@ -33,13 +33,13 @@ impl Backend for Fs {
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {
-        // Compares text only: `..`, links or case that the file system understands were not part of
-        // the locations that this store gave out.
+        // Compares text only. No location that this store gave out relies on `..`, on links, or on
+        // the file system ignoring case.
         let under = |prefix: &str| Key::new(location.strip_prefix(prefix)?).ok();
         under(&self.shown).or_else(|| under(self.root.prefix()))
     }
 
-    /// Derived from the directory, since two directories may be shown alike.
+    /// Derived from the directory, since two directories may be shown with the same prefix.
     fn store_id(&self) -> Option<usize> {
         let mut hash = DefaultHasher::new();
         self.root.prefix().hash(&mut hash);

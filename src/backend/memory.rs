@@ -239,7 +239,7 @@ impl Writer for MemoryWriter {
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let mut buffer = self.buffer.take().ok_or_else(finished)?;
-        // Stored content lives on, so free its spare capacity.
+        // Stored content may be kept for long, so free its spare capacity.
         buffer.shrink_to_fit();
         let content = Bytes::from(buffer);
         let put = self.store.insert(key, &content);

@@ -49,7 +49,7 @@ impl StoreUrl {
     }
 
     /// Returns true if URL parsers can't change the path's meaning. They turn `/../x` into `/x` and
-    /// `\` into `/`, and would so open another place than the one written.
+    /// `\` into `/`, and would thus open a place other than the one written.
     ///
     /// False for a URL whose path has a segment `.` or `..`, an empty segment, a `\`, or one of
     /// these percent-encoded. False also for any URL with control characters or surrounding white

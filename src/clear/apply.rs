@@ -15,7 +15,7 @@ use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 pub struct Committed {
     pub(super) pass: Pass,
     pub(super) edits: Vec<Edit>,
-    /// Items that were compared and stay for good.
+    /// Items that were compared and are never to be replaced.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) anchor: Option<Anchor>,
     /// The report without its decisions.
@@ -39,7 +39,7 @@ impl fmt::Debug for Committed {
 
 impl Committed {
     /// Changes the messages. Does no I/O and cannot fail. A slot that no longer holds what was
-    /// stored is left alone and reported as changed meanwhile.
+    /// stored is left alone and reported as changed.
     pub fn apply(mut self, conversation: &mut dyn Conversation) -> Report {
         self.leave_changed(conversation);
         let session = self.pass.session.clone();

@@ -103,7 +103,7 @@ struct Selection<'s> {
     next: usize,
     /// Edits that were compared but are not needed yet.
     waiting: VecDeque<usize>,
-    /// Items that were compared and stay for good.
+    /// Items that were compared and are never to be replaced.
     settled: Vec<(Fingerprint, Reason)>,
 }
 

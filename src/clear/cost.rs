@@ -1,10 +1,10 @@
-//! The cost rule: from which message on a rewrite is expected to pay. A pure function of prices and
-//! tokens.
+//! The cost rule: finds the message from which a rewrite is expected to pay. A pure function of
+//! prices and tokens.
 //!
 //! A rewrite begins at some message and goes to the end: everything sent after the first changed
-//! message is read anew, so every candidate from there on becomes a preview with it. The candidates
-//! that a second pass still finds are before that message and did not pay, so it changes nothing
-//! (L4).
+//! message is read again, so every candidate from there on becomes a preview with it. The
+//! candidates that a second pass still finds are before that message and did not pay, so it changes
+//! nothing (L4).
 
 use crate::config::CostAware;
 use crate::report::CostEstimate;

@@ -23,7 +23,8 @@ pub(super) struct Edit {
     /// The slot's content before the pass.
     pub(super) origin: Origin,
     pub(super) content: Content,
-    /// Reason for which the plan expects this item to stay after all. Only the commit can tell.
+    /// Reason why the plan expects this item to stay after all. Only the commit can tell for
+    /// certain.
     pub(super) expected: Option<Reason>,
     /// Arguments of its call, which are replaced together with the result or not at all.
     pub(super) arguments: Option<Box<Edit>>,
@@ -107,7 +108,7 @@ impl Edit {
         })
     }
 
-    /// Turns the text of lines into what is put in place: cleared arguments must be JSON.
+    /// Converts the text of lines to the slot's new content: cleared arguments must be JSON.
     pub(super) fn put_text(&self, lines: String) -> String {
         match self.place {
             Place::Result { .. } => lines,
@@ -133,7 +134,7 @@ impl Edit {
         std::iter::once(self).chain(self.arguments.as_deref())
     }
 
-    /// Like [`parts`](Self::parts), each as an edit of its own.
+    /// Like [`parts`](Self::parts), each as a separate edit.
     pub(super) fn into_parts(mut self) -> impl Iterator<Item = Self> {
         let arguments = self.arguments.take().map(|arguments| *arguments);
         std::iter::once(self).chain(arguments)

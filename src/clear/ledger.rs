@@ -1,4 +1,4 @@
-//! Decisions to repeat, for loops that hand in the original history every turn.
+//! Decisions to repeat, for loops that pass in the original history every turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub(super) enum Substitute {
     Arguments(String),
 }
 
-/// The decisions of one session. The n-th original of a fingerprint is replaced as the n-th one was
-/// before.
+/// The decisions of one session. Among originals with the same fingerprint, the nth is replaced as
+/// the nth was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     replacements: HashMap<Fingerprint, HashMap<usize, Arc<Substitute>>, AsItIs>,
@@ -36,8 +36,8 @@ pub(crate) struct Ledger {
     reads_items: bool,
 }
 
-/// A provider's token count, and the message at which the assistant turn begins that answered the
-/// counted request.
+/// A provider's token count for a request, and the index of the message that begins the assistant
+/// turn answering it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Anchor {
     pub(super) usage: u64,
@@ -83,7 +83,7 @@ impl Ledger {
         self.settled.extend(decided);
     }
 
-    /// Reason for which an item stays for good.
+    /// Reason why an item is never replaced.
     pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
     }

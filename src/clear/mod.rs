@@ -3,16 +3,16 @@
 //!
 //! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if
 //!    its bytes alone prove that it is under the threshold, unless costs are considered. If the
-//!    loop knows the provider's last count, only what came since is counted.
-//! 2. **Repeat** (`planner.rs`), whatever the count: if the loop handed in originals again, the
+//!    loop knows the provider's last count, only the messages after it are counted.
+//! 2. **Repeat** (`planner.rs`), whatever the count: if the loop passed originals in again, the
 //!    replacements of earlier passes (`ledger.rs`) are put back. Their savings are subtracted from
 //!    the count.
 //! 3. **Compare with the threshold** (`plan.rs`). With `cost_aware`, whole results become previews
 //!    where that pays (`previews.rs`, `cost.rs`), if the savings keep the count at or below the
 //!    threshold. Otherwise there are no previews and each old result is proposed instead
-//!    (`propose.rs`), along with its call's arguments if those are cleared too. Not proposed are
-//!    results that the model has not answered, the newest rounds, what a policy excludes, and what
-//!    gains nothing. A user's handler may decide otherwise (`handler.rs`).
+//!    (`propose.rs`), along with its call's arguments if those are cleared too. A result is left
+//!    alone if the model has not answered it, if it is in the newest rounds, if a policy excludes
+//!    it, or if a hint gains nothing. A user's handler may decide otherwise (`handler.rs`).
 //!
 //! The result is a [`Plan`], made without I/O. It says what is expected.
 //!
@@ -24,9 +24,9 @@
 //! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. Slots
 //!    that have changed since the plan was made are left alone.
 //!
-//! From plan to message, a result or a call's arguments is one `Edit`, which alone holds the
-//! decision about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected
-//! from the edits at the end.
+//! Throughout, each result and each call's arguments is one `Edit`, which alone holds the decision
+//! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
+//! edits at the end.
 //!
 //! If a plan would clear something in an old round, a user's rewriter may replace that whole round
 //! (`rewrite.rs`). It works on a copy, for which a second plan is made. If both together free too

@@ -1,4 +1,4 @@
-//! Parts of messages as values: for handlers, and to be stored.
+//! Parts of messages as values, for handlers and for storing.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

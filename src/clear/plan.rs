@@ -20,7 +20,7 @@ pub struct Plan {
     pub(super) edits: Vec<Edit>,
     /// Chooses how many of the edits are made.
     pub(super) choice: Choice,
-    /// The provider's count that this one builds on.
+    /// The provider's count that this pass's count builds on.
     pub(super) anchor: Option<Anchor>,
     /// The report without its decisions.
     pub(super) head: Report,

@@ -25,7 +25,7 @@ pub(super) struct Planner<'a> {
     pub(super) items: Rc<Items<'a>>,
     /// Edits so far: first the repeated ones, then in the order of the conversation.
     pub(super) edits: Vec<Edit>,
-    /// Places that are repeated, or replaced along with their result, and not decided anew.
+    /// Places that are repeated, or replaced along with their result, and so not decided again.
     pub(super) taken: HashSet<Place>,
     /// Decisions that are final.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
@@ -45,7 +45,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Repeats earlier decisions if the loop handed in the originals again. Items that the model
+    /// Repeats earlier decisions if the loop passed in the originals again. Items that the model
     /// has not seen stay.
     pub(super) fn repeat(&mut self) {
         let items = Rc::clone(&self.items);

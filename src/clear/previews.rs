@@ -17,7 +17,7 @@ use crate::report::{CostEstimate, Outcome, Reason};
 pub(super) struct Previews {
     /// In the order of the conversation.
     candidates: Vec<Candidate>,
-    /// Index of the message from which on they become previews.
+    /// Index of the first message whose results become previews.
     from: Option<usize>,
     estimate: Option<CostEstimate>,
     /// Gains computed for the first time.
@@ -76,7 +76,7 @@ impl Previews {
                 gain: 0,
             })
             .collect();
-        // If a loop hands in originals, the last request held their replacements.
+        // If a loop passes in originals, the last request held their replacements.
         for repeated in &planner.edits {
             let at = repeated.place.message().checked_sub(first);
             if let (Some(sent), Some(change)) =

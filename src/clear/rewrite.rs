@@ -57,7 +57,7 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, O
     let freed = saved(new.filter_map(|decision| decision.tokens));
     let at_least = pass.session.settings().clear_at_least_tokens;
     let report = if frees_too_little(freed.into(), at_least) {
-        // Only now is it known how much both free. Drop the rewriter's copy.
+        // Both together turned out to free too little. Drop the rewriter's copy.
         drop(rewriter);
         for decision in decisions.iter_mut().filter(|decision| is_change(decision)) {
             decision.keep(Reason::TooLittle);

@@ -17,13 +17,13 @@ use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, last_turn};
 use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
 
-/// From this many bytes in total on, new texts are counted off the async thread: about two
-/// milliseconds of work.
+/// If new texts have at least this many bytes in total, they are counted off the async thread:
+/// about two milliseconds of work.
 const LARGE: u64 = 32 * 1024;
 
 /// The findings of one visit of a conversation.
 pub(super) struct Scan<'c> {
-    /// Tokens of all messages and tools; with an anchor, only of those that came since.
+    /// Tokens of all messages and tools; with an anchor, only of those added since.
     pub(super) tokens: u64,
     pub(super) count_kind: CountKind,
     pub(super) anchor: Option<Anchor>,
@@ -166,7 +166,7 @@ impl<'c> Scan<'c> {
 }
 
 impl Anchor {
-    /// Number of tokens that may have come since without exceeding the threshold.
+    /// Number of tokens that may have been added since, without exceeding the threshold.
     fn room(self, ledger: &Ledger, threshold: u64) -> Option<u64> {
         threshold
             .saturating_add(ledger.saved_since(self))

@@ -86,7 +86,7 @@ impl<'a> Stubs<'a> {
         }
     }
 
-    /// Goes on to the next result of the conversation.
+    /// Moves on to the next result of the conversation.
     pub(super) fn begin(&mut self, id: &'a str) {
         self.is_repeated_id = !self.ids.insert(id);
         self.room = SEVERAL;
@@ -219,7 +219,7 @@ impl<'a> Stubs<'a> {
     fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
         let Some(backend) = of.policy.backend() else {
             let mut line = self.session.hint(draft, None).render();
-            // The first ones speak for all.
+            // A few such notices are enough; further ones are left empty.
             if !self.has_room_for(&line) {
                 line.clear();
             }
@@ -254,12 +254,12 @@ impl<'a> Stubs<'a> {
         // At most what is shown now: text that was not worth showing then is not worth it now.
         let budget = of.policy.stub_length.of(hint.bytes).min(hint.preview.len());
         // The final preview is made from the stored content. Until that has been read, the shown
-        // preview stands in: its result is as long.
+        // preview is used instead, because it gives a preview of the same length.
         let preview = of.previewer.show(&hint.preview, budget).0;
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
         draft.hint.lines = hint.lines;
         draft.hint.notes = hint.notes;
-        // A cleared hint keeps its words: they may say what nothing else does.
+        // A cleared hint keeps its sentence, which may say something that is said nowhere else.
         draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {
             Some(stored) => self.hint_at(&draft, &stored.location),

@@ -138,10 +138,10 @@ pub enum BuildError {
         language: Language,
         /// The sentence.
         sentence: Sentence,
-        /// The mistake, and what to write instead.
+        /// The problem, and what to write instead.
         problem: String,
     },
-    /// The counter was left out when the crate was compiled.
+    /// Support for the counter was not compiled in.
     #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
     CounterNotCompiledIn {
         /// The counter's name.

@@ -28,7 +28,7 @@ pub struct SettingsError {
     pub line: Option<usize>,
     /// Path of the field, such as `tool_config.grep.preview`; empty for the whole file.
     pub field: String,
-    /// The mistake, and advice.
+    /// The problem, and advice.
     pub problem: String,
 }
 
@@ -158,7 +158,7 @@ fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
     })
 }
 
-/// A field's path. Hides secrets, since a store's URL may stand in place of a name.
+/// A field's path. Hides secrets, since a store's URL may appear where a name belongs.
 fn path(path: &serde_path_to_error::Path) -> String {
     let mut shown = String::new();
     for segment in path {

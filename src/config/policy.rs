@@ -49,7 +49,7 @@ impl Policy {
         self.hooks.backend.as_ref()
     }
 
-    /// Resolves the policy for the tool `name`; `None` means a tool without a policy of its own.
+    /// Resolves the policy for the tool `name`; `None` means a tool without its own policy.
     pub(crate) fn resolve(settings: &Settings, global: &Hooks, name: Option<&str>) -> Self {
         let nothing = ToolPolicy::default();
         let own = name

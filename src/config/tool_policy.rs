@@ -178,7 +178,7 @@ impl ToolPolicy {
         self
     }
 
-    /// Sets the handler that decides about this tool's old results, in place of hints; see
+    /// Sets the handler that decides about this tool's old results, instead of hints; see
     /// [`ClearHandler`].
     #[must_use]
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {

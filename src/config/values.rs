@@ -279,8 +279,8 @@ pub enum TokenCounter {
     O200kBase,
     /// Encoding of GPT-4. Needs the feature `tiktoken`.
     Cl100kBase,
-    /// A quarter of the bytes, rounded up: needs no tables and no time, but is off by −27 % on JSON
-    /// and −26 % on Chinese.
+    /// A quarter of the bytes, rounded up: needs no tables and almost no time, but is off by −27 %
+    /// on JSON and −26 % on Chinese.
     #[cfg_attr(not(feature = "tiktoken"), default)]
     Estimate,
 }
@@ -288,9 +288,9 @@ pub enum TokenCounter {
 impl TokenCounter {
     /// Returns this counter, for example to count your own texts.
     ///
-    /// Names of special tokens in a text count as ordinary text. An encoding's tables take about
-    /// 0.1 s and 45 MB on first use, or on [`prepare`](CountTokens::prepare), and the process then
-    /// shares them.
+    /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
+    /// about 0.1 s and 45 MB, once for each process. This happens on first use, or in
+    /// [`prepare`](CountTokens::prepare).
     ///
     /// ```
     /// use offcut::TokenCounter;
@@ -300,7 +300,7 @@ impl TokenCounter {
     ///
     /// # Errors
     ///
-    /// The counter was left out when the crate was compiled.
+    /// Support for the counter was not compiled in.
     pub fn counter(self) -> Result<Arc<dyn CountTokens>, BuildError> {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),

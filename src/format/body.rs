@@ -13,7 +13,7 @@ use super::wire::FIELDS;
 /// messages, or an object with one in `messages`, `input` or `contents`.
 ///
 /// [`to_string`](ToString::to_string) gives the body with the current messages and every other byte
-/// as it came. Without a change it gives the original text.
+/// unchanged. Without a change it gives the original text.
 ///
 /// ```
 /// use offcut::format::{RequestBody, Messages, Spelled, WireFormat};
@@ -33,7 +33,7 @@ use super::wire::FIELDS;
 /// # Ok(()) }
 /// ```
 ///
-/// The messages are held twice: in the text that came, and each on its own.
+/// The messages are held twice: in the original text, and each separately.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
     text: String,

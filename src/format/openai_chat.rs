@@ -140,7 +140,7 @@ fn calls<'m, V: View<'m>>(
 }
 
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
-    // Gemini's compatible endpoint signs calls in `extra_content`.
+    // Gemini's OpenAI-compatible endpoint signs calls in `extra_content`.
     let [id, function, custom, extra_content] =
         raw.pick(["id", "function", "custom", "extra_content"]);
     let [name, arguments, input] =

@@ -136,14 +136,14 @@ pub enum PartRef<'m> {
     Text(&'m str),
     /// A JSON document.
     Json(JsonRef<'m>),
-    /// An image, a sound or a file inside the message.
+    /// An image, an audio clip or a file inside the message.
     Media {
         /// Its media type.
         mime: &'m str,
         /// Its bytes.
         data: Data<'m>,
     },
-    /// A link to an image, a sound or a file.
+    /// A link to an image, an audio clip or a file.
     Link {
         /// Its media type, if the message has it.
         mime: Option<&'m str>,

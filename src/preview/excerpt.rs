@@ -170,7 +170,8 @@ impl Excerpt<'_> {
     }
 }
 
-/// Length in bytes of a line's own number, if it counts on from the shown line before; otherwise 0.
+/// Length in bytes of a line's own number, if it continues the numbering of the shown line before
+/// it; otherwise 0.
 fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     match (before, number) {
         (Some(before), Some((number, length))) if number == before + 1 => length,

@@ -27,8 +27,8 @@ const MAX_ROW_BESIDE: usize = 32;
 /// Marks a cut in a long line.
 const CUT: char = '…';
 
-/// Finds matching lines in content that comes in blocks. Holds only the page and one line, however
-/// long the content is.
+/// Finds matching lines in content that arrives in blocks. Holds only the page and one line,
+/// however long the content is.
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,

@@ -15,19 +15,19 @@ use crate::hint::Placement;
 use crate::session::{Place, Session};
 use crate::store::Stored;
 
-/// The least room, in bytes, for a page's content beside the part of the result that was shown
-/// already.
+/// Minimum room, in bytes, for a page's content in addition to the part of the result that was
+/// already shown.
 const MIN_ROOM: usize = 16;
-/// The most words of a call's arguments that are checked for a location.
+/// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
 
 /// A result over its limit that another reader may have read from the store: one of the call's
 /// arguments names the location of stored content. The result is compared as it arrives, and little
 /// of it is held.
 ///
-/// Without this, if a model reads stored content with a tool of its own, the result would be stored
-/// again, the model would read that, and so on. A page only ever replaces one unbroken stretch of
-/// the stored content, so nothing is lost.
+/// Without this, if a model reads stored content with a tool other than our reader, the result
+/// would be stored again, the model would read that, and so on. A page only ever replaces one
+/// unbroken stretch of the stored content, so nothing is lost.
 pub(crate) struct OtherReader {
     stored: Stored,
     /// Bytes of the result that have not been compared.
@@ -102,8 +102,8 @@ impl OtherReader {
 
     /// Ends the result, after `length` bytes, and returns its replacement: the page of stored
     /// content that begins with this stretch. If part of the result was shown already, or the
-    /// reader said something else, that comes before it in a text of its own. `limit` is the room
-    /// for all of it, in bytes.
+    /// reader said something else, that comes before it in a separate text. `limit` is the room for
+    /// all of it, in bytes.
     pub(crate) async fn finish(
         mut self,
         session: &Session,

@@ -19,7 +19,7 @@ pub(super) fn room(session: &Session, tool: &str) -> usize {
     }
 }
 
-/// Cuts a page out of content that comes in blocks. Holds only the page, however long the content
+/// Cuts a page out of content that arrives in blocks. Holds only the page, however long the content
 /// is.
 #[derive(Debug)]
 pub(super) struct Cutter {

@@ -31,7 +31,7 @@ pub(super) async fn starts(stored: &Stored, first: &[u8]) -> Result<Vec<Start>, 
     Ok(search.found())
 }
 
-/// A search in content that comes in blocks. Holds one block and the text that is searched for.
+/// A search in content that arrives in blocks. Holds one block and the text that is searched for.
 struct Search<'f> {
     /// The first bytes of the result. At most `header` of them are a reader's header.
     first: &'f [u8],

@@ -1,4 +1,4 @@
-//! One candidate stretch of stored content for a result, compared as the result comes.
+//! One candidate stretch of stored content for a result, compared as the result arrives.
 
 use std::borrow::Cow;
 

@@ -114,21 +114,21 @@ impl Builder {
         self
     }
 
-    /// Sets a handler that decides about each result when it returns, in place of the limit: see
+    /// Sets a handler that decides about each result when it returns, instead of the limit: see
     /// [`TruncHandler`]. A tool's own handler takes precedence.
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
         self.hooks.trunc_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Sets a handler that decides about each old result of a pass, in place of hints: see
+    /// Sets a handler that decides about each old result of a pass, instead of hints: see
     /// [`ClearHandler`]. A tool's own handler takes precedence.
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
         self.hooks.clear_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Counts tokens with your own counter, in place of [`Settings::token_counter`].
+    /// Counts tokens with your own counter, instead of [`Settings::token_counter`].
     pub fn count_tokens_with(mut self, counter: impl CountTokens) -> Self {
         self.counter = Some(Arc::new(counter));
         self
@@ -140,7 +140,7 @@ impl Builder {
         self
     }
 
-    /// Chooses the id under which a truncation stores, `<root>/trunc/<id>`, in place of the call's
+    /// Chooses the id under which a truncation stores, `<root>/trunc/<id>`, instead of the call's
     /// id: one segment of up to 200 ASCII letters, digits, `.`, `_` and `-`. If the callback fails,
     /// panics or returns another kind of name, the call's id is used and the report says so. If the
     /// name is taken by other content, a digest is appended. The callback must be pure.
@@ -228,7 +228,7 @@ impl Builder {
         self
     }
 
-    /// Previews texts with your own code, in place of [`Settings::preview`]. It gets the text, the
+    /// Previews texts with your own code, instead of [`Settings::preview`]. It gets the text, the
     /// tool, its arguments and the number of bytes for the preview. It must be pure, as it is
     /// called more than once. If it panics or returns too much, the named preview is shown and the
     /// report says so. It sees whole texts: streams are held for it up to 64 MiB. Longer texts, and

@@ -157,7 +157,7 @@ impl Checks<'_> {
                 at_least,
             });
         }
-        // A curve is cut to the room there is. A fixed length was meant as it stands.
+        // A curve is capped to fit the limit. A fixed length is taken literally, and must fit.
         if policy.preview_length.grows() {
             policy.preview_length = policy.preview_length.capped(limit - longest_hint);
         }

@@ -54,7 +54,7 @@ impl Id {
         }
     }
 
-    /// The id that a user's code gave, or the call's if that is not a safe name, along with the
+    /// The id that a user's code gave. If it is not a safe name, returns the call's id and the
     /// problem.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {

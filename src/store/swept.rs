@@ -54,12 +54,13 @@ pub(crate) async fn put(
     )
 }
 
-/// Names the bytes written to `writer`, as the meaning of `key`. `store` is where they go: the
-/// writer's store, or its spool.
+/// Stores the bytes written to `writer` under `key`. They go to `store`, which is the writer's
+/// store or its spool.
 ///
-/// Everything is compared in advance, because the writer can't be read once it is named. What is
-/// missing then, first at `key` and after that at its swept place, can't be swept within the grace.
-/// Equal content found there can only be swept as what it is.
+/// Existing content is compared in advance, because the writer can't be read once it is named.
+/// Content that is missing then, first at `key` and afterwards at its swept place, can't get to the
+/// swept place within the grace. Equal content found at either place may be swept, which keeps its
+/// meaning.
 pub(crate) async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
@@ -88,7 +89,7 @@ async fn is(
     // Usually nothing is there, which an empty read finds out without reading content.
     match found(store.read(key, 0..0).await)? {
         None => Ok(None),
-        // It may be removed meanwhile.
+        // It may have been removed since.
         Some(_) => found(is_same(store, key, other).await),
     }
 }

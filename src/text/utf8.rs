@@ -1,4 +1,4 @@
-//! Decoding of bytes that come in chunks and may not be UTF-8.
+//! Decoding of bytes that arrive in chunks and may not be UTF-8.
 
 /// Decodes chunks of bytes into text. Their boundaries make no difference: the result equals
 /// [`String::from_utf8_lossy`] of all bytes.

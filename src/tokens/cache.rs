@@ -1,5 +1,5 @@
 //! Cached counts, so that each text is counted once. A conversation caches a count for each of its
-//! texts, and no conversation displaces another's counts.
+//! texts, and no conversation evicts another's counts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,7 +8,7 @@ use super::seen::Seen;
 use crate::fingerprint::{AsItIs, Fingerprint};
 
 /// A count that this many passes in a row did not use is dropped. Several passes, so that
-/// conversations without sessions of their own don't displace each other's counts.
+/// conversations that share a session don't evict each other's counts.
 const PASSES: u64 = 64;
 /// Unused shared counts are swept once there are at least this many counts.
 const MIN_SWEEP: usize = 1024;

@@ -10,9 +10,9 @@
 //!
 //! The headers of the four formats that providers accept are read here, in some sixty lines. The
 //! crate `imagesize` (0.15) needs a reader that seeks, so base64 would have to be decoded whole or
-//! wrapped in as many lines. It takes the two scaling bits of a VP8 for its size (640 × 480 comes
-//! out as 17 024 × 16 864), returns sides of 0, and follows a JPEG's segments without limit: a
-//! crafted file of 10 MB takes it 10 ms each time.
+//! wrapped in as many lines. It mistakes the two scaling bits of a VP8 for part of its size (640 ×
+//! 480 comes out as 17 024 × 16 864), returns sides of 0, and follows a JPEG's segments without
+//! limit: a crafted file of 10 MB takes it 10 ms each time.
 
 use base64::Engine;
 use base64::alphabet;

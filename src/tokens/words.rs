@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-/// Returns true if `short` is certain to cost at most as many tokens as `long`, in either encoding.
-/// Takes time linear in both texts, and reads no more of `long` than needed.
+/// Returns true if `short` certainly has no more tokens than `long`, in either encoding. Takes time
+/// linear in both texts, and reads no more of `long` than needed.
 pub(super) fn costs_at_most(short: &str, long: &str) -> bool {
     let (mut shared, mut most) = (HashMap::<&str, usize>::new(), 0);
     for segment in Segments(short) {
@@ -63,8 +63,8 @@ impl Segment<'_> {
 
 /// The segments of a text. Each but the last ends with a run of ASCII letters before another ASCII
 /// character that is neither a letter nor an apostrophe, or with a run of ASCII digits before
-/// another ASCII character. A word ends there in either encoding, and finding that takes no look at
-/// anything further.
+/// another ASCII character. A word ends there in either encoding, and finding this needs no
+/// lookahead.
 struct Segments<'t>(&'t str);
 
 impl<'t> Iterator for Segments<'t> {

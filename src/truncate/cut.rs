@@ -72,7 +72,7 @@ impl Cut {
         })
     }
 
-    /// Number of tokens of its dearest form, with the header on either side of the preview.
+    /// Number of tokens of its most expensive form, with the header on either side of the preview.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         let costs = |form: &Form| {
             let other = form.hint.turned().render();

@@ -39,7 +39,7 @@ pub(super) async fn truncate(
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
     let failure = match decided {
-        // The parts shown would not be the bytes that came, and those would be stored nowhere.
+        // The parts shown would differ from the original bytes, which would be stored nowhere.
         Ok(Action::Keep) if whole.is_lossy => None,
         Ok(Action::Default) => None,
         Ok(Action::Keep) => {

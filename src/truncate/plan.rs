@@ -1,4 +1,4 @@
-//! Decides which texts of a result are cut, and what is shown of each. Without I/O.
+//! Decides which texts of a result are cut, and what is shown of each. Does no I/O.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -87,8 +87,8 @@ impl<'a> Planner<'a> {
             .collect()
     }
 
-    /// The share of the preview's budget that `candidate` gets, for its head and in all, if `cut`
-    /// are cut into `shares`.
+    /// The part of the preview's budget that `candidate` gets, for its head and in total, if all of
+    /// `cut` are cut and the budget is split into `shares`.
     ///
     /// The head of the first text may have been shown before the others were known. So the first
     /// text keeps its head and room for the marks after it, without which there is no preview. The
@@ -146,7 +146,8 @@ impl<'a> Planner<'a> {
             .iter()
             .take_while(|candidate| candidate.text.length() > above as u64);
         let count = long.count().min(MAX_CUTS);
-        // A result with hints in it was shown before: the texts beside them stayed whole, and stay.
+        // A result that contains hints was shown before. Its other texts stayed whole then, and
+        // still do.
         let is_ours = |candidate: &Candidate<'_>| {
             let shown = candidate.text.shown();
             shown.is_some_and(|text| session.own_hints(policy, &text).is_some())

@@ -33,7 +33,7 @@ pub(super) struct Run {
     /// Checks whether the result is a page of stored content that another reader returned (R3). Set
     /// once the result is over the limit.
     reader: Option<OtherReader>,
-    /// True if everything passes: the store failed, and all that came is in memory.
+    /// True if everything passes: the store failed, and everything that arrived is in memory.
     passes: bool,
     decision: Decision,
 }
@@ -63,7 +63,7 @@ impl Run {
         }
     }
 
-    /// Goes on with `chunk`. Returns the chunks to show now.
+    /// Continues with `chunk`. Returns the chunks to show now.
     pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, OffloadError> {
         if self.passes {
             let bytes = match &chunk {
@@ -97,7 +97,7 @@ impl Run {
     }
 
     /// All spilled bytes, followed by `last`, which could not be written; `None` if that is too
-    /// much or lost.
+    /// long or lost.
     async fn all_spilled(&mut self, last: &[u8]) -> Option<Vec<u8>> {
         let before = self.spill.length();
         if before + last.len() as u64 > MAX_TAKEN_BACK {

@@ -185,8 +185,8 @@ impl From<TruncatedStream> for ToolOutput {
     }
 }
 
-/// Truncates a result without a handler, reading it to its end. `failure` is the reason for which
-/// no handler decided.
+/// Truncates a result without a handler, reading it to its end. `failure` is the reason why no
+/// handler decided.
 pub(super) async fn treat(
     job: Option<Arc<Job>>,
     output: ToolOutput,

@@ -17,7 +17,7 @@ use crate::tokens::Meter;
 pub(super) struct Text {
     /// The JSON document whose text this is.
     pub(super) json: Option<Value>,
-    /// `true` if it comes in chunks, rather than as one part.
+    /// `true` if it arrives in chunks, rather than as one part.
     pub(super) comes_in_chunks: bool,
     /// `true` if it joins several texts, and so can't stay as it is.
     pub(super) is_several: bool,
@@ -144,7 +144,7 @@ impl Text {
         }
     }
 
-    /// The part that it came as.
+    /// The part that it arrived as.
     pub(super) fn into_part(self) -> Part {
         let shown = self.shown().unwrap_or_default().into_owned();
         self.json.map_or(Part::Text(shown), Part::Json)

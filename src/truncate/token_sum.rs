@@ -18,7 +18,7 @@ pub(super) enum Counts {
     Tokens(u64),
 }
 
-/// The tokens of a text that comes piece by piece.
+/// The tokens of a text that arrives in pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TokenSum {
     pub(super) counts: Counts,

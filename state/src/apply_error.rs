@@ -30,7 +30,7 @@ pub enum ApplyErrorKind {
         field: String,
     },
     /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph
-    /// refuses this too.
+    /// rejects this too.
     #[error(
         "{updates} updates arrived in parallel for the field `{field}`, and its reducer `{reducer}` keeps one: declare a \
          reducer that folds them, such as `append`"

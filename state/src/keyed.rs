@@ -147,7 +147,7 @@ pub(crate) fn decide<K: Hash + Eq>(
             }
             Op::RemoveAll => {
                 // Earlier operations have no effect, not even as unknown removals: everything
-                // before this one is removed in any case.
+                // before this one is removed anyway.
                 index.clear();
                 slots.clear();
                 steps.clear();

@@ -186,7 +186,7 @@ impl Reducer<Value> for ConcatFlatten {
 /// empty update changes nothing, even if the list is over the bound.
 ///
 /// Dropped items are gone. In a list of messages this can leave a result without its call, which
-/// providers refuse: use [`BoundedMessages`](crate::BoundedMessages) there.
+/// providers reject: use [`BoundedMessages`](crate::BoundedMessages) there.
 ///
 /// ```
 /// use offcut_state::{BoundedAppend, Reducer};

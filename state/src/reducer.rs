@@ -56,7 +56,7 @@ pub trait Reducer<T>: Send + Sync {
     }
 }
 
-/// A shared reducer is a reducer.
+/// Forwards to the shared reducer.
 #[deny(clippy::missing_trait_methods)]
 impl<T, R: Reducer<T> + ?Sized> Reducer<T> for Arc<R> {
     type Update = R::Update;

@@ -18,7 +18,7 @@ use crate::value;
 /// A sequence is one or more consecutive rounds, then an assistant message without calls, which
 /// stays. A round is a run of assistant messages with calls, followed directly by at least one
 /// result, all of them answering these calls, by id. Anything in between makes the sequence
-/// unfinished, and all of it stays. Each sequence is judged on its own.
+/// unfinished, and all of it stays. Each sequence is considered separately.
 ///
 /// ```
 /// use offcut::format::OpenAiChat;

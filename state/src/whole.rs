@@ -13,7 +13,7 @@ use crate::value::{kind, wrong_type};
 /// Returns the update unchanged: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
 /// `replace_messages`, sherma's `replace`. The default of a field without a reducer.
 ///
-/// Parallel updates can't be folded, because their order is arbitrary. LangGraph refuses them too.
+/// Parallel updates can't be folded, because their order is arbitrary. LangGraph rejects them too.
 ///
 /// ```
 /// use offcut_state::{LastWriteWins, Reducer};

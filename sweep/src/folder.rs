@@ -72,7 +72,7 @@ impl Version {
 
 impl Folder {
     /// Reads every file below `path` that is new or has changed since it was last read. Returns
-    /// whether anything has changed meanwhile.
+    /// whether anything has changed in the meantime.
     fn walk(&mut self, path: &Path, names: &mut Names) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);
@@ -114,7 +114,7 @@ impl Folder {
             };
             match at.symlink_metadata() {
                 Err(gone) if is_not_found(&gone) => return Ok(Looked::Gone(error)),
-                // Moved away and back meanwhile. A dangling link is not gone.
+                // Moved away and back in the meantime. A dangling link is not gone.
                 Ok(there) if is_not_found(&error) && !there.is_symlink() => last = error,
                 _ => return Err(Problem::Io(error)),
             }

@@ -1,5 +1,5 @@
 //! Removes what [`offcut`] has stored and no conversation names any more, and never anything that a
-//! live one names.
+//! live conversation names.
 //!
 //! ```
 //! use offcut::ToolReduction;
@@ -25,8 +25,8 @@
 //!
 //! # Guarantees
 //!
-//! - **Nothing that is named goes.** That includes what [`Live`] names, what live arguments, rounds
-//!   and other cleared content name in turn, and anything that was stored within the grace.
+//! - **Nothing that is named is removed.** That includes what [`Live`] names, what live arguments,
+//!   rounds and other cleared content name in turn, and anything that was stored within the grace.
 //! - **Removal takes two steps.** Content is first moved below `swept/`, from where reading brings
 //!   it back. A later sweep removes it if the grace is over and nothing has named it since: an
 //!   agent may just have stored the same content again.

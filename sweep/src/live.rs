@@ -76,7 +76,7 @@ impl Live {
     }
 
     /// Adds everything that the files below the folder `path`, or the file `path`, name. Each file
-    /// is read as text, and read again if it changes meanwhile. Does blocking I/O.
+    /// is read as text, and read again if it changes in the meantime. Does blocking I/O.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Live {
     }
 
     /// Adds everything that the session `id` has stored, below any root; see
-    /// [`ToolReduction::session`](offcut::ToolReduction::session). For loops that hand in their
+    /// [`ToolReduction::session`](offcut::ToolReduction::session). For loops that pass in their
     /// originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {

@@ -94,8 +94,8 @@ impl Judge<'_> {
                     }
                 }
                 (there, Some(swept)) => {
-                    // Stored or brought back meanwhile. If nothing names it by then, a later sweep
-                    // moves it again.
+                    // Stored or brought back in the meantime. If nothing names it by then, a later
+                    // sweep moves it again.
                     there
                         .into_iter()
                         .for_each(|seen| report.waiting.add(seen.bytes));
@@ -129,7 +129,7 @@ impl Judge<'_> {
 
     /// Filters `steps` for those that are safe while another sweep may be running: removing swept
     /// content that is not also under its key. It could only be swept again after its key was
-    /// stored anew and was not live for a whole grace. The others are counted as left.
+    /// stored again and was not live for a whole grace. The others are counted as left.
     pub(super) fn removals(
         steps: Vec<Step>,
         holdings: &Holdings,

@@ -38,7 +38,8 @@ pub struct SweepReport {
     /// has freed no space. `None` if nothing was moved. Serialized in seconds since 1970.
     #[serde(serialize_with = "seconds")]
     pub moved_free_at: Option<SystemTime>,
-    /// The same for the first of what was moved before and waits.
+    /// Earliest time at which a later sweep can remove any of the content that earlier sweeps have
+    /// moved and that still waits.
     #[serde(serialize_with = "seconds")]
     pub waiting_free_at: Option<SystemTime>,
     /// True if the lease of a store could not be written, such as on a full disk. In that store,
@@ -123,7 +124,7 @@ pub struct SweepFailure {
     pub error: String,
 }
 
-/// Reason for which nothing was swept.
+/// Reason why nothing was swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {

@@ -1,5 +1,5 @@
 //! W1: a sweep takes memory only for the names that it finds, once each, whatever it scans.
-//! Measured by the allocator, in a process of its own.
+//! Measured by the allocator, in a separate process.
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used)]
 

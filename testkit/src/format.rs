@@ -68,8 +68,8 @@ where
     }
 }
 
-/// Checks the rules that hold for any messages, however malformed: a message is seen alike twice,
-/// and a replacement, if possible, changes nothing else.
+/// Checks the rules that hold for any messages, however malformed: reading a message twice gives
+/// the same pieces, and a replacement, if possible, changes nothing else.
 ///
 /// # Panics
 ///

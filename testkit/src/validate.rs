@@ -33,8 +33,8 @@ pub use rules::InvalidMessage;
 ///
 /// # Errors
 ///
-/// Names the first message that would be refused, and the reason. A format newer than this crate is
-/// always an error.
+/// Names the first message that would be rejected, and the reason. A format newer than this crate
+/// is always an error.
 pub fn validate(format: WireFormat, messages: &[Value]) -> Result<(), InvalidMessage> {
     match format {
         WireFormat::OpenAiChat => openai_chat::validate(messages),

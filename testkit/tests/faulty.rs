@@ -1,5 +1,5 @@
 //! `Faulty`: faults come on cue; without a cue it behaves like the inner store.
-// `clippy.toml` allows these in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

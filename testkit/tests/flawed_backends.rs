@@ -1,5 +1,5 @@
 //! Stores that are broken on purpose, and the clauses of the suite that notice.
-// `clippy.toml` allows these in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Formats that are broken on purpose, and the clauses of the suite that notice.
-// `clippy.toml` allows these in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../tests/formats/samples.rs"]

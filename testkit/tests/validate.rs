@@ -1,5 +1,5 @@
-//! Messages that each provider accepts and refuses.
-// `clippy.toml` allows these in tests, but not in their helpers.
+//! Messages that each provider accepts or rejects.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::format::WireFormat;

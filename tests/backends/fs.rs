@@ -419,7 +419,7 @@ async fn what_is_not_the_stores_own_is_not_swept() {
 
     let home = tempfile::tempdir().unwrap();
     let store = Fs::open(home.path()).unwrap();
-    // A directory that somebody made for a group stays, and so does a link.
+    // A directory that someone made for a group stays, and so does a link.
     std::fs::create_dir(home.path().join("shared")).unwrap();
     std::fs::set_permissions(
         home.path().join("shared"),

@@ -150,7 +150,8 @@ async fn l1_a_link_to_another_directory_of_the_store_is_not_listed_as_nothing() 
         .await
         .unwrap();
     symlink("s1", home.path().join("s2")).unwrap();
-    // Its key differs from the one it would be listed under, so nobody could tell what is live.
+    // Its key differs from the one it would be listed under, so it would be impossible to tell what
+    // is live.
     assert_eq!(
         store
             .put(&key("s2/trunc/call_2"), "two".into())

@@ -1,5 +1,5 @@
-//! C13 and L4: a loop that hands in the untouched history every turn gets the same bytes each time,
-//! stores nothing twice, and gets the same messages as a loop that changes them in place.
+//! C13 and L4: a loop that passes in the untouched history every turn gets the same bytes each
+//! time, stores nothing twice, and gets the same messages as a loop that changes them in place.
 
 use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
 use offcut::report::Outcome;

@@ -159,7 +159,7 @@ fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
     });
 }
 
-/// Two results with the same id and text, of which only the second may go. Handing in the originals
+/// Two results with the same id and text, of which only the second may go. Passing in the originals
 /// again must not lose the first.
 async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
     let reduction = builder.build().unwrap();

@@ -142,8 +142,8 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
     assert_eq!(found.unwrap_err().law, "L8");
 }
 
-/// A loop hands in originals, one of which was edited since: the decision about the old text is not
-/// applied to the new one.
+/// A loop passes in originals, one of which was edited since: the decision about the old text is
+/// not applied to the new one.
 #[test]
 fn l8_a_decision_is_not_repeated_on_what_was_edited() {
     let cases = || {
@@ -261,7 +261,7 @@ fn l8_parallel_conversations_share_counts_and_displace_none() {
             .map(|number| reduction.session(&number.to_string()))
             .collect();
         count_in_parallel(&turns, &sessions, &counted)?;
-        // Also without sessions, where no text is new.
+        // The same holds without sessions, where no text is new.
         let alone = vec![reduction.session("7"); 6];
         count_in_parallel(&turns, &alone, &counted)
     });

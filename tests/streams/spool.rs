@@ -1,4 +1,4 @@
-//! A store with a spool that fails for good (T12).
+//! A store with a spool, which fails permanently (T12).
 
 use std::collections::VecDeque;
 

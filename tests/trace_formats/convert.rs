@@ -64,7 +64,7 @@ pub(crate) struct Converter {
 
 impl Converter {
     pub(crate) fn new(format: WireFormat) -> Self {
-        // Some transcripts begin with a message of the model, which some providers refuse.
+        // Some transcripts begin with a message of the model, which some providers reject.
         let mut converter = Self {
             format,
             messages: Vec::new(),
@@ -75,7 +75,7 @@ impl Converter {
     }
 
     pub(crate) fn say(&mut self, role: &str, text: &str) {
-        // Most providers refuse empty texts.
+        // Most providers reject empty texts.
         if text.trim().is_empty() {
             return;
         }

@@ -25,8 +25,8 @@ use crate::url;
 /// The format of [`ChatCompletionRequestMessage`](Message).
 ///
 /// Tool messages of this type hold only text. Other parts become their text; media, which have
-/// none, become a line that says so. A cache breakpoint of a replaced text moves to the last new
-/// one. Sounds and files from the user are not counted.
+/// none, become a line of text that describes them. If replaced texts have a cache breakpoint, it
+/// moves to the last new text. Audio and files from the user are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedChat;
 

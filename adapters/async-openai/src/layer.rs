@@ -16,10 +16,10 @@ use tower::{Layer, Service};
 /// messages stay unchanged. Each request repeats the decisions of the previous one, so that the
 /// provider's prompt cache holds.
 ///
-/// One layer belongs to one conversation: give each a [`session`](ToolReduction::session) and a
-/// client of its own. New results are not truncated, since only the loop can do that. If hints name
-/// [`read_file_tool`](ToolReduction::read_file_tool), the loop must offer it to the model. Put the
-/// layer outside of retries.
+/// One layer belongs to one conversation: give each conversation its own
+/// [`session`](ToolReduction::session) and client. New results are not truncated, since only the
+/// loop can do that. If hints name [`read_file_tool`](ToolReduction::read_file_tool), the loop must
+/// offer it to the model. Put the layer outside of retries.
 ///
 /// Bodies are always rewritten with their keys in a fixed order, so that a request begins with the
 /// bytes of the previous one.

@@ -1,5 +1,5 @@
 //! Typed messages obey the contract of formats and yield the same pieces as their JSON.
-// `clippy.toml` allows both in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! Tests of the layer: a loop sends its full history through a client, to a server with the real
 //! protocol on loopback.
 #![cfg(all(feature = "model", feature = "tower"))]
-// `clippy.toml` allows these in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! Tests of the model against a server with the real protocol on loopback.
 #![cfg(feature = "model")]
-// `clippy.toml` allows these in tests, but not in their helpers.
+// Helpers may unwrap, as tests may.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -27,7 +27,7 @@ pub(crate) fn read(content: &ToolResultContent) -> Part {
     }
 }
 
-/// Returns an image by its bytes or its address.
+/// Returns an image, by its bytes or its URL.
 pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
     let mime = image.media_type.as_ref().map(MimeType::to_mime_type);
     match &image.data {

@@ -9,7 +9,7 @@ use rig::message::Message;
 use crate::format::RigMessages;
 
 /// A history and the newest message, as rig passes them. The newest one can't be replaced, but it
-/// holds only content that is not answered yet, which stays in any case.
+/// holds only content that is not answered yet, which always stays.
 pub(crate) struct History<'a> {
     history: &'a [Message],
     prompt: &'a Message,

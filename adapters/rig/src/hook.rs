@@ -31,9 +31,9 @@ const READER: &str = "offcut_rig::reader";
 ///
 /// # Conversations
 ///
-/// One hook is one conversation, since its decisions apply to one history. Keep it as long as the
-/// conversation goes on. If one agent serves several, give the agent the [`reader`](Self::reader),
-/// and each request the hook of its conversation:
+/// One hook is one conversation, since its decisions apply to one history. Keep it for the whole
+/// conversation. If one agent serves several, give the agent the [`reader`](Self::reader), and each
+/// request the hook of its conversation:
 ///
 /// ```
 /// # use offcut::{ToolReduction, backend::Memory};

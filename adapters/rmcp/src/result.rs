@@ -54,7 +54,7 @@ enum Structured {
     None,
     /// Equals the text with this index.
     SameAs(usize, Value),
-    /// A part of its own, the last one.
+    /// A separate part, the last one.
     Alone,
 }
 
@@ -146,7 +146,7 @@ fn print(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Converts `part` to a block of its own.
+/// Converts `part` to a separate block.
 pub(crate) fn written(part: Part) -> ContentBlock {
     match part {
         Part::Text(text) => ContentBlock::text(text),

@@ -61,7 +61,7 @@ impl Backend for Objects {
     }
 
     /// Identifies the endpoint and the bucket, or a store that was passed in, since two of these
-    /// may be shown alike.
+    /// may have the same locations.
     fn store_id(&self) -> Option<usize> {
         Some(self.inner().store_id)
     }

@@ -48,7 +48,7 @@ pub struct Builder {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
-    /// Distinguishes the store from others that are shown alike, in every process. `None` for a
+    /// Distinguishes the store from others with the same `shown`, in every process. `None` for a
     /// store that exists only in this process.
     pub(crate) origin: Option<String>,
 }
@@ -57,7 +57,8 @@ impl Objects {
     /// Creates a builder over any store of `object_store`.
     ///
     /// `shown` is the start of every location and names the store's root: `s3://bucket`. Two stores
-    /// with different content should not be shown alike; a configuration with both does not build.
+    /// with different content should not have the same `shown`: a configuration with both does not
+    /// build.
     pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
         Builder::new(store, shown.into())
     }
@@ -103,7 +104,8 @@ impl Builder {
 
     /// Sets the time limit for a call in all, for each part of an upload, and for each wait for
     /// more of a list; at most an hour. A single attempt may take a quarter of it, by default 30
-    /// seconds. In that time, an upload of four parallel parts of 5 MiB needs a line of 6 Mbit/s.
+    /// seconds. In that time, an upload of four parallel parts of 5 MiB needs a connection of 6
+    /// Mbit/s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     TooSlow,
     /// The connection failed; the outcome is unknown.
     Unreachable,
-    /// The store reports a failure of its own; the outcome is unknown.
+    /// The store reports an internal failure; the outcome is unknown.
     Failing,
     /// The answer is malformed.
     Broken,
@@ -154,7 +154,7 @@ impl Trouble {
     }
 }
 
-/// The answer of the store or the network: a status, a code, an error of the system.
+/// The answer of the store or the network: a status, a code, a system error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Cause(String);

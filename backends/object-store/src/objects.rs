@@ -56,7 +56,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   all clones of a store; other calls hold the bytes they are given or asked for. A result may
 ///   have up to 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
-///   [spool](crate::Builder::spool) and upload from it. If that fails for good, the file gets a
+///   [spool](crate::Builder::spool) and upload from it. If that fails permanently, the file gets a
 ///   name ([`Writer::finish_in_spool`](offcut::backend::Writer::finish_in_spool)).
 ///
 /// Needs a tokio runtime with time enabled and, except for memory and files, I/O.

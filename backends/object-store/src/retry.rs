@@ -59,7 +59,7 @@ impl Pauses {
 /// Default settings.
 pub(crate) struct Defaults {
     pub(crate) timeout: Duration,
-    /// Those of the store itself.
+    /// Number of retries by `object_store`.
     pub(crate) retries: u32,
     pub(crate) backoff: Duration,
 }
@@ -74,7 +74,7 @@ impl Default for Defaults {
     }
 }
 
-/// Rejects values at which `object_store` would panic.
+/// Rejects values on which `object_store` would panic.
 pub(crate) fn check_times(
     timeout: Duration,
     retries: u32,

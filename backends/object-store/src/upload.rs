@@ -26,9 +26,8 @@ const MOST_PARTS: u64 = 10_000;
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.
     ///
-    /// Others can store only the same bytes under the key meanwhile, because the key names them.
-    /// Even different bytes would be noticed until the upload is complete, apart from the time of
-    /// one request.
+    /// In the meantime, others can store only the same bytes under the key, because the key names
+    /// them. Even different bytes would be noticed, unless they are stored during the last request.
     pub(crate) async fn upload(
         &self,
         key: &Key,
@@ -88,7 +87,7 @@ impl Objects {
         put
     }
 
-    /// Begins an upload in a task of its own: if the request were dropped, its upload could not be
+    /// Begins an upload in a separate task: if the request were dropped, its upload could not be
     /// aborted, since its id would be unknown.
     async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
         let (send, receive) = oneshot::channel();

@@ -29,7 +29,7 @@ enum Flaw {
     Hangs,
     /// Silently ends bodies early.
     GivesLess,
-    /// Sends bodies that go on past their end.
+    /// Sends bodies that continue past their end.
     GivesMore,
     /// Returns the whole object, whatever range was requested.
     IgnoresRanges,

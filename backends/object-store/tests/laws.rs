@@ -2,7 +2,7 @@
 //! fault, and no test may notice.
 //!
 //! These are the library's own tests, over other stores. If a test makes its store fail, the wire
-//! fails too, for good.
+//! fails too, permanently.
 
 #![allow(
     clippy::unwrap_used,
@@ -66,7 +66,7 @@ const CASES: u64 = 12;
 const STORE: Store = s3_that_fails;
 const OTHER_STORE: Store = s3;
 
-/// A server of its own, so that stores have the same URLs in all homes.
+/// Each home has its own server, so that stores have the same URLs in all homes.
 impl Home for Server {
     fn open(&self, name: &str) -> Arc<dyn Backend> {
         Arc::new(Self::open(self, name))

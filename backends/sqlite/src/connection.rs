@@ -15,7 +15,8 @@ impl Shared {
         Self(Arc::new(Mutex::new(database)))
     }
 
-    /// Runs a step on a thread that may block. It completes or not even if this future is dropped.
+    /// Runs a step on a thread that may block. If this future is dropped, the step still runs to
+    /// its end or never starts.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         step: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,

@@ -132,7 +132,7 @@ pub(crate) fn read(
     key: &Key,
     range: &Range<u64>,
 ) -> Result<Option<(Vec<u8>, u64)>> {
-    // This transaction keeps seeing content that another process removes meanwhile.
+    // This transaction keeps seeing content that another process removes in the meantime.
     let all = database.transaction()?;
     let Some((object, bytes)) = find(&all, key)? else {
         return Ok(None);

@@ -133,7 +133,7 @@ impl Drop for SqliteWriter {
         let (database, object) = (self.database.clone(), self.object);
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                // There is nobody to report an error to. An object that has a key by now stays.
+                // An error can't be reported from here. An object that has a key by now stays.
                 let _ = database
                     .run(move |database| database::abandon(database, object))
                     .await;

@@ -153,7 +153,7 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
         swept_to: swept
             .as_ref()
             .map(|entry| store.locate(&entry.key).to_string()),
-        // Content of another length was stored there meanwhile, and nothing names it.
+        // Content of another length was stored there in the meantime, and nothing names it.
         brought_back: swept
             .as_ref()
             .zip(there.as_ref())

@@ -35,7 +35,7 @@ impl Ruler {
             .map(Self)
     }
 
-    /// Returns a ruler for another transcript, with counts of its own that are dropped with it.
+    /// Returns a ruler for another transcript, with its own counts, which are dropped with it.
     pub(crate) fn for_another(&self) -> Self {
         Self(self.0.session("transcript"))
     }
@@ -94,7 +94,7 @@ pub(crate) struct Miss {
     pub(crate) is_reachable: bool,
 }
 
-/// Text that is shown in place of a result.
+/// Text that is shown instead of a result.
 struct Shown {
     text: String,
     names: HashSet<String>,

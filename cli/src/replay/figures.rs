@@ -21,13 +21,13 @@ pub(crate) struct Figures {
     pub(crate) peak: u64,
     /// Calls that do not begin with the whole previous request.
     pub(crate) breaks: u64,
-    /// Distinctive strings that turns take from results.
+    /// Number of distinctive strings that turns take from results.
     pub(crate) uses: u64,
-    /// Those of the strings that are shown at the call that uses them.
+    /// Number of those strings that are shown at the call that uses them.
     pub(crate) named: u64,
-    /// Those of the named strings that are shown with their surroundings.
+    /// Number of those strings that are shown with their surroundings.
     pub(crate) shown: u64,
-    /// Those of the strings that are shown, or stored where a hint leads.
+    /// Number of those strings that are shown, or stored where a hint leads.
     pub(crate) reachable: u64,
     /// Lines taken from results, and those of them that are shown.
     pub(crate) quotes: u64,

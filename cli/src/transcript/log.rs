@@ -102,8 +102,8 @@ fn is_said(item: &Value) -> bool {
     matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
-/// Reads the messages of a Claude Code log. Leaves out subagents, which are conversations of their
-/// own, and thinking, which the API drops from earlier turns.
+/// Reads the messages of a Claude Code log. Leaves out subagents, which are separate conversations,
+/// and thinking, which the API drops from earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
     let is_true =
         |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();

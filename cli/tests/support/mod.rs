@@ -34,7 +34,7 @@ pub fn run_command(command: &mut Command, stdin: &str) -> Ran {
     let mut child = command.spawn().expect("the program");
     let mut to = child.stdin.take().expect("piped");
     let input = stdin.to_owned();
-    // On a thread of its own: the program may write before it has read everything, or exit without
+    // On a separate thread: the program may write before it has read everything, or exit without
     // reading.
     let writer = std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
     let output = child.wait_with_output().expect("an end");

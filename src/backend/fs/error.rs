@@ -112,7 +112,7 @@ pub(super) fn moved() -> io::Error {
     io::Error::other(Moved)
 }
 
-/// No directory can be made where the store's should be.
+/// The store's directory can't be created in its place.
 #[derive(Debug, thiserror::Error)]
 #[error("no directory can be made")]
 struct Unmade(#[source] io::Error);
@@ -120,7 +120,7 @@ struct Unmade(#[source] io::Error);
 /// The error for a directory of a store that could not be made, by `source`.
 pub(super) fn unmade(source: io::Error) -> io::Error {
     match source.kind() {
-        // As of `/proc`. Of a file, it would say that the file is not there.
+        // Happens below `/proc`. As it is, the error would read as if content were missing.
         io::ErrorKind::NotFound => io::Error::other(Unmade(source)),
         _ => source,
     }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        /// A secret of any characters, in any place where secrets are put.
+        /// A secret of any characters, anywhere that people put one.
         #[test]
         fn no_secret_is_shown(
             secret in "SECRET[ -~]{0,8}SECRET",

@@ -1,5 +1,5 @@
 //! The content of a function's response: a value in one field of an object, or the whole object,
-//! and media beside it.
+//! and separate media.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -116,7 +116,7 @@ pub(super) fn write(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
     }
     let response = match <[Value; 1]>::try_from(given) {
         Ok([value]) => json!({key: value}),
-        // Beside media alone the object is empty, but an error stays one.
+        // With media alone, the object is empty, but an error stays an error.
         Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
         Err(given) if given.is_empty() => json!({}),
         Err(given) => json!({key: given.into_iter().map(text_item).collect::<Value>()}),

@@ -15,7 +15,7 @@ use super::view::{Kind, View};
 ///
 /// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in
 /// it. White space, the order of keys, duplicate keys, escapes, and numbers of any size stay as
-/// they came. Parsing is linear and accepts any depth.
+/// they are. Parsing is linear and accepts any depth.
 ///
 /// ```
 /// use offcut::format::JsonText;

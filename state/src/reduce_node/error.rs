@@ -14,7 +14,7 @@ pub enum ReduceNodeBuildError {
     Template {
         /// Offset in bytes, from 0.
         at: usize,
-        /// The mistake, and what to write instead.
+        /// The problem, and what to write instead.
         problem: &'static str,
     },
     /// A key is empty.

@@ -59,7 +59,7 @@ fn s5_sherma_without_a_reducer() {
     );
 }
 
-/// sherma's plan: `reducer: replace` beside `append`; "`append` uses add_messages for all list
+/// sherma's plan: `reducer: replace` next to `append`; "`append` uses add_messages for all list
 /// fields".
 #[test]
 fn s5_sherma_with_a_reducer() {

@@ -133,7 +133,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
             session.work(number, day).await;
         }
         store.clock.turn(8 * HOUR);
-        // The live names were gathered before the sweep, and the agents went on.
+        // The live names were gathered before the sweep, and the agents kept running.
         let now = store.clock.now();
         let live = all
             .iter_mut()

@@ -11,9 +11,9 @@ use super::NoModel;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Creates a client with cryptography of its own. Otherwise reqwest would use the process's default
-/// provider, and panic if none is set. Setting one here would conflict with a program that sets its
-/// own.
+/// Creates a client with its own cryptography provider. Otherwise reqwest would use the process's
+/// default provider, and panic if none is set. Setting one here would conflict with a program that
+/// sets its own.
 pub(super) fn client() -> Result<reqwest::Client, NoModel> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

@@ -59,8 +59,8 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
     all
 }
 
-/// Adds the images of the preceding results in a message of their own, since tool messages of the
-/// API hold only text.
+/// Adds the images of the preceding results in a separate message, since tool messages of the API
+/// hold only text.
 fn show(all: &mut Vec<Value>, images: &mut Vec<(&String, Part)>) {
     if !images.is_empty() {
         let shown = images

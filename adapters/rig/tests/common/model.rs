@@ -1,4 +1,4 @@
-//! A server for chat completions on loopback, streaming included, which refuses invalid messages as
+//! A server for chat completions on loopback, streaming included, which rejects invalid messages as
 //! a provider would.
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! `az://container/prefix`
+//! Stores at `az://container/prefix` URLs.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::retry::{LONGEST_PAUSE, Retry};
 /// from a slow answer.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Creates clients with cryptography of their own.
+/// Creates clients with their own cryptography provider.
 ///
 /// `object_store` would use the process's default provider and sets none. Setting one here would
 /// conflict with a program that sets its own.
@@ -93,7 +93,7 @@ fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     }
 }
 
-/// `common` must be checked: at a zero, `object_store` would panic at the first failure.
+/// `common` must be checked: with a zero, `object_store` would panic on the first failure.
 pub(super) fn retries(common: &Common) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

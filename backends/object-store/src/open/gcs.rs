@@ -1,4 +1,4 @@
-//! `gs://bucket/prefix`
+//! Stores at `gs://bucket/prefix` URLs.
 
 use std::sync::Arc;
 

@@ -222,7 +222,8 @@ fn check(name: &'static str, form: Form, value: &str) -> Result<(), OpenError> {
 
 #[cfg(feature = "http")]
 fn is_endpoint(text: &str) -> bool {
-    // Only printable, because the value is used verbatim, and others don't forgive what `Url` does.
+    // Only printable, because the value is used verbatim, and other parsers are stricter than
+    // `Url`.
     let Some(url) = text
         .bytes()
         .all(|byte| byte.is_ascii_graphic())

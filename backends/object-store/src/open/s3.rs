@@ -1,4 +1,4 @@
-//! `s3://bucket/prefix`
+//! Stores at `s3://bucket/prefix` URLs.
 
 use std::sync::Arc;
 

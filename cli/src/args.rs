@@ -197,8 +197,8 @@ pub(crate) struct Sweep {
     /// Sweep as if no conversation were live, instead of --live.
     #[arg(long, conflicts_with = "live")]
     pub(crate) nothing_is_live: bool,
-    /// A session to keep whole, although no transcript names its content, because its loop hands in
-    /// originals every turn. May be repeated.
+    /// A session to keep whole, although no transcript names its content, because its loop passes
+    /// in originals every turn. May be repeated.
     #[arg(long, value_name = "ID")]
     pub(crate) keep_session: Vec<String>,
     /// Remove content that is older than this: 30d, 12h.

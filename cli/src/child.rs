@@ -21,10 +21,10 @@ const CHUNK: usize = 64 * 1024;
 /// process in the background may hold it for ever.
 const QUIET: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
-/// they include all of its own.
+/// they include all of the command's own.
 const MAX_AFTER_END: usize = 1 << 20;
-/// Time that the command has to end after a signal that ends it. Whoever sent the signal is about
-/// to kill this program too, so the output so far has to be shown and stored before that.
+/// Time that the command has to end after a signal that ends it. The sender of the signal is likely
+/// to kill this program soon too, so the output so far has to be shown and stored before that.
 const GRACE: Duration = Duration::from_millis(1_500);
 
 /// Signals that are passed on to the command.
@@ -48,7 +48,7 @@ pub(crate) struct Child {
 pub(crate) struct Outputs {
     /// Everything that the command writes to stdout, and to stderr if both are one file.
     pub(crate) stdout: Output,
-    /// Everything that it writes to stderr, if that is a file of its own.
+    /// Everything that it writes to stderr, if that is a separate file.
     pub(crate) stderr: Option<Output>,
 }
 
@@ -56,7 +56,7 @@ impl Child {
     /// Starts `command` with this program's stdin. It gets one pipe for both streams if this
     /// program's stdout and stderr are one file, so that they stay in order.
     pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Outputs)> {
-        // Before the command starts, because whoever starts this program may end it at any time.
+        // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
         let (has_ended, ended) = watch::channel(false);
         let (reader, writer) = io::pipe()?;
@@ -141,15 +141,15 @@ impl Output {
         })
     }
 
-    /// Reads the next bytes; empty at the end. If another process holds the pipe, that is soon
-    /// after the end of the command.
+    /// Reads the next bytes; empty at the end. If another process holds the pipe, the end is
+    /// reported soon after the command has ended.
     pub(crate) async fn read(&mut self) -> io::Result<Bytes> {
         if self.after_end > MAX_AFTER_END {
             return Ok(Bytes::new());
         }
         self.buffer.reserve(CHUNK);
         let quiet = async {
-            // An error means that nobody waits for the command any more.
+            // An error means that the command is no longer waited for.
             _ = self.ended.wait_for(|has_ended| *has_ended).await;
             tokio::time::sleep(QUIET).await;
         };
@@ -168,7 +168,7 @@ impl Output {
     }
 }
 
-/// Replaces this program by `command`, which then runs as if this program were not there. Returns
+/// Replaces this program with `command`, which then runs as if this program were not there. Returns
 /// only if that fails.
 pub(crate) fn replace_with(mut command: Command) -> io::Error {
     command.exec()

@@ -139,7 +139,7 @@ impl Came {
         ToolOutput::stream(chunks)
     }
 
-    /// Returns everything that came, or `None` if a writer has part of it.
+    /// Returns all input so far, or `None` if a writer has part of it.
     #[cfg(unix)]
     pub(crate) fn whole(&self) -> Option<Vec<u8>> {
         let state = self.state();

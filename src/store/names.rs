@@ -36,9 +36,9 @@ impl Id {
         }
     }
 
-    /// Like [`of_call`](Self::of_call), with six digits of its digest in place of a long id. Two
-    /// ids may get the same digits, just as an id may repeat: the second content gets its digest in
-    /// its name.
+    /// Like [`of_call`](Self::of_call), with six digits of its digest instead of a long id. Two ids
+    /// may get the same digits, just as an id may repeat: the second content gets its digest in its
+    /// name.
     pub(crate) fn short_of_call(id: &str) -> Self {
         if id.len() < MIN_TO_SHORTEN {
             return Self::of_call(id);

@@ -145,7 +145,7 @@ impl Whole {
         }
     }
 
-    /// `parts` in place of the result.
+    /// `parts` instead of the result.
     fn shown_as(self, job: &Job, parts: Vec<Part>, mut decision: Decision) -> Truncated {
         let bytes = |parts: &[Part]| parts.iter().map(text_bytes).sum();
         let tokens = |parts: &[Part]| {

@@ -44,7 +44,7 @@ impl Names {
     }
 }
 
-/// Finds names in a text that comes in parts of any length.
+/// Finds names in a text that arrives in parts of any length.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     /// Bytes since the last character that ends a name in any spelling.

@@ -31,8 +31,7 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A stream that is to be truncated: its reduction, the bytes that came, and the call that they
-/// answer.
+/// A stream to truncate: its reduction, the bytes that have arrived, and the call that they answer.
 struct Stream {
     reduction: ToolReduction,
     came: Came,
@@ -144,7 +143,8 @@ async fn follow(
     Ok(ExitCode::from(code))
 }
 
-/// Shows one stream as the model is to see it. If it can't be stored, all of it is shown unchanged.
+/// Shows one stream as the model should see it. If it can't be stored, all of it is shown
+/// unchanged.
 async fn show(output: Output, stream: Stream) -> Result<(), Failure> {
     let Stream {
         reduction,
@@ -180,7 +180,7 @@ async fn show(output: Output, stream: Stream) -> Result<(), Failure> {
     }
 }
 
-/// Writes what is to be shown, or the bytes that came if they are not longer: bytes that are not
+/// Writes the shown form, or the original bytes if they are not longer, since bytes that are not
 /// text would be shown with replacement characters.
 fn write_shorter(came: &Came, truncated: &Truncated, to: To) -> Result<(), Failure> {
     let text = truncated.text();

@@ -1,7 +1,7 @@
 //! Fingerprints of bytes: short keyed hashes, valid within the process, that nobody outside can
 //! make collide.
 //!
-//! Token counts are remembered by fingerprint, and a pass recognises the content of a slot by it.
+//! Token counts are remembered by fingerprint, and a pass recognizes the content of a slot by it.
 //! The hash is the two-level construction of VMAC. NH, a sum of products of a block's words with a
 //! secret key, compresses each block of 1 KiB: two different blocks of one length give the same sum
 //! for at most one key in 2⁶⁴ (Black, Halevi, Krawczyk, Krovetz and Rogaway, "UMAC: Fast and Secure

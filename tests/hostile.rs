@@ -469,7 +469,7 @@ async fn l7_an_imitation_full_of_gap_marks_takes_linear_time() {
     let mut messages = [round("x", "f", imitation.as_str()), round("z", "f", "ok")].concat();
     let begun = std::time::Instant::now();
     clear(&reduction, &mut messages).await;
-    // Generous, for unoptimised code on a busy machine. Comparing the whole text at each mark takes
+    // Generous, for unoptimized code on a busy machine. Comparing the whole text at each mark takes
     // a minute, and grows with the text.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     assert_eq!(

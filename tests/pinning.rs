@@ -284,7 +284,7 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
     );
 }
 
-/// Old hints are recognised after `stub_length` was lowered, even with another sentence.
+/// Old hints are recognized after `stub_length` was lowered, even with another sentence.
 #[tokio::test]
 async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
     for words in [None, Some("{tool} said something once.")] {

@@ -140,7 +140,7 @@ impl Template {
         self.0.iter().map(text).collect()
     }
 
-    /// In `text`, `§` stands for a hole and `~` for white space.
+    /// In `text`, `§` stands for a hole and `~` for whitespace.
     fn of(text: &str, spaces: &[String], holes: Vec<Hole>) -> Self {
         let mut spaces = spaces.iter().cycle();
         let text: String = text

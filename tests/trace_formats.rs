@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use convert::{Converter, Step};
 
-/// Number of formats replayed for each file: all with optimisation, one without.
+/// Number of formats replayed for each file: all with optimization, one without.
 const FORMATS_EACH: usize = if cfg!(debug_assertions) {
     1
 } else {

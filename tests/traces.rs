@@ -22,11 +22,11 @@ use offcut::{Builder, Report, Settings, TokenCounter, ToolCall, ToolReduction, T
 use serde::Deserialize;
 use serde_json::Value;
 
-/// With optimisation, every check runs on every file; without, the slow ones run on some.
+/// With optimization, every check runs on every file; without, the slow ones run on some.
 const IS_FAST: bool = !cfg!(debug_assertions);
 /// One in this many files is counted with the real tokenizer too.
 const EXACT_EVERY: usize = if IS_FAST { 1 } else { 12 };
-/// Only files up to this size in bytes: without optimisation the tokenizer is slow.
+/// Only files up to this size in bytes: without optimization the tokenizer is slow.
 const EXACT_UP_TO: u64 = if IS_FAST { u64::MAX } else { 200_000 };
 /// While a loop changes nothing, one in this many calls is compared with a loop over originals.
 const ORIGINALS_EVERY: usize = if IS_FAST { 1 } else { 16 };

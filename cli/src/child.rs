@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 /// Time without output after which a pipe is left alone once the command itself has ended. A
-/// process in the background may hold it for ever.
+/// process in the background may hold it forever.
 const QUIET: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
 /// they include all of the command's own.

@@ -23,7 +23,7 @@ const STEPS: u64 = 50;
 const REQUESTS: u64 = 60;
 /// Number of conversations that run at the same time.
 const AT_ONCE: usize = 16;
-/// Long, because the store has its own time-outs.
+/// Long, because the store has its own timeouts.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server and the names of its stores.

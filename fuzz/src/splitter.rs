@@ -36,7 +36,7 @@ pub(crate) fn splitter(data: &[u8]) {
     let ids = ["call_1", "", "../../x", "call_1-2"];
     let case = Case {
         id: Id(ids[usize::from(how >> 4) % 4].to_owned()),
-        // Seldom, because the content that is stored first is long.
+        // Rarely, because the content that is stored first is long.
         is_taken: what >> 5 == 7,
         pieces: result.split(|byte| *byte == SEPARATOR).map(piece).collect(),
         chunks: chunks

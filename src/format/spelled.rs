@@ -11,7 +11,7 @@ use crate::content::Part;
 /// a [`WireFormat`](super::WireFormat) for any of them.
 ///
 /// It shows and replaces the same pieces as the format does in a [`Value`](serde_json::Value). Only
-/// the replaced values change: white space, key order, duplicate keys, escapes and numbers around
+/// the replaced values change: whitespace, key order, duplicate keys, escapes and numbers around
 /// them stay, byte for byte. JSON is shown, and therefore stored, exactly as it is written in the
 /// text.
 ///

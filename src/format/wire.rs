@@ -104,7 +104,7 @@ impl WireFormat {
         Some(lists.find(|(_, list)| !is_empty(*list)).unwrap_or(first))
     }
 
-    /// The messages of a conversation that [`detect`](Self::detect) recognises.
+    /// The messages of a conversation that [`detect`](Self::detect) recognizes.
     #[must_use]
     pub fn messages(document: &mut Value) -> Option<&mut Vec<Value>> {
         match document {

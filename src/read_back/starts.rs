@@ -64,7 +64,7 @@ impl<'f> Search<'f> {
             .iter()
             .filter_map(|header| Some((number_at(&first[*header..])?, *header)))
             .collect();
-        // Content that is read from its beginning is recognised whatever it begins with, so that it
+        // Content that is read from its beginning is recognized whatever it begins with, so that it
         // is never stored again.
         let whole = |header| Start {
             header,

@@ -176,7 +176,7 @@ impl Builder {
     /// Runs `callback` after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
     /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the changed
     /// conversation and the report. If it fails or panics, the report says so and the changes of
-    /// the pass remain. There is no time-out.
+    /// the pass remain. There is no timeout.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};

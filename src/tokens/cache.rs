@@ -119,7 +119,7 @@ impl Cache {
 }
 
 impl Own {
-    /// Marks texts as used that a pass recognised without looking them up here.
+    /// Marks texts as used that a pass recognized without looking them up here.
     fn touch(&mut self, prints: impl Iterator<Item = Fingerprint>) {
         for print in prints {
             if let Some(entry) = self.counts.get_mut(&print) {

@@ -123,7 +123,7 @@ fn first_cut(text: &str) -> usize {
 }
 
 /// The kinds of word, as bits, that `c` may belong to. Encoders first split a text into words of a
-/// single kind: white space, letters or symbols. Digits have no kind here, since a word has at most
+/// single kind: whitespace, letters or symbols. Digits have no kind here, since a word has at most
 /// three.
 fn kinds_of(c: char) -> u8 {
     const SPACE: u8 = 1;

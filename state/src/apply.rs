@@ -36,7 +36,7 @@ impl State {
     }
 
     /// Creates a state from `values`, bypassing the reducers. Use it for a state that was
-    /// serialised before.
+    /// serialized before.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::reducer::Change;
 use crate::schema::Schema;
 
-/// The values of a [`Schema`]'s fields. Serialises as a map of the fields that were set.
+/// The values of a [`Schema`]'s fields. Serializes as a map of the fields that were set.
 ///
 /// A clone is a snapshot and costs one pointer for each field. A value is copied only when it
 /// changes while a snapshot still shares it.

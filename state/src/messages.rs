@@ -15,7 +15,7 @@ pub const REMOVE_ALL: &str = "__remove_all__";
 /// into a state.
 ///
 /// In JSON a removal is `{"role": "remove", "id": …}`, or has `"type": "remove"`, as LangGraph
-/// serialises it. The id `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
+/// serializes it. The id `__remove_all__` is [`RemoveAll`](Self::RemoveAll).
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessageUpdate<M> {
     /// Puts a message: a new one or, in LangGraph's dialect, in place of the one with its id.

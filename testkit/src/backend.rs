@@ -30,7 +30,7 @@ use offcut::backend::Backend;
 /// no [`remove`](Backend::remove).
 ///
 /// Needs a tokio runtime, writes about 50 MiB in all, and calls the store some thousand times.
-/// Crashes, two processes and calls that never return can't be tested; give the test a time-out.
+/// Crashes, two processes and calls that never return can't be tested; give the test a timeout.
 ///
 /// # Panics
 ///

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::samples;
 
-/// A message as text that serialises like a value, so that clauses about JSON can be tested.
+/// A message as text that serializes like a value, so that clauses about JSON can be tested.
 #[derive(Clone, Debug, PartialEq)]
 struct Text(JsonText);
 

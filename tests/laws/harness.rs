@@ -51,7 +51,7 @@ pub(crate) fn cases(percent: u64) -> u32 {
     u32::try_from((number("OFFCUT_CASES", super::CASES) * percent).div_ceil(100)).unwrap()
 }
 
-/// Stack size in bytes. Trees of values go deep in unoptimised tests.
+/// Stack size in bytes. Trees of values go deep in unoptimized tests.
 const STACK: usize = 64 << 20;
 
 /// Runs `check` over `percent` of the cases, on a thread with a larger stack.

@@ -166,7 +166,7 @@ pub(crate) fn files() -> Box<dyn Home> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
     Estimate,
-    /// A closure that charges little for white space.
+    /// A closure that charges little for whitespace.
     Words,
     Tiktoken,
 }

@@ -1,5 +1,5 @@
 //! JSON texts of every spelling: odd escapes, duplicate keys, numbers that no type holds, half
-//! surrogate pairs, white space everywhere.
+//! surrogate pairs, whitespace everywhere.
 
 use proptest::prelude::*;
 

@@ -88,7 +88,7 @@ impl OpenAiChatModel {
 }
 
 impl<C: Config> OpenAiChatModel<C> {
-    /// Creates the model `name` over `client`, which handles retries, time-outs and proxies.
+    /// Creates the model `name` over `client`, which handles retries, timeouts and proxies.
     pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
         let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
         Self {

@@ -256,7 +256,7 @@ async fn c13_over_originals_as_in_place() {
         return writeln!(std::io::stderr(), "{skipped}").unwrap();
     }
     if cfg!(debug_assertions) {
-        // Without optimisation each file takes a second.
+        // Without optimization each file takes a second.
         files = files.into_iter().step_by(3).collect();
     }
     let (mut breaks, mut replaced) = (0, 0);

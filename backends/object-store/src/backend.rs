@@ -105,7 +105,7 @@ impl Backend for Objects {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         let prefix = self.inner().prefix.strip_suffix('/').map(Path::from);
         let objects = self.inner().store.list(prefix.as_ref());
-        // The time-out applies to each wait, of which a long list has many. After an error the
+        // The timeout applies to each wait, of which a long list has many. After an error the
         // stream ends.
         stream::unfold(Some(objects), async |objects| {
             let mut objects = objects?;

@@ -37,7 +37,7 @@ const MAX_PREFIX: usize = 120;
 /// - prefix: none.
 /// - spool: `offcut/spool` in the user's directory for state: `$XDG_STATE_HOME` or
 ///   `~/.local/state`, `~/Library/Application Support` on macOS, `%LOCALAPPDATA%` on Windows.
-/// - time-out: 120 seconds.
+/// - timeout: 120 seconds.
 /// - retries: 2, in addition to those of `object_store`. Back-off: 100 milliseconds.
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {

@@ -51,7 +51,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   the object there is read and compared before anything is reported or retried.
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
 ///   aborted. If even that fails, its parts are invisible, and a lifecycle rule removes them.
-/// - **Bounded.** Each call ends within the [time-out](crate::Builder::timeout), an upload within
+/// - **Bounded.** Each call ends within the [timeout](crate::Builder::timeout), an upload within
 ///   that for each of its parts. Uploads hold at most [`PARTS`](crate::PARTS) parts of 5 MiB, over
 ///   all clones of a store; other calls hold the bytes they are given or asked for. A result may
 ///   have up to 48 GiB.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::open_error::OpenError;
 
-/// Maximum time-out.
+/// Maximum timeout.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_RETRIES: u32 = 20;
 

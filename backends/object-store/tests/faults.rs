@@ -277,7 +277,7 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
     assert_eq!(server.buckets().objects().len(), 0);
 }
 
-/// Number of uploads that stay open for ever because the answer with their id was lost. They can't
+/// Number of uploads that stay open forever because the answer with their id was lost. They can't
 /// be aborted, so they need a lifecycle rule.
 fn orphans(fault: Fault, nth: usize) -> usize {
     const BEGUN: usize = 2;

@@ -146,7 +146,7 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
         );
         server.heal();
 
-        // Its location is the file's path, which the store itself does not recognise as one of its
+        // Its location is the file's path, which the store itself does not recognize as one of its
         // own.
         let location = spool.locate(&named);
         assert_eq!(std::fs::read(location.as_str()).unwrap(), content);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// Minimum length of a quotation, in characters.
 const MIN_LINE: usize = 20;
 
-/// Finds the lines of `text` with at least 20 characters, without white space at their ends: as
+/// Finds the lines of `text` with at least 20 characters, without whitespace at their ends: as
 /// they stand, without the line number of a file reader, and without the `+` or `-` of a diff.
 pub(crate) fn quotable(text: &str) -> HashSet<&str> {
     let mut found = HashSet::new();

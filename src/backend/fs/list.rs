@@ -98,7 +98,7 @@ impl Walk {
                 Look::Other => {}
             },
             Some(Err(error)) => {
-                // A broken directory might return the same error for ever.
+                // A broken directory might return the same error forever.
                 open.pop();
                 return Err(error);
             }

@@ -348,7 +348,7 @@ pub(super) fn ending_in_slash(mut prefix: String) -> String {
     prefix
 }
 
-/// Replaces the separators of `path` by those of keys. Windows canonicalises to `\\?\C:\store`, a
+/// Replaces the separators of `path` by those of keys. Windows canonicalizes to `\\?\C:\store`, a
 /// form that allows no `/`.
 fn portable(path: &str) -> String {
     if !cfg!(windows) {

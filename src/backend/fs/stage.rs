@@ -116,7 +116,7 @@ impl Stage {
 
     fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
         if self.store.durable {
-            // Sync first: a name without its content would be taken for ever.
+            // Sync first: a name without its content would be taken forever.
             self.file.sync_all()?;
         }
         link(&self.store, &self.path, &mut self.file, key)

@@ -33,7 +33,7 @@ impl JsonText {
                 span.link -= 1;
             }
         }
-        // After the last value, so that white space before the brace stays there.
+        // After the last value, so that whitespace before the brace stays there.
         let from = self
             .last_key(object)
             .map_or(self.spans[object].start + 1, |key| self.spans[key + 1].end);

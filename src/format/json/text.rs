@@ -14,7 +14,7 @@ use super::view::{Kind, View};
 /// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
 ///
 /// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in
-/// it. White space, the order of keys, duplicate keys, escapes, and numbers of any size stay as
+/// it. Whitespace, the order of keys, duplicate keys, escapes, and numbers of any size stay as
 /// they are. Parsing is linear and accepts any depth.
 ///
 /// ```

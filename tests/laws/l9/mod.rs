@@ -54,7 +54,7 @@ pub(crate) struct Case {
 pub(crate) enum Counter {
     Estimate,
     Words,
-    /// Charges nothing for white space.
+    /// Charges nothing for whitespace.
     Lines,
 }
 

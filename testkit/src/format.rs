@@ -54,7 +54,7 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
 ///
 /// # Panics
 ///
-/// As [`conformance`].
+/// The same as for [`conformance`].
 pub fn json_conformance<F>(format: &F, messages: &[F::Message])
 where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
@@ -73,7 +73,7 @@ where
 ///
 /// # Panics
 ///
-/// As [`conformance`].
+/// The same as for [`conformance`].
 pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     for (at, message) in messages.iter().enumerate() {
         all_clauses(format, message, at, Shape::Malformed);

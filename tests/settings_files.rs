@@ -143,6 +143,84 @@ fn the_names_that_others_use_are_answered_with_ours() {
 }
 
 #[test]
+fn an_option_of_all_tools_in_a_table_is_told_where_it_belongs() {
+    for (line, advice) in [
+        ("token_counter = \"estimate\"", "is for all tools"),
+        ("preset = \"eino\"", "is for all tools"),
+        (
+            "max_token_for_clear = 5",
+            "unknown field; did you mean `max_tokens_for_clear`? It is for all tools",
+        ),
+        (
+            "threshold = 5",
+            "unknown field; it is called `max_tokens_for_clear` here, and is for all tools",
+        ),
+    ] {
+        let toml = format!("[tool_config.grep]\nskip_clear = true\n{line}\n");
+        let error = Settings::from_toml(&toml).unwrap_err();
+        let name = line.split(' ').next().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "line 3, `tool_config.grep.{name}`: {advice}: write it above the first `[table]` of \
+                 the file"
+            )
+        );
+    }
+    let error = Settings::from_toml("[cost_aware]\nlanguage = \"zh\"").unwrap_err();
+    assert!(error.problem.starts_with("is for all tools: "), "{error}");
+    let error = Settings::from_json(r#"{"tool_config": {"grep": {"language": "zh"}}}"#);
+    assert_eq!(
+        error.unwrap_err().problem,
+        "is for all tools: write it beside `tool_config`, not in it"
+    );
+    // What single tools have too is not sent away.
+    let error = Settings::from_toml("[tool_config.grep]\nmax_lenght_for_trunc = 5").unwrap_err();
+    assert!(
+        error
+            .problem
+            .ends_with("did you mean `max_length_for_trunc`?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn of_several_mistakes_the_first_one_by_line_is_said() {
+    let lines = [
+        "root_dirr = \"a\"",
+        "clear_exclude_tools = 5",
+        "[tool_config.grep]",
+        "skip_cleer = true",
+        "preview = 5",
+        "[cost_aware]",
+        "abov = 5",
+        "[tool_config.ask]",
+        "preview = 5",
+    ];
+    let wrong = [1, 2, 4, 5, 7, 9];
+    for (number, line) in wrong.into_iter().enumerate() {
+        // Those before it are mended, one after the other.
+        let mended = &wrong[..number];
+        let text: String = (1..)
+            .zip(lines)
+            .map(|(line, text)| {
+                if mended.contains(&line) {
+                    "\n".into()
+                } else {
+                    format!("{text}\n")
+                }
+            })
+            .collect();
+        let error = Settings::from_toml(&text).unwrap_err();
+        assert_eq!(error.line, Some(line), "{error}\n{text}");
+    }
+    let many: String = (0..5_000)
+        .map(|number| format!("x{number:04} = 5\n"))
+        .collect();
+    assert_eq!(Settings::from_toml(&many).unwrap_err().line, Some(1));
+}
+
+#[test]
 fn a_name_in_a_map_is_named_with_its_whole_path() {
     for (toml, field) in [
         (

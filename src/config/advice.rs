@@ -1,5 +1,7 @@
 //! Advice about unknown names in settings.
 
+use super::Settings;
+
 /// Options that are set in code, not in a file.
 const CALLBACKS: [&str; 7] = [
     "trunc_handler",
@@ -73,8 +75,9 @@ fn without_value(problem: &str) -> String {
     )
 }
 
-/// Improves an error of serde: it lists every known name, but only the nearest one helps.
-pub(super) fn advise(problem: &str) -> String {
+/// Improves an error of serde about `field`: it lists every known name, but only the nearest one
+/// helps. `outermost` says where the options for all tools belong.
+pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
     let problem = &*without_value(problem);
     let Some((what, known)) = problem.split_once(", expected ") else {
         return problem.to_owned();
@@ -82,43 +85,79 @@ pub(super) fn advise(problem: &str) -> String {
     let (Some(kind), Some(unknown)) = (what.strip_prefix("unknown "), quoted(what).next()) else {
         return problem.to_owned();
     };
-    let kind = kind.split(' ').next().unwrap_or_default();
-    let nearest = quoted(known).max_by(|one, two| {
-        let likeness = |name| strsim::jaro_winkler(unknown, name);
-        likeness(one).total_cmp(&likeness(two))
-    });
-    match (kind, nearest) {
-        ("field", _) if CALLBACKS.contains(&unknown) => {
-            "is no data: set it on the builder".to_owned()
-        }
-        ("field", _) if let Some(ours) = synonym(unknown, known) => {
-            format!("unknown field; it is called `{ours}` here")
-        }
-        ("field", Some(nearest)) if strsim::jaro_winkler(unknown, nearest) >= LIKE => {
-            format!("unknown field; did you mean `{nearest}`?")
-        }
-        ("field", _) => "unknown field".to_owned(),
+    let known: Vec<&str> = quoted(known).collect();
+    match kind.split(' ').next().unwrap_or_default() {
+        "field" => about_field(unknown, &known, field, outermost),
         // There are only a few variants, so list them all.
-        ("variant", Some(_)) => {
+        "variant" if !known.is_empty() => {
             let unknown = if is_word(unknown) {
                 format!("`{unknown}`")
             } else {
                 "this".to_owned()
             };
-            format!(
-                "{unknown} is none of {}",
-                quoted(known).collect::<Vec<_>>().join(", ")
-            )
+            format!("{unknown} is none of {}", known.join(", "))
         }
         _ => problem.to_owned(),
     }
 }
 
+fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
+    if CALLBACKS.contains(&unknown) {
+        return "is no data: set it on the builder".to_owned();
+    }
+    if let Some(ours) = synonym(unknown, known) {
+        return format!("unknown field; it is called `{ours}` here");
+    }
+    let of_all = options_of_all_tools(known);
+    let of_all: Vec<&str> = of_all.iter().map(String::as_str).collect();
+    if field.contains('.') && of_all.contains(&unknown) {
+        return format!("is for all tools: {outermost}");
+    }
+    let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
+    let nearest = |names: &[&str]| {
+        let alike = names.iter().filter(|name| likeness(name) >= LIKE);
+        alike
+            .max_by(|one, two| likeness(one).total_cmp(&likeness(two)))
+            .map(|name| (*name).to_owned())
+    };
+    let here = nearest(known);
+    if field.starts_with("tool_config.") {
+        if let Some(ours) = synonym(unknown, &of_all) {
+            return format!(
+                "unknown field; it is called `{ours}` here, and is for all tools: {outermost}"
+            );
+        }
+        let likeness_here = here.as_deref().map_or(0.0, likeness);
+        if let Some(ours) = nearest(&of_all).filter(|ours| likeness(ours) > likeness_here) {
+            return format!(
+                "unknown field; did you mean `{ours}`? It is for all tools: {outermost}"
+            );
+        }
+    }
+    here.map_or_else(
+        || "unknown field".to_owned(),
+        |here| format!("unknown field; did you mean `{here}`?"),
+    )
+}
+
+/// The options that only the outermost table has, seen from a table with the options `known`.
+fn options_of_all_tools(known: &[&str]) -> Vec<String> {
+    let Ok(serde_json::Value::Object(options)) = serde_json::to_value(Settings::default()) else {
+        return Vec::new();
+    };
+    let names = options.into_iter().map(|(name, _)| name);
+    // Settings do not write their preset, but a file may name one.
+    let names = names.chain(["preset".to_owned()]);
+    names
+        .filter(|name| !known.contains(&name.as_str()))
+        .collect()
+}
+
 /// Our name for the option that others call `unknown`, if it is one of `known`.
-fn synonym(unknown: &str, known: &str) -> Option<&'static str> {
+fn synonym(unknown: &str, known: &[&str]) -> Option<&'static str> {
     let same = |(theirs, _): &&(&str, &str)| *theirs == unknown;
     let (_, ours) = SYNONYMS.iter().find(same)?;
-    quoted(known).any(|name| name == *ours).then_some(*ours)
+    known.contains(ours).then_some(*ours)
 }
 
 /// Returns true if `text` may be a misspelt word rather than a URL.

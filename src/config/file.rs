@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
+#[cfg(feature = "toml")]
+use toml::Spanned;
+#[cfg(feature = "toml")]
+use toml::de::{DeTable, DeValue};
 
 use super::Settings;
 use super::advice::advise;
@@ -59,15 +63,10 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A [`SettingsError`] with line and field.
+    /// A [`SettingsError`] with line and field: of several mistakes, the first one by line.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
-        let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
-        let deserializer = toml::Deserializer::parse(text)
-            .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
-        let settings: Self = read(deserializer, |error| {
-            (line(error), error.message().to_owned())
-        })?;
+        let settings: Self = read_toml(text)?;
         settings.over(|| toml::from_str(text).unwrap_or_default())
     }
 
@@ -86,7 +85,7 @@ impl Settings {
             ));
         }
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let settings: Self = read(&mut deserializer, describe_json)?;
+        let settings: Self = read_json(&mut deserializer)?;
         deserializer.end().map_err(|error| {
             let (line, problem) = describe_json(&error);
             SettingsError::new(line, String::new(), &problem)
@@ -137,25 +136,82 @@ impl Settings {
 
 impl SettingsError {
     fn new(line: Option<usize>, field: String, problem: &str) -> Self {
+        Self::within(line, field, problem, "")
+    }
+
+    /// A mistake in a format where `outermost` says where the options for all tools belong.
+    fn within(line: Option<usize>, field: String, problem: &str, outermost: &str) -> Self {
         Self {
             file: None,
             line,
+            problem: advise(problem, &field, outermost),
             field,
-            problem: advise(problem),
         }
     }
 }
 
-fn read<'de, T: DeserializeOwned, D: serde::Deserializer<'de>>(
-    deserializer: D,
-    describe: impl Fn(&D::Error) -> (Option<usize>, String),
+fn read_json<'de, T: DeserializeOwned>(
+    deserializer: impl serde::Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<T, SettingsError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        // A question mark stands for an unreadable name; the problem text says which one.
-        let field = path(error.path()).trim_end_matches(['?', '.']).to_owned();
-        let (line, problem) = describe(error.inner());
-        SettingsError::new(line, field, &problem)
+        let (line, problem) = describe_json(error.inner());
+        let outermost = "write it beside `tool_config`, not in it";
+        SettingsError::within(line, path(error.path()), &problem, outermost)
     })
+}
+
+/// Reads the settings, or reports the first mistake by line. The parser visits fields in the order of
+/// their names, so this collects all mistakes: it removes each one and reads the rest again.
+#[cfg(feature = "toml")]
+fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+    /// A bound on the work: of a file with more mistakes, the first of these is reported.
+    const MISTAKES: usize = 50;
+    let outermost = "write it above the first `[table]` of the file";
+    let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
+
+    let mut document = DeTable::parse(text)
+        .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
+    let mut first: Option<SettingsError> = None;
+    for _ in 0..MISTAKES {
+        let deserializer = toml::Deserializer::from(document.clone());
+        let error = match serde_path_to_error::deserialize(deserializer) {
+            Ok(settings) => return first.map_or(Ok(settings), Err),
+            Err(error) => error,
+        };
+        let at = error.path();
+        let (line, problem) = (line(error.inner()), error.inner().message());
+        let mistake = SettingsError::within(line, path(at), problem, outermost);
+        let names = at.iter().map_while(|segment| match segment {
+            Segment::Map { key } => Some(key.as_str()),
+            _ => None,
+        });
+        let is_removed = remove(document.get_mut(), names);
+        if first.as_ref().is_none_or(|first| line < first.line) {
+            first = Some(mistake);
+        }
+        if !is_removed {
+            break;
+        }
+    }
+    Err(first.unwrap_or_default())
+}
+
+/// Removes the value at the path `names` from `table`; returns false if there is none.
+#[cfg(feature = "toml")]
+fn remove<'n>(table: &mut DeTable<'_>, names: impl Iterator<Item = &'n str>) -> bool {
+    let mut names = names.peekable();
+    let mut table = table;
+    while let Some(name) = names.next() {
+        let is_table = |value: &Spanned<DeValue<'_>>| value.get_ref().is_table();
+        if names.peek().is_none() || !table.get(name).is_some_and(is_table) {
+            return table.remove(name).is_some();
+        }
+        match table.get_mut(name).map(Spanned::get_mut) {
+            Some(DeValue::Table(inner)) => table = inner,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// A field's path. Hides secrets, since a store's URL may appear where a name belongs.
@@ -171,7 +227,8 @@ fn path(path: &serde_path_to_error::Path) -> String {
             segment => shown.push_str(&segment.to_string()),
         }
     }
-    shown
+    // A question mark stands for an unreadable name; the problem text says which one.
+    shown.trim_end_matches(['?', '.']).to_owned()
 }
 
 /// Splits a JSON error into its line and its message without the position at the end.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
+use crate::error_chain::ErrorChain;
 use crate::format::{Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
 use crate::middleware::{Middleware, Next, ToolHandler, Turn};
@@ -62,13 +63,19 @@ pub struct ModelReply {
 }
 
 /// A model failed to answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
     message: String,
     is_rate_limit: bool,
     #[source]
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl ModelError {
@@ -131,7 +138,7 @@ pub struct AgentBuilder {
 }
 
 /// An agent can't be built or could not finish.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// Two tools have the same name, so the model could not tell them apart.
@@ -172,6 +179,12 @@ pub enum AgentError {
         /// Number of model calls made.
         calls: usize,
     },
+}
+
+impl fmt::Debug for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl AgentBuilder {

@@ -17,6 +17,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
+use crate::error_chain::ErrorChain;
+
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub(crate) use key::{DIGEST, digest, hex, is_safe_segment};
@@ -273,13 +275,19 @@ impl fmt::Display for Location {
 }
 
 /// A store's error. It never contains stored content.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{message}")]
 pub struct BackendError {
     kind: ErrorKind,
     message: String,
     #[source]
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl fmt::Debug for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 /// The kind of a store's error.

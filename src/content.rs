@@ -8,6 +8,8 @@ use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error_chain::ErrorChain;
+
 /// One piece of a tool result or of a user's message.
 ///
 /// ```
@@ -284,12 +286,18 @@ impl<T: Into<ToolOutput>> From<Result<T, ToolError>> for ToolOutput {
 }
 
 /// A failed tool call. The model is shown its text.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
     message: String,
     #[source]
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl ToolError {

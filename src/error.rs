@@ -1,12 +1,15 @@
 //! The error of a reduction in use.
 
+use std::fmt;
+
 use crate::backend::BackendError;
 use crate::content::ToolError;
+use crate::error_chain::ErrorChain;
 
 /// A result could not be stored, and `on_offload_error` is set to fail.
 ///
 /// Nothing was changed, so trying again is safe.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(
     "could not store what the call `{}` of `{}` returned: try again, or set `on_offload_error` to keep it",
     .call_id.escape_debug(), .tool.escape_debug()
@@ -19,6 +22,12 @@ pub struct OffloadError {
     pub call_id: String,
     /// The store's error.
     pub source: BackendError,
+}
+
+impl fmt::Debug for OffloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl OffloadError {

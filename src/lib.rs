@@ -51,6 +51,7 @@ pub mod clear;
 pub mod config;
 mod content;
 mod error;
+mod error_chain;
 mod fingerprint;
 pub mod format;
 mod guard;
@@ -77,6 +78,7 @@ pub use config::{
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
+pub use error_chain::ErrorChain;
 pub use hint::Language;
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
 pub use read_back::ReadFileTool;

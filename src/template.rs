@@ -1,6 +1,9 @@
 //! Texts with placeholders.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use crate::error_chain::ErrorChain;
 
 /// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. Placeholders
 /// inside values are not replaced.
@@ -23,7 +26,7 @@ enum Piece {
 }
 
 /// A text that is not a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the template has at byte {at} {problem}")]
 #[non_exhaustive]
 pub struct TemplateError {
@@ -31,6 +34,12 @@ pub struct TemplateError {
     pub at: usize,
     /// The problem, and what to write instead.
     pub problem: &'static str,
+}
+
+impl fmt::Debug for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl Template {

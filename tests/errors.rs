@@ -88,6 +88,44 @@ async fn h3_no_error_says_what_its_source_says() {
     );
 }
 
+#[test]
+fn what_main_prints_of_an_error_is_one_line_with_all_that_caused_it() {
+    let returned = |error: &dyn std::fmt::Debug| format!("Error: {error:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let store = file.join("below");
+    let settings = json!({"backend": store.to_str().unwrap()}).to_string();
+    let unopened = ToolReduction::builder()
+        .settings(Settings::from_json(&settings).unwrap(), backend::open)
+        .build()
+        .unwrap_err();
+    let message = unopened.to_string();
+    assert!(
+        message.contains("can't be opened: ") && message.contains("os error"),
+        "the cause is not hidden: {message}"
+    );
+    let errors = [
+        returned(&unopened),
+        returned(&Settings::from_json("{\"langauge\": \"zh\"}").unwrap_err()),
+        returned(&Fs::open(&store).unwrap_err()),
+        returned(&backend::Key::new("../x").unwrap_err()),
+        returned(&builder(&memory()).root_dir("../x").build().unwrap_err()),
+        returned(&ToolError::new("no such table").with_source(std::io::Error::other("asleep"))),
+    ];
+    let errors = errors
+        .join("\n")
+        .replace(folder.path().to_str().unwrap(), "DIR");
+    insta::assert_snapshot!(errors, @r#"
+    Error: the `backend` of all tools, `DIR/file/below`, can't be opened: opening the store in "DIR/file/below" failed: a part of the path is not a directory; move it away, or choose another path: Not a directory (os error 20)
+    Error: line 1, `langauge`: unknown field; did you mean `language`?
+    Error: opening the store in "DIR/file/below" failed: a part of the path is not a directory; move it away, or choose another path: Not a directory (os error 20)
+    Error: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    Error: `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    Error: no such table: asleep
+    "#);
+}
+
 #[tokio::test]
 async fn o2_the_limit_that_an_error_advises_is_accepted() {
     let build = |limit: usize| builder(&memory()).max_length_for_trunc(limit).build();

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use offcut::ErrorChain;
+
 /// An error for a person: one line that describes it, and one with advice.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -44,6 +46,12 @@ impl Failure {
         }
     }
 
+    /// The same failure, blamed on the settings called `origin`.
+    pub(crate) fn of(mut self, origin: &str) -> Self {
+        self.message = format!("{origin}: {}", self.message);
+        self
+    }
+
     /// Sets the advice.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -76,16 +84,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Joins an error and its causes in one line.
+/// Formats an error and all its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
+    ErrorChain(error).to_string()
 }

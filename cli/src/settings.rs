@@ -123,7 +123,16 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
             "--backend URL names the store",
         ));
     }
-    stores::named_in(&settings).try_for_each(stores::expect)?;
+    for url in stores::named_in(&settings) {
+        let is_asked_for = args.backend.as_ref() == Some(url);
+        stores::expect(url).map_err(|failure| {
+            if is_asked_for {
+                failure
+            } else {
+                failure.of(&args.config)
+            }
+        })?;
+    }
     of_session(&settings, args, stores::open)
 }
 

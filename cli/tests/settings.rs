@@ -97,6 +97,36 @@ fn a_store_that_is_looked_into_is_not_made() {
 }
 
 #[test]
+fn what_is_wrong_with_a_file_names_it_whatever_the_command() {
+    let folder = tempdir().unwrap();
+    let (file, log) = (
+        folder.path().join("mine.toml"),
+        folder.path().join("log.json"),
+    );
+    let typo = folder.path().join("typo");
+    std::fs::write(
+        &file,
+        format!("max_tokens_for_clear = 0\nbackend = \"{}\"\n", text(&typo)),
+    )
+    .unwrap();
+    std::fs::write(&log, "[]").unwrap();
+    let policy = format!("mine={}", text(&file));
+    for args in [
+        &["truncate", "--tool", "f", "--config", text(&file)][..],
+        &["clear", "--config", text(&file)],
+        &["read", "trunc/a", "--config", text(&file)],
+        &["replay", text(&log), "--policy", &policy],
+        &["config", "check", text(&file)],
+    ] {
+        let error = fail(args, "[]", 2);
+        assert!(
+            error.contains(&format!("error: {}: ", text(&file))),
+            "{args:?}: {error}"
+        );
+    }
+}
+
+#[test]
 fn checking_says_which_directories_are_not_there_and_makes_none() {
     let folder = tempdir().unwrap();
     let (file, store) = (

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use crate::error_chain::ErrorChain;
+
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
 /// One to 16 segments, joined by `/`. Each has 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
@@ -86,7 +88,7 @@ impl fmt::Display for Key {
 }
 
 /// A path that is not safe as a key. The message leaves it out, since it may be hostile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a path of {length} bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', \
      none that begins or ends with '.', at most 900 bytes in all"
@@ -95,6 +97,12 @@ impl fmt::Display for Key {
 pub struct KeyError {
     /// The path's length in bytes.
     pub length: usize,
+}
+
+impl fmt::Debug for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 /// Returns true if `name` can be a segment of a [`Key`].

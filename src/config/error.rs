@@ -1,12 +1,14 @@
 //! Configuration errors, with advice.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::{KeyError, StoreUrl};
+use crate::error_chain::ErrorChain;
 use crate::hint::{Language, Sentence, WrongTemplate};
 
 /// A configuration that does not build.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Truncation stores the text it cuts off, but there is no store.
@@ -16,15 +18,14 @@ pub enum BuildError {
         tool: Option<String>,
     },
     /// The settings name a store that can't be opened.
-    #[error("the `backend` of {}, `{url}`, can't be opened", of(.tool))]
+    #[error("the `backend` of {}, `{url}`, can't be opened: {}", of(.tool), ErrorChain(&**.cause))]
     Open {
         /// The tool, or `None` for all tools.
         tool: Option<String>,
         /// The store's URL, shown without its secrets.
         url: StoreUrl,
-        /// Reason why it can't be opened.
-        #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
+        /// The reason. It is part of the message, so it is not the error's `source()`.
+        cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// A policy names a store by a URL that was never opened.
     #[error(
@@ -147,6 +148,12 @@ pub enum BuildError {
         /// The counter's name.
         name: &'static str,
     },
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 fn of_one(tool: &Option<String>) -> String {

@@ -14,6 +14,7 @@ use super::Settings;
 use super::advice::advise;
 use super::preset::Options;
 use crate::backend::StoreUrl;
+use crate::error_chain::ErrorChain;
 
 /// Settings can't be read. The error names the file, the line and the field. For an unknown name it
 /// suggests the nearest known one.
@@ -23,7 +24,7 @@ use crate::backend::StoreUrl;
 /// let error = Settings::from_json("{\n  \"max_length_for_trunk\": 8000\n}").unwrap_err();
 /// assert_eq!(error.to_string(), "line 2, `max_length_for_trunk`: unknown field; did you mean `max_length_for_trunc`?");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[non_exhaustive]
 pub struct SettingsError {
     /// The file, if the settings came from one.
@@ -34,6 +35,12 @@ pub struct SettingsError {
     pub field: String,
     /// The problem, and advice.
     pub problem: String,
+}
+
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl std::error::Error for SettingsError {}

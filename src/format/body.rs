@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::WireFormat;
 use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
+use crate::error_chain::ErrorChain;
 
 /// A request's original body, in which only the messages can be changed. It is a JSON list of
 /// messages, or an object with one in `messages`, `input` or `contents`.
@@ -46,7 +47,7 @@ pub struct RequestBody {
 }
 
 /// Reason for not finding messages in a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
     /// The text is not JSON.
@@ -64,6 +65,12 @@ pub enum BodyError {
         /// The key that occurs twice.
         field: &'static str,
     },
+}
+
+impl fmt::Debug for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl RequestBody {

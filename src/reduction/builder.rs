@@ -308,8 +308,8 @@ impl Builder {
             post_process,
             on_report,
         } = self;
-        if let Some(NotOpened { tool, url, source }) = not_opened {
-            return Err(BuildError::Open { tool, url, source });
+        if let Some(NotOpened { tool, url, cause }) = not_opened {
+            return Err(BuildError::Open { tool, url, cause });
         }
         let counter = counter.map_or_else(|| settings.token_counter.counter(), Ok)?;
         let roots = roots(&settings)?;

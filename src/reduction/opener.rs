@@ -10,7 +10,7 @@ use crate::backend::{Backend, StoreUrl};
 pub(super) struct NotOpened {
     pub(super) tool: Option<String>,
     pub(super) url: StoreUrl,
-    pub(super) source: Arc<dyn std::error::Error + Send + Sync>,
+    pub(super) cause: Arc<dyn std::error::Error + Send + Sync>,
 }
 
 /// Opens stores by their URLs, each once.
@@ -54,7 +54,7 @@ impl<O> Opener<O> {
                 let failed = NotOpened {
                     tool: tool.cloned(),
                     url: url.clone(),
-                    source: error.into().into(),
+                    cause: error.into().into(),
                 };
                 self.not_opened.get_or_insert(failed);
                 None

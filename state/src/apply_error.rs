@@ -2,11 +2,20 @@
 
 use std::fmt;
 
+use offcut::ErrorChain;
+
 use crate::current::State;
 use crate::reducer::Cause;
 
 /// An update that had no effect. It carries the unchanged state, and no other content.
 pub struct ApplyError(Box<Inner>);
+
+/// Leaves out the state: it may hold what tools returned.
+impl fmt::Debug for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
+}
 
 struct Inner {
     problem: ApplyErrorKind,
@@ -114,15 +123,6 @@ impl ApplyError {
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; the state is as it was", self.0.problem)
-    }
-}
-
-/// Leaves the state out, since it may hold content of tool results.
-impl fmt::Debug for ApplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApplyError")
-            .field("problem", &self.0.problem)
-            .finish_non_exhaustive()
     }
 }
 

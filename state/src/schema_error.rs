@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use offcut::ErrorChain;
+
 use crate::reducer::BoxError;
 
 /// A place in a declaration.
@@ -81,7 +83,7 @@ pub enum SchemaErrorKind {
 }
 
 /// Reason for a declaration that is rejected. Found before any data is seen.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct SchemaError {
     kind: SchemaErrorKind,
@@ -89,6 +91,12 @@ pub struct SchemaError {
     message: String,
     #[source]
     source: Option<BoxError>,
+}
+
+impl fmt::Debug for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl SchemaError {

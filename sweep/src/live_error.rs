@@ -4,11 +4,18 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use offcut::ErrorChain;
+
 /// A file that may name live content could not be read, so what is live is unknown.
-#[derive(Debug)]
 pub struct LiveError {
     pub(super) path: PathBuf,
     pub(super) problem: Problem,
+}
+
+impl fmt::Debug for LiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl fmt::Display for LiveError {

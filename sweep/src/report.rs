@@ -1,7 +1,9 @@
 //! The report of a sweep, and its errors.
 
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use offcut::ErrorChain;
 use offcut::backend::{BackendError, Location};
 use serde::{Serialize, Serializer};
 
@@ -125,7 +127,7 @@ pub struct SweepFailure {
 }
 
 /// Reason why nothing was swept.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
     /// The configuration has no store that is ever swept.
@@ -172,6 +174,12 @@ pub enum SweepError {
     /// another sweep is running.
     #[error("nothing was swept: the store failed, and without it nobody knows what is live")]
     Store(#[source] BackendError),
+}
+
+impl fmt::Debug for SweepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl From<BackendError> for SweepError {

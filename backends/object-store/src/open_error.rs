@@ -1,12 +1,15 @@
 //! Errors in a URL, the environment or a setting.
 
+use std::fmt;
+
+use offcut::ErrorChain;
 use offcut::backend::BackendError;
 
 #[cfg(any(feature = "http", feature = "local"))]
 use crate::error::Trouble;
 
 /// An error from opening a store. It never contains a value, since any value may be secret.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL is malformed, or has a part that no store's URL has.
@@ -84,6 +87,12 @@ pub enum OpenError {
         #[source]
         source: Option<BackendError>,
     },
+}
+
+impl fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl OpenError {

@@ -168,7 +168,7 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
             settings::forget_stores(&mut settings);
         }
         // Settings that don't build fail before anything is replayed.
-        settings::build(&settings, name, Some(replay::scratch()))?;
+        settings::build(&settings, file, Some(replay::scratch()))?;
         policies.push(Policy {
             name: name.to_owned(),
             settings,

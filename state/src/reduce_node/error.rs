@@ -1,12 +1,15 @@
 //! Errors of building and running a `ReduceNode`.
 
+use std::fmt;
+
+use offcut::ErrorChain;
 use offcut::agent::ModelError;
 use offcut::backend::BackendError;
 
 use crate::reducer::BoxError;
 
 /// Reason for a node that can't be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReduceNodeBuildError {
     /// The prompt template is invalid.
@@ -28,8 +31,14 @@ pub enum ReduceNodeBuildError {
     NoModelCalls,
 }
 
+impl fmt::Debug for ReduceNodeBuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
+}
+
 /// Reason for a node that did not run. The state is unchanged, and trying again is safe.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ReduceNodeError {
     /// The template names a key that the state lacks. The model was not called.
@@ -72,6 +81,12 @@ pub enum ReduceNodeError {
     /// The model returned nothing, or only a thought.
     #[error("the model gave no answer: try again, or give it more output tokens")]
     NoAnswer,
+}
+
+impl fmt::Debug for ReduceNodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl ReduceNodeError {

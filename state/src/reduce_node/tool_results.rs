@@ -1,5 +1,8 @@
 //! The tool results of a conversation as a target.
 
+use std::fmt;
+
+use offcut::ErrorChain;
 use offcut::Part;
 use offcut::format::{Format, PartRef, Piece};
 use serde_json::Value;
@@ -50,7 +53,7 @@ struct Bound {
 }
 
 /// A tool result that can't be condensed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolResultError {
     /// The conversation has no result of this call.
@@ -65,6 +68,12 @@ pub enum ToolResultError {
         /// The call's id.
         call_id: String,
     },
+}
+
+impl fmt::Debug for ToolResultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 impl<'a, F: Format> ToolResults<'a, F> {

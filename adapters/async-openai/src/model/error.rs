@@ -1,10 +1,13 @@
 //! Errors with advice on what to do.
 
+use std::fmt;
+
 use async_openai::error::{ApiErrorResponse, OpenAIError};
+use offcut::ErrorChain;
 use offcut::agent::ModelError;
 
 /// Reason for a missing model.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NoModel {
     /// The environment names no model.
@@ -18,6 +21,12 @@ pub enum NoModel {
         /// Reason given by the TLS library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl fmt::Debug for NoModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
 }
 
 /// Converts the client's error. Leaves out the words of models and tools, and the endpoint's URL,

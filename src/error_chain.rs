@@ -1,0 +1,43 @@
+//! Errors with their causes.
+
+use std::error::Error;
+use std::fmt;
+
+/// An error and its causes, formatted in one line.
+///
+/// `Debug` of this crate's errors shows the same, so that a `main` that returns one prints a
+/// message. `Display` of an error leaves out its causes.
+///
+/// ```
+/// use offcut::ErrorChain;
+/// use offcut::backend::{BackendError, ErrorKind};
+///
+/// let cause = std::io::Error::other("the disk is gone");
+/// let error = BackendError::new(ErrorKind::Other, "reading trunc/a failed").with_source(cause);
+/// assert_eq!(error.to_string(), "reading trunc/a failed");
+/// assert_eq!(ErrorChain(&error).to_string(), "reading trunc/a failed: the disk is gone");
+/// assert_eq!(format!("{error:?}"), "reading trunc/a failed: the disk is gone");
+/// ```
+pub struct ErrorChain<'e>(pub &'e dyn Error);
+
+impl fmt::Display for ErrorChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.0.to_string();
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Errors of other crates may repeat their cause.
+            if !said.contains(&text) {
+                said = format!("{said}: {text}");
+            }
+            next = cause.source();
+        }
+        f.write_str(&said)
+    }
+}
+
+impl fmt::Debug for ErrorChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

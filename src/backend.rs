@@ -1,5 +1,6 @@
 //! Stores for content, and the contract that every store fulfils.
 
+mod home;
 mod key;
 
 #[cfg(feature = "fs")]

@@ -24,6 +24,46 @@ fn small(store: &Memory) -> Builder {
         .max_tokens_for_clear(100)
 }
 
+#[test]
+fn o2_a_star_in_the_name_of_a_tool_does_not_build() {
+    let star = || small(&memory());
+    for (option, builder) in [
+        ("tool_config", star().tool("mcp_*", ToolPolicy::new())),
+        ("trunc_exclude_tools", star().trunc_exclude_tools(["mcp_*"])),
+        ("clear_exclude_tools", star().clear_exclude_tools(["mcp_*"])),
+    ] {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!(
+                "`{option}` names the tool `mcp_*`: names of tools are exact"
+            )),
+            "{error}"
+        );
+    }
+    let settings = Settings::from_json(r#"{"backend": "memory:", "tool_config": {"*": {}}}"#);
+    let built = ToolReduction::builder()
+        .settings(settings.unwrap(), offcut::backend::open)
+        .build();
+    assert!(matches!(built, Err(BuildError::ToolPattern { .. })));
+}
+
+#[test]
+fn o2_a_store_in_a_shells_home_does_not_open() {
+    for path in ["~", "~/.offcut", "~me/.offcut"] {
+        let errors = [
+            Fs::open(path).unwrap_err(),
+            offcut::backend::open(path).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(
+                error.to_string().contains("write the whole path"),
+                "{error}"
+            );
+        }
+    }
+    assert!(Fs::open("./~").is_ok());
+}
+
 #[tokio::test]
 async fn o1_what_is_within_a_limit_that_was_set_stays_whole() {
     let result = "src/ship.rs:88: ship(order)\n".repeat(220);

@@ -11,10 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use pieces::{has_options, is_plain, split_scheme};
 
+use super::home::refuse_home;
 use super::{Backend, BackendError, ErrorKind, Memory};
 
 /// URL of a store in settings: `memory:NAME`, a directory as a path or as `file:///path`,
 /// `s3://bucket/prefix`.
+///
+/// A relative path begins in the working directory of the process that opens it.
 ///
 /// `Display` and `Debug` hide possible secrets: user, password and values of options. All code that
 /// shows a store's URL to a person, a model or a log must use this type. [`as_str`](Self::as_str)
@@ -93,6 +96,7 @@ impl StoreUrl {
                      `s3://bucket/prefix?…`; `Fs::open` takes any path"
                 )))
             } else {
+                refuse_home(Path::new(url))?;
                 Ok(Kind::Directory(url))
             };
         };

@@ -38,6 +38,16 @@ pub enum BuildError {
         /// The store's URL, shown without its secrets.
         url: StoreUrl,
     },
+    /// A tool's name has a `*`. Names are compared exactly, so it would match nothing.
+    #[error(
+        "`{option}` names the tool `{tool}`: names of tools are exact, and `*` matches nothing; name each tool"
+    )]
+    ToolPattern {
+        /// The option with the name.
+        option: &'static str,
+        /// The name.
+        tool: String,
+    },
     /// A limit of zero would cut everything.
     #[error("`{field}`{} is 0: set at least {at_least}, or leave the phase out with `{instead}`", of_one(.tool))]
     ZeroLimit {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
-use super::checks::{Checks, check_clear, check_locations, check_opened, roots};
+use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};
 use super::opener::{NotOpened, Opener};
 use crate::backend::{Backend, open};
 use crate::config::{BuildError, Hooks, Policy, Settings, SizeLimit, ToolPolicy};
@@ -313,6 +313,7 @@ impl Builder {
         }
         let counter = counter.map_or_else(|| settings.token_counter.counter(), Ok)?;
         let roots = roots(&settings)?;
+        check_names(&settings)?;
         check_opened(&settings)?;
         if settings.read_file_tool_name.as_deref() == Some("") {
             return Err(BuildError::NamelessReader);

@@ -29,6 +29,30 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     Ok(Roots::of(&root))
 }
 
+/// Rejects names of tools that are meant as patterns: they would match nothing.
+pub(super) fn check_names(settings: &Settings) -> Result<(), BuildError> {
+    let named = settings
+        .tool_config
+        .keys()
+        .map(|tool| ("tool_config", tool));
+    let untruncated = settings
+        .trunc_exclude_tools
+        .iter()
+        .map(|tool| ("trunc_exclude_tools", tool));
+    let uncleared = settings
+        .clear_exclude_tools
+        .iter()
+        .map(|tool| ("clear_exclude_tools", tool));
+    let mut all = named.chain(untruncated).chain(uncleared);
+    match all.find(|(_, tool)| tool.contains('*')) {
+        Some((option, tool)) => Err(BuildError::ToolPattern {
+            option,
+            tool: tool.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Rejects stores named by policies that were set without settings: nothing opens them.
 pub(super) fn check_opened(settings: &Settings) -> Result<(), BuildError> {
     for (tool, policy) in &settings.tool_config {

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
             0 => builder.backend(store),
             // Numbered, because two URLs may differ only in what is hidden.
             _ => builder.tool(
-                format!("store {} ({url})", number + 1),
+                format!("store {} ({url})", number + 1).replace('*', "…"),
                 ToolPolicy::new().backend(store),
             ),
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::root::{self, Root};
 use crate::backend::BackendError;
+use crate::backend::home::refuse_home;
 
 /// A store with one file per content in a directory, which people and programs can read too.
 ///
@@ -68,7 +69,8 @@ impl Fs {
     }
 
     /// Opens the store in the directory `path`, which need not exist: the first content creates it
-    /// and its parents, all with mode 0700 (Unix).
+    /// and its parents, all with mode 0700 (Unix). A relative path begins in the working directory
+    /// that the process has now.
     ///
     /// Opening writes nothing, so content on a full or read-only disk stays readable. A store
     /// without write access fails when storing, and works once access is granted; use
@@ -78,8 +80,10 @@ impl Fs {
     /// # Errors
     ///
     /// `path` can never be a directory, for example because it is below a file or is a dangling
-    /// link; or it can't be shown in a hint, because it is not UTF-8 or has control characters.
+    /// link; or it can't be shown in a hint, because it is not UTF-8 or has control characters; or
+    /// it begins with `~`, which only shells expand.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
+        refuse_home(path.as_ref())?;
         Root::open(path.as_ref()).map(Self::over)
     }
 

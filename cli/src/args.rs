@@ -58,7 +58,9 @@ pub(crate) struct Reduction {
     /// Settings: a .toml or .json file, or the name of a ready policy.
     #[arg(long, value_name = "FILE", default_value = "recommended")]
     pub(crate) config: String,
-    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix.
+    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix. Required
+    /// unless the settings name a store, which the ready policies do not. Relative paths, also in
+    /// settings files, are relative to the working directory.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
     /// Id of the conversation, if several share a store: each stores under a prefix of its own.
@@ -96,6 +98,9 @@ pub(crate) struct Run {
 /// A result over the limit is stored whole while it streams in. With --json, prints what the model
 /// would see and the report. If something fails, the result is passed on unchanged.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "offcut truncate --tool <NAME> <--backend <URL>|--config <FILE>> [OPTIONS]"
+)]
 pub(crate) struct Truncate {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
@@ -121,6 +126,7 @@ pub(crate) struct Truncate {
 /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
 /// byte.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "offcut clear <--backend <URL>|--config <FILE>> [OPTIONS]")]
 pub(crate) struct Clear {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
@@ -135,10 +141,12 @@ pub(crate) struct Clear {
 
 /// Read stored content one page at a time, as the model's reader does.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "offcut read <--backend <URL>|--config <FILE>> [OPTIONS] <LOCATION>")]
 pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// The location, exactly as in a hint.
+    /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its key,
+    /// such as trunc/call_1.
     #[arg(required_unless_present = "definition")]
     pub(crate) location: Option<String>,
     /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
@@ -245,7 +253,8 @@ pub(crate) enum Store {
     Stat {
         /// The store: a directory, or s3://bucket/prefix.
         store: StoreUrl,
-        /// The location, as in a hint or in the output of `store ls`.
+        /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its
+        /// key, such as trunc/call_1.
         location: String,
     },
 }

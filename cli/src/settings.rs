@@ -79,7 +79,7 @@ pub(crate) fn build_with(
     builder.build().map_err(|error| {
         let hint = match error {
             BuildError::NoBackend { .. } => {
-                "--backend URL names a place to store: a path, or s3://bucket/prefix"
+                "--backend URL names a place to store: a path, or s3://bucket/prefix; or name a settings file by --config"
             }
             _ => HELP,
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offcut::Settings;
-use offcut::backend::{self, Backend, Fs, StoreUrl};
+use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
 pub(crate) use self::kept::Kept;
 use crate::failure::{Failure, chain};
@@ -16,9 +16,6 @@ pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
 /// Opens the store at `url`: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
 pub(crate) fn open(url: &str) -> Opened {
-    if is_in_home(url) {
-        return Err(HOME.into());
-    }
     #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
         return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
@@ -28,8 +25,6 @@ pub(crate) fn open(url: &str) -> Opened {
     }
     Ok(backend::open(url)?)
 }
-
-const HOME: &str = "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of that name";
 
 /// Tests whether the store at `url` can store. Leaves nothing behind except, in a bucket, the
 /// object that proves that nothing is overwritten.
@@ -44,18 +39,24 @@ pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>>
     }
 }
 
+/// Lists the locations that `named` may mean: a location as a hint shows it, a path relative to the
+/// working directory, or a key alone.
+pub(crate) fn meanings(stores: &[Arc<dyn Backend>], named: &str) -> Vec<Location> {
+    let absolute = std::path::absolute(named).ok();
+    let absolute = absolute.as_deref().and_then(Path::to_str);
+    let is_known = |text: &&str| stores.iter().any(|store| store.resolve(text).is_some());
+    let locations = [Some(named), absolute].into_iter().flatten();
+    let locations = locations.filter(is_known).map(Location::new);
+    let key = Key::new(named).ok();
+    let keyed = stores
+        .iter()
+        .filter_map(|store| Some(store.locate(key.as_ref()?)));
+    locations.chain(keyed).collect()
+}
+
 /// Returns the directory at `url` if it does not exist yet; storing something creates it.
 pub(crate) fn missing(url: &StoreUrl) -> Option<&Path> {
-    directory(url).filter(|path| !path.exists())
-}
-
-fn directory(url: &StoreUrl) -> Option<&Path> {
-    url.directory().filter(|_| !is_in_home(url.as_str()))
-}
-
-/// Returns true if `path` begins with a shell's notation for a home directory.
-fn is_in_home(path: &str) -> bool {
-    path == "~" || path.starts_with("~/")
+    url.directory().filter(|path| !path.exists())
 }
 
 /// Lists the URLs of all stores that `settings` name.
@@ -69,7 +70,7 @@ pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
 /// Fails if `url` names a directory that does not exist: a command that reads a store must not
 /// create it.
 pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
-    match directory(url) {
+    match url.directory() {
         Some(path) if !path.is_dir() => Err(Failure::usage(
             format!("there is no store in {url}"),
             "name the directory that the agents' settings name as `backend`, or s3://bucket/prefix",
@@ -81,19 +82,20 @@ pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
 /// Returns true if `url` may name a store, as far as can be told: a directory has a folder
 /// `.staging` from its first content on.
 pub(crate) fn may_be_store(url: &StoreUrl) -> bool {
-    directory(url).is_none_or(|root| root.join(".staging").is_dir())
+    url.directory()
+        .is_none_or(|root| root.join(".staging").is_dir())
 }
 
 /// Returns true if `url` names an empty directory: a store without content.
 pub(crate) fn is_empty(url: &StoreUrl) -> bool {
-    directory(url)
+    url.directory()
         .and_then(|root| root.read_dir().ok())
         .is_some_and(|mut entries| entries.next().is_none())
 }
 
 /// Finds a store in a folder of the directory `url`, for advice.
 pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
-    let entries = directory(url)?.read_dir().ok()?;
+    let entries = url.directory()?.read_dir().ok()?;
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
     folders.find(|folder| folder.join(".staging").is_dir())
 }

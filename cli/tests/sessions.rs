@@ -152,6 +152,34 @@ fn conversations_that_part_are_two() {
     assert_eq!(calls, [7, 2]);
 }
 
+/// The shape that other logs are to be converted to is read as the README shows it.
+#[test]
+fn a_log_that_is_not_known_is_told_what_to_convert_it_to() {
+    let folder = tempdir().unwrap();
+    let log = folder.path().join("log.json");
+    std::fs::write(&log, "{\"a\": 1}").unwrap();
+    let ran = run(&["replay", text(&log)], "");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(
+        ran.err.contains("Convert another log to a JSON list"),
+        "{}",
+        ran.err
+    );
+
+    let readme = include_str!("../README.md");
+    let (_, example) = readme.split_once("```json\n[\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    std::fs::write(&log, format!("[{example}")).unwrap();
+    let out = succeed(&["replay", text(&log), "--policy", "eino"], "");
+    let rows: Vec<&str> = out
+        .lines()
+        .filter(|line| line.starts_with("| eino "))
+        .collect();
+    let cells = |row: usize| rows[row].split('|').map(str::trim).collect::<Vec<_>>();
+    assert_eq!(cells(1)[4], "-", "no line was quoted: {out}");
+    assert_eq!(cells(2)[5], "-", "no line was quoted: {out}");
+}
+
 /// Files without figures are listed with the reason, and the exit code is 3.
 #[test]
 fn a_file_without_a_tool_result_is_named() {

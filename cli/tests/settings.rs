@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{fail, run, succeed, text};
+use support::{command, fail, run, run_command, succeed, text};
 use tempfile::tempdir;
 
 const READY: [&str; 6] = [
@@ -240,6 +240,45 @@ fn what_is_kept_nowhere_is_said_once_and_where_it_matters() {
             error.contains("hint: --backend URL names a place"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn the_usage_says_that_a_store_is_needed() {
+    for command in ["truncate", "clear", "read"] {
+        let help = succeed(&[command, "--help"], "");
+        assert!(
+            help.contains("<--backend <URL>|--config <FILE>>"),
+            "{command}: {help}"
+        );
+    }
+}
+
+#[test]
+fn what_is_printed_leads_back_in_every_spelling() {
+    let folder = tempdir().unwrap();
+    let within = |args: &[&str], stdin: &str| {
+        let ran = run_command(command(args).current_dir(folder.path()), stdin);
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+        ran.out
+    };
+    let result = "line\n".repeat(20_000);
+    let store = ["--backend", ".offcut", "--config", "eino"];
+    let truncate = [&["truncate", "--tool", "f", "--call-id", "a"][..], &store].concat();
+    within(&truncate, &result);
+    let listed = within(&["store", "ls", ".offcut", "--json"], "");
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let location = listed["entries"][0]["location"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let stat = |named: &str| within(&["store", "stat", ".offcut", named], "");
+    let read = |named: &str| within(&[&["read", named][..], &store].concat(), "");
+    let (said, page) = (stat(&location), read(&location));
+    assert!(page.contains("line"));
+    for named in [".offcut/trunc/a", "./.offcut/trunc/a", "trunc/a"] {
+        assert_eq!(stat(named), said, "{named}");
+        assert_eq!(read(named), page, "{named}");
     }
 }
 

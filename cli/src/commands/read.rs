@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use offcut::agent::Tool;
+use offcut::backend::Location;
 use offcut::{Part, ToolCall};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::evidence::text_of;
 use crate::failure::{Failure, chain};
-use crate::{args, output, settings};
+use crate::{args, output, settings, stores};
 
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
@@ -29,15 +30,32 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
             "leave the sign away, or the pattern",
         ));
     }
-    let reader = settings::reader(&args.reduction)?.read_file_tool();
-    let asked: Value = json!({
-        "path": args.location,
-        "offset": args.offset,
-        "limit": args.limit,
-        "pattern": args.pattern,
-    });
-    let call = ToolCall::new("", reader.definition().name, asked.to_string());
-    let output = runtime.block_on(reader.call(&call)).map_err(|error| {
+    let reduction = settings::reader(&args.reduction)?;
+    let reader = reduction.read_file_tool();
+    let named = args.location.as_deref().unwrap_or_default();
+    let mut meant = stores::meanings(&reduction.stores(), named);
+    if meant.is_empty() {
+        // The reader says what is wrong with it.
+        meant.push(Location::new(named));
+    }
+    let read = |location: &Location| {
+        let asked = json!({
+            "path": location.as_str(),
+            "offset": args.offset,
+            "limit": args.limit,
+            "pattern": args.pattern,
+        });
+        let call = ToolCall::new("", reader.definition().name, asked.to_string());
+        runtime.block_on(reader.call(&call))
+    };
+    let mut answer = read(&meant[0]);
+    for other in &meant[1..] {
+        if answer.is_ok() {
+            break;
+        }
+        answer = read(other).or(answer);
+    }
+    let output = answer.map_err(|error| {
         Failure::new(chain(&error))
             .hint("settings, --backend and --session have to be those that stored it")
     })?;

@@ -120,10 +120,12 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let store = stores::existing(store)?;
-    let named = store.resolve(location).ok_or_else(|| {
+    let meant = stores::meanings(std::slice::from_ref(&store), location);
+    let meant = meant.iter().find_map(|meant| store.resolve(meant.as_str()));
+    let named = meant.ok_or_else(|| {
         Failure::usage(
             format!("{location} is no location of this store"),
-            "name it exactly as a hint or `offcut store ls` does",
+            "name it as a hint or `offcut store ls` does, or by its key alone, such as trunc/call_1",
         )
     })?;
     let key = named.unswept().unwrap_or(named);

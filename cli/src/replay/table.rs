@@ -4,6 +4,9 @@ use super::figures::share;
 use super::{Card, Figures};
 use crate::output;
 
+/// A figure about nothing.
+const NOTHING: &str = "-";
+
 /// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
 /// terminal of 80 columns.
 pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
@@ -42,10 +45,10 @@ pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
     for (name, total) in names.iter().zip(totals) {
         rows.push([
             output::visible(name),
-            percent(share(total.named, total.uses)),
-            percent(share(total.shown, total.uses)),
-            percent(share(total.quoted, total.quotes)),
-            percent(share(total.reachable, total.uses)),
+            share_of(total.named, total.uses),
+            share_of(total.shown, total.uses),
+            share_of(total.quoted, total.quotes),
+            share_of(total.reachable, total.uses),
             format!("{} ({})", total.stored_objects, bytes(total.stored_bytes)),
         ]);
     }
@@ -70,16 +73,12 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
         let with_reads = figures(&|own, none| cost(own.bill_with_reads(card), none.bill(card)));
         let named = figures(&|own, _| (own.uses > 0).then(|| share(own.named, own.uses)));
         let quoted = figures(&|own, _| (own.quotes > 0).then(|| share(own.quoted, own.quotes)));
-        let mean = |of: &[f64]| {
-            percent(if of.is_empty() {
-                1.0
-            } else {
-                of.iter().sum::<f64>() / of.len() as f64
-            })
-        };
         let both = |of: &[f64], worse: fn(f64, f64) -> f64| {
-            let worst = of.iter().copied().reduce(worse).unwrap_or(1.0);
-            format!("{} {:3.0}%", mean(of), 100.0 * worst)
+            let Some(worst) = of.iter().copied().reduce(worse) else {
+                return NOTHING.to_owned();
+            };
+            let mean = of.iter().sum::<f64>() / of.len() as f64;
+            format!("{} {:3.0}%", percent(mean), 100.0 * worst)
         };
         rows.push([
             output::visible(name),
@@ -95,6 +94,15 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
 /// `part / whole`, or 1 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
+}
+
+/// A share in percent; a dash if there is nothing to have a share of.
+fn share_of(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        NOTHING.to_owned()
+    } else {
+        percent(share(part, whole))
+    }
 }
 
 fn percent(share: f64) -> String {

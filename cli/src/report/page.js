@@ -34,10 +34,10 @@ const columns = [
   ["reads/100", "Such reads for each 100 calls. Each costs time, and a model may not think of reading back.",
     (row) => (row.model_calls ? (100 * row.reads / row.model_calls).toFixed(1) : "0.0")],
   ["breaks", "Calls that do not begin with the whole previous request, so that the prompt cache misses.", (row) => relative(row.breaks, row.model_calls || 1)],
-  ["named", "Of the distinctive strings that the model used from results: those that were shown at that call.", (row) => row.named],
-  ["shown", "The same, with what stands around them.", (row) => row.shown],
-  ["quoted", "Of the lines that the model repeated from results: those that were shown. Edits need them.", (row) => row.quoted],
-  ["reachable", "Strings that were shown, or where a hint leads to.", (row) => row.reachable],
+  ["named", "Of the distinctive strings that the model used from results: those that were shown at that call.", (row) => row.uses ? row.named : "-"],
+  ["shown", "The same, with what stands around them.", (row) => row.uses ? row.shown : "-"],
+  ["quoted", "Of the lines that the model repeated from results: those that were shown. Edits need them.", (row) => row.quotes ? row.quoted : "-"],
+  ["reachable", "Strings that were shown, or where a hint leads to.", (row) => row.uses ? row.reachable : "-"],
   ["stored", "Stored results and their bytes.", (row) => `${number(row.stored_objects)} (${(row.stored_bytes / 1e6).toFixed(1)} MB)`],
 ];
 

@@ -118,7 +118,8 @@ pub struct Decision {
     pub message: Option<usize>,
     /// The part of the conversation that it is about.
     pub subject: Subject,
-    /// The outcome.
+    /// The outcome; in JSON `outcome`, and `reason` beside it where that is `kept`.
+    #[serde(flatten)]
     pub outcome: Outcome,
     /// Bytes of content.
     pub bytes: Change,
@@ -176,9 +177,10 @@ pub enum Subject {
     Round,
 }
 
-/// The outcome of a decision.
+/// The outcome of a decision. In JSON, `{"outcome": "truncated"}`, or with a reason
+/// `{"outcome": "kept", "reason": "recent"}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
     /// Too long: stored, and replaced by a hint with a preview.

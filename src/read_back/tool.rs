@@ -109,6 +109,9 @@ impl ReadRequest {
                 "the arguments are no JSON ({error}): pass {{\"path\": \"…\"}}"
             ))
         })?;
+        if let Some(problem) = misnamed(&given) {
+            return Err(ToolError::new(problem));
+        }
         let Some(path) = given.get("path").and_then(Value::as_str) else {
             return Err(ToolError::new(
                 "`path` is missing: pass the location that a hint shows",
@@ -140,6 +143,71 @@ impl ReadRequest {
             pattern,
         })
     }
+}
+
+/// Names that models write for the reader's arguments, beside misspellings.
+const SYNONYMS: [(&str, &[&str]); 4] = [
+    (
+        "path",
+        &["file", "filename", "file_name", "location", "uri", "url"],
+    ),
+    (
+        "offset",
+        &[
+            "line",
+            "start",
+            "start_line",
+            "from",
+            "from_line",
+            "line_number",
+            "skip",
+        ],
+    ),
+    (
+        "limit",
+        &[
+            "lines",
+            "max_lines",
+            "num_lines",
+            "line_count",
+            "count",
+            "max",
+        ],
+    ),
+    (
+        "pattern",
+        &[
+            "regex", "regexp", "query", "search", "grep", "match", "filter",
+        ],
+    ),
+];
+
+/// Less similar names are not taken for one another.
+const LIKE: f64 = 0.8;
+
+/// Says which argument was meant by one that the reader does not have. Other unknown arguments are
+/// ignored, and so is one whose meaning is given under its own name too.
+fn misnamed(given: &Value) -> Option<String> {
+    let is_given = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
+    let unknown = given.as_object()?.keys().filter(|name| is_given(name));
+    let mut missing = SYNONYMS.iter().filter(|(ours, _)| !is_given(ours));
+    let unknown: Vec<&String> = unknown
+        .filter(|name| SYNONYMS.iter().all(|(ours, _)| ours != name))
+        .collect();
+    let (ours, theirs) = missing.find_map(|(ours, synonyms)| {
+        let is_meant = |name: &&&String| {
+            let name = name.to_ascii_lowercase();
+            let words = || name.split(['_', '-']);
+            synonyms.contains(&name.as_str())
+                || words().any(|word| word == *ours)
+                || strsim::jaro_winkler(&name, ours) >= LIKE
+        };
+        Some((ours, unknown.iter().find(is_meant)?))
+    })?;
+    Some(format!(
+        "there is no argument {theirs:?}: did you mean `{ours}`? There are `path`, `offset` (the first \
+         line), `limit` (the most lines) and `pattern`"
+    ))
 }
 
 fn parse_offset(offset: &Value) -> Option<Offset> {
@@ -299,8 +367,30 @@ mod tests {
             r#"{"path":"a","offset":"x"}"#,
             r#"{"path":"a","offset":1.5}"#,
             r#"{"path":"a","limit":0}"#,
+            r#"{"path":"a","line":5}"#,
+            r#"{"path":"a","ofset":5}"#,
+            r#"{"path":"a","start_line":5}"#,
+            r#"{"path":"a","regex":"x"}"#,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn r1_an_argument_that_is_near_one_of_ours_is_told_its_name() {
+        let error = |arguments: &str| ReadRequest::parse(arguments).unwrap_err().to_string();
+        assert_eq!(
+            error(r#"{"file_path":"a","line":5}"#),
+            "there is no argument \"file_path\": did you mean `path`? There are `path`, `offset` \
+             (the first line), `limit` (the most lines) and `pattern`"
+        );
+        for fine in [
+            r#"{"path":"a","file_path":"a"}"#,
+            r#"{"path":"a","offset":5,"line":5}"#,
+            r#"{"path":"a","line":null}"#,
+            r#"{"path":"a","reason":"to see more","verbose":true}"#,
+        ] {
+            assert!(ReadRequest::parse(fine).is_ok(), "{fine}");
         }
     }
 }

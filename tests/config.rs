@@ -764,7 +764,7 @@ async fn o1_skips_and_lists_beat_everything_else() {
 async fn o1_names_are_matched_exactly() {
     let reduction = small(&memory())
         .trunc_exclude_tools(["Grep", "grep ", "gre"])
-        .tool("gr*", ToolPolicy::new());
+        .tool("gr", ToolPolicy::new().skip_truncation(true));
     let shown = reduction
         .build()
         .unwrap()

@@ -451,7 +451,7 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
     insta::assert_snapshot!(errors, @"
     the `backend` of all tools, `s3://bucket/prefix`, can't be opened: `s3:` stores are not part of this crate: open `s3://bucket/prefix` with the crate offcut-object-store, or use `memory:` or a path
     the `backend` of the tool `grep`, `gs://bucket`, can't be opened: `gs:` stores are not part of this crate: open `gs://bucket` with the crate offcut-object-store, or use `memory:` or a path
-    the `backend` of all tools, `memory:../x`, can't be opened: `memory:../x` has no safe name behind `memory:`: use one such as `memory:grep`
+    the `backend` of all tools, `memory:../x`, can't be opened: `memory:../x` has no safe name behind `memory:`: use one such as `memory:grep`: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     the `backend` of all tools, `file://relative`, can't be opened: `file://relative` is no file URL: write `file:///absolute/path` without options and `%`, or the path alone
     the `backend` of all tools, ``, can't be opened: the backend's URL is empty: write `memory:` or a path
     builds

@@ -174,7 +174,7 @@ fn an_option_of_all_tools_in_a_table_is_told_where_it_belongs() {
         error.unwrap_err().problem,
         "is for all tools: write it beside `tool_config`, not in it"
     );
-    // What single tools have too is not sent away.
+    // An option that single tools have too is not sent away.
     let error = Settings::from_toml("[tool_config.grep]\nmax_lenght_for_trunc = 5").unwrap_err();
     assert!(
         error

@@ -143,7 +143,7 @@ pub struct AgentBuilder {
 pub enum AgentError {
     /// Two tools have the same name, so the model could not tell them apart.
     #[error(
-        "two tools are named `{name}`: rename one; the reader of stored content is renamed with `read_file_tool_name`"
+        "two tools are named `{name}`: rename one; `read_file_tool_name` renames the reader of stored content"
     )]
     SameName {
         /// The shared name.
@@ -151,7 +151,7 @@ pub enum AgentError {
     },
     /// A middleware tells the model to use a tool that the agent does not have.
     #[error(
-        "hints name the tool `{name}`, which the agent does not have: add it (`reduction.read_file_tool()`), or name no reader"
+        "hints name the tool `{name}`, which the agent does not have: add it (`reduction.read_file_tool()`), or set `read_file_tool_name` to `None`"
     )]
     MissingTool {
         /// The missing tool's name.
@@ -173,7 +173,7 @@ pub enum AgentError {
     },
     /// The model kept calling tools.
     #[error(
-        "no answer after {calls} model calls: raise `max_model_calls`, or see in the messages what it is stuck at"
+        "no answer after {calls} model calls: raise `max_model_calls`, or check the messages for a loop"
     )]
     TooManyModelCalls {
         /// Number of model calls made.
@@ -347,7 +347,7 @@ impl Agent {
         match self.names.iter().position(|name| *name == call.name) {
             Some(at) => self.tools[at].call(&call).await,
             None => Err(ToolError::new(format!(
-                "there is no such tool; there are: {}",
+                "unknown tool; available tools: {}",
                 self.names.join(", ")
             ))),
         }

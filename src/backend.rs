@@ -140,7 +140,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
             let is_broken = page.bytes.is_empty() && at < page.total;
             if is_broken {
                 let why = format!(
-                    "`{from}` ended after {at} of {} bytes: the store is broken",
+                    "`{from}` ends after {at} of {} bytes: check the store",
                     page.total
                 );
                 return Err(BackendError::new(ErrorKind::Other, why));
@@ -212,7 +212,7 @@ pub trait Writer: fmt::Debug + Send {
     async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         Err(BackendError::new(
             ErrorKind::Other,
-            format!("`{key}` can't be kept: the store has no spool"),
+            format!("`{key}` can't be stored locally: the store has no spool"),
         ))
     }
 }

@@ -11,7 +11,7 @@ use crate::error_chain::ErrorChain;
 /// Nothing was changed, so trying again is safe.
 #[derive(thiserror::Error)]
 #[error(
-    "could not store what the call `{}` of `{}` returned: try again, or set `on_offload_error` to keep it",
+    "could not store the result of the call `{}` of `{}`: try again, or set `on_offload_error` to keep it",
     .call_id.escape_debug(), .tool.escape_debug()
 )]
 #[non_exhaustive]
@@ -44,9 +44,7 @@ impl OffloadError {
 /// Text for the model when a failed store ends a call.
 impl From<OffloadError> for ToolError {
     fn from(error: OffloadError) -> Self {
-        Self::new(
-            "what the tool returned could not be stored, so it is not shown: call it again later",
-        )
-        .with_source(error)
+        Self::new("the result could not be stored, so it is not shown: call the tool again later")
+            .with_source(error)
     }
 }

@@ -7,6 +7,7 @@ mod page;
 mod starts;
 mod stretch;
 mod tool;
+mod words;
 
 use crate::backend::{BackendError, Location};
 use crate::hint::{Facts, Hint, Kind, Position, Prose};

@@ -367,7 +367,7 @@ impl Decision {
         }
         match self.outcome {
             Outcome::Lost => event!(warn, "tool result lost"),
-            _ if self.error.is_some() => event!(warn, "tool result not treated as configured"),
+            _ if self.error.is_some() => event!(warn, "tool result not handled as configured"),
             Outcome::Kept(_) => event!(debug, "tool result kept"),
             _ => event!(info, "tool result reduced"),
         }

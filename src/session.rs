@@ -130,7 +130,7 @@ impl Session {
         let Some(generate) = &self.shared.gen_ids[phase as usize] else {
             return (self.id_of_call(id), None);
         };
-        match guard("the callback that names ids", || generate(&call())) {
+        match guard("the id callback", || generate(&call())) {
             Ok(given) => self.given_id(&given, id, ErrorSource::Callback),
             Err(error) => (
                 self.id_of_call(id),
@@ -212,7 +212,7 @@ impl Session {
                 Ok(())
             };
             if let Err(error) = guard("on_report", call) {
-                tracing::warn!(%error, "a report was not taken");
+                tracing::warn!(%error, "on_report failed");
             }
         }
     }

@@ -212,7 +212,7 @@ impl Target {
 
     fn both_taken(&self) -> BackendError {
         let message = format!(
-            "`{}` and `{}` hold other content: nothing was overwritten",
+            "`{}` and `{}` already hold other content: nothing was stored",
             self.first, self.second
         );
         BackendError::new(ErrorKind::Other, message)
@@ -283,7 +283,7 @@ impl Ranges for &Stored {
 
     fn too_short(&self, at: u64, total: u64) -> String {
         format!(
-            "`{}` ended after {at} of {total} bytes: the store is broken",
+            "`{}` ends after {at} of {total} bytes: check the store",
             self.location
         )
     }

@@ -27,7 +27,7 @@ enum Piece {
 
 /// A text that is not a template.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the template has at byte {at} {problem}")]
+#[error("invalid template at byte {at}: {problem}")]
 #[non_exhaustive]
 pub struct TemplateError {
     /// The offset of the problem, in bytes from 0.

@@ -195,7 +195,7 @@ async fn h3_hints_must_not_name_a_reader_that_the_agent_lacks() {
         .build()
         .unwrap_err();
     assert!(matches!(&error, AgentError::MissingTool { name, .. } if name == "read_file"));
-    insta::assert_snapshot!(error, @"hints name the tool `read_file`, which the agent does not have: add it (`reduction.read_file_tool()`), or name no reader");
+    insta::assert_snapshot!(error, @"hints name the tool `read_file`, which the agent does not have: add it (`reduction.read_file_tool()`), or set `read_file_tool_name` to `None`");
 
     let with_reader = Agent::builder(Script::default())
         .middleware(reduction.clone())
@@ -231,7 +231,7 @@ async fn o2_two_tools_of_one_name_are_refused() {
         .tool(echo("read_file"));
     let error = agent.build().unwrap_err();
     assert!(matches!(&error, AgentError::SameName { name, .. } if name == "read_file"));
-    insta::assert_snapshot!(error, @"two tools are named `read_file`: rename one; the reader of stored content is renamed with `read_file_tool_name`");
+    insta::assert_snapshot!(error, @"two tools are named `read_file`: rename one; `read_file_tool_name` renames the reader of stored content");
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ async fn an_unknown_tool_is_an_error_the_model_can_act_on() {
     let messages = run(&agent).await;
     let results = results(&messages);
     assert!(results[0].2 && !results[1].2, "only the unknown one failed");
-    insta::assert_snapshot!(results[0].1, @"there is no such tool; there are: grep, read");
+    insta::assert_snapshot!(results[0].1, @"unknown tool; available tools: grep, read");
 }
 
 #[tokio::test]
@@ -398,7 +398,7 @@ async fn a_model_that_never_ends_is_stopped() {
         error,
         AgentError::TooManyModelCalls { calls: 3, .. }
     ));
-    insta::assert_snapshot!(error, @"no answer after 3 model calls: raise `max_model_calls`, or see in the messages what it is stuck at");
+    insta::assert_snapshot!(error, @"no answer after 3 model calls: raise `max_model_calls`, or check the messages for a loop");
     assert_eq!((model.seen.lock().unwrap().len(), messages.len()), (3, 7));
     assert!(
         matches!(messages.last(), Some(Message::Tool { .. })),

@@ -674,7 +674,7 @@ async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
             .decisions
             .iter()
             .filter_map(|decision| decision.error.as_deref());
-        let not_tried = "not tried: in this pass the store was unavailable 8 times in a row";
+        let not_tried = "not tried: the store was unavailable 8 times in a row during this pass";
         assert_eq!(
             errors.filter(|error| *error == not_tried).count() as u64,
             50 - asked

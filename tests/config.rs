@@ -359,13 +359,13 @@ fn o2_what_does_not_build_and_why() {
     `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 8478, or leave the phase out with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 0: set at least 8478, or leave the phase out with `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 8478, or leave the phase out with `skip_truncation`
-    `max_tokens_for_clear` is 0: set at least 1, or leave the phase out with `skip_clear`
-    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
-    `max_length_for_trunc` of the tool `grep` is 100: too small for a page of stored content, raise it to at least 678
-    `max_length_for_trunc` of all tools is 100: too small for a page of stored content, raise it to at least 678
+    `max_length_for_trunc` is 0: set at least 8478, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0: set at least 8478, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` is 0: set at least 8478, or turn the phase off with `skip_truncation`
+    `max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`
+    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 678
+    `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 678
+    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 678
     `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
     `preview_length` of all tools is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
     `preview_length` of all tools is 50000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (50000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 49522, or raise the limit
@@ -374,24 +374,24 @@ fn o2_what_does_not_build_and_why() {
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 478 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4522, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
     `cost_aware` and `clear_target_tokens` are both set: leave one of them out
-    `cost_aware.prices.fresh` is no such number: set a price above 0
-    `cost_aware.prices.cached` is no such number: set a price of at least 0 and at most `fresh`
-    `cost_aware.expected_calls.at_least` is no such number: set at least 0
-    `cost_aware.expected_calls.per_call` is no such number: set at least 0
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `cost_aware.prices.fresh` is invalid: set a price above 0
+    `cost_aware.prices.cached` is invalid: set a price of at least 0 and at most `fresh`
+    `cost_aware.expected_calls.at_least` is invalid: set at least 0
+    `cost_aware.expected_calls.per_call` is invalid: set at least 0
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool
-    `templates.english.cleared` lacks the placeholder `{tool}`: write it where its value is to stand
-    `templates.chinese.cleared` has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
-    `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50665
-    `max_length_for_trunc` of all tools is 50000: too small for a page of stored content, raise it to at least 50536
-    the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
-    the backends of all tools and of the tools with their own name what they store alike: use one of them for all, or give them names (`Memory::named`)
+    `read_file_tool_name` is empty: set the reader's name, or `None` (`false` in files) for hints that name no tool
+    `templates.english.cleared` lacks the placeholder `{tool}`: add it where its value belongs
+    `templates.chinese.cleared` has the unknown placeholder `{name}` (allowed: `{tool}`, `{bytes}`, `{location}`): write `{{` for a brace
+    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50665
+    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50539
+    two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
+    two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
     ");
 }
 

@@ -585,7 +585,7 @@ async fn ids_by_callback_are_used_by_both_phases_and_clashes_get_a_digest() {
                 .error
                 .as_deref()
                 .unwrap()
-                .starts_with("the callback that names ids"),
+                .starts_with("the id callback"),
             "{:?}",
             decision.error
         );
@@ -792,7 +792,7 @@ async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
             .error
             .as_deref()
             .unwrap()
-            .contains("no JSON")
+            .contains("not valid JSON")
     );
 }
 
@@ -1172,7 +1172,7 @@ async fn a_preview_of_ones_own_that_panics_or_takes_too_much_gives_way_to_the_na
         ),
         (
             |of| "x".repeat(of.budget + 1),
-            "the preview took 201 bytes, and may take 200",
+            "the preview has 201 bytes, over its limit of 200",
         ),
     ] {
         let shown = small(&memory()).preview_with(show).build().unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{builder, call, clear, content, lines, round, text};
 use offcut::backend::Memory;
-use offcut::hint::Hint;
+use offcut::hint::{Hint, Sentence};
 use offcut::{Language, TokenCounter};
 
 /// A store whose locations are 40 bytes long.
@@ -42,5 +42,39 @@ async fn h1_h2_the_envelope_is_short_in_both_languages() {
                 assert!(tokens <= most, "{tokens}: {hint}");
             }
         }
+    }
+}
+
+/// A sentence with the values that the table of its costs names.
+fn filled(sentence: &str) -> String {
+    let values = [
+        ("tool", "grep"),
+        ("mime", "image/png"),
+        ("reader", "read_file"),
+        ("parts", "12"),
+        ("bytes", "51200"),
+        ("first", "1"),
+        ("last", "40"),
+        ("next", "41"),
+        ("count", "7"),
+    ];
+    values.iter().fold(sentence.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+#[test]
+fn h2_the_table_of_sentences_has_each_and_its_cost() {
+    let rules = include_str!("../docs/rules.md");
+    let counter = TokenCounter::O200kBase.counter().unwrap();
+    for sentence in Sentence::ALL {
+        let cells = [Language::English, Language::Chinese].map(|language| {
+            let text = language.sentence(sentence);
+            format!("{text} | {}", counter.count(&filled(text)))
+        });
+        let start = format!("  | `{}` | {}", sentence.name(), cells[0]);
+        let row = rules.lines().find(|line| line.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("no row begins with {start}"));
+        assert!(row.ends_with(&format!("| {} |", cells[1])), "{row}");
     }
 }

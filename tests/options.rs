@@ -530,7 +530,7 @@ async fn on_offload_error_says_what_happens_when_the_store_fails() {
         message 11:  (0 lines)
         pass: Some((1993, 1000))
     Fail
-        comes: could not store what the call `new` of `TOOL` returned: try again, or set `on_offload_error` to keep it (1 lines)
+        comes: could not store the result of the call `new` of `TOOL`: try again, or set `on_offload_error` to keep it (1 lines)
         message 0: {"pattern":""} (1 lines)
         old: p1.rs (300 lines)
         message 2: {"pattern":""} (1 lines)
@@ -542,6 +542,6 @@ async fn on_offload_error_says_what_happens_when_the_store_fails() {
         message 9: {"pattern":""} (1 lines)
         next: p1.rs (101 lines)
         message 11:  (0 lines)
-        pass: could not store what the call `old` of `grep` returned: try again, or set `on_offload_error` to keep it
+        pass: could not store the result of the call `old` of `grep`: try again, or set `on_offload_error` to keep it
     "#);
 }

@@ -9,6 +9,7 @@ use offcut::backend::{Location, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind, Placement, Position};
 use offcut::report::{Outcome, Reason, Subject};
+use offcut::tool::Tool;
 use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
 use serde_json::json;
 
@@ -358,6 +359,55 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
 }
 
 /// More lines than are believed unread: they are compared once and stay.
+/// Conversations hold pages in the sentences of earlier versions.
+#[tokio::test]
+async fn l1_l4_a_page_in_former_sentences_makes_no_original_of_a_hint() {
+    let changed = [
+        (
+            json!({"limit": 500}),
+            "Continue with offset",
+            "Go on with offset",
+        ),
+        (
+            json!({"pattern": "line", "limit": 500}),
+            "Continue with offset",
+            "Go on with offset",
+        ),
+        (
+            json!({"offset": 99_999}),
+            "No lines from",
+            "Nothing from line",
+        ),
+    ];
+    for (mut arguments, now, former) in changed {
+        let store = memory();
+        let reduction = eager(&store).build().unwrap();
+        let shown = reduction
+            .truncate(&call("a", "grep"), lines(10_000))
+            .await
+            .unwrap();
+        let location = shown.report.decisions[0].locations[0].clone();
+        arguments["path"] = location.as_str().into();
+        let read = ToolCall::new("r", "read_file", arguments.to_string());
+        let page = reduction.read_file_tool().call(&read).await.unwrap();
+        let mut page = Hint::parse(text(&page.into_parts().await.0)).unwrap();
+        assert!(page.prose.contains(now), "{}", page.prose);
+        page.prose = page.prose.replace(now, former);
+        let mut messages = [
+            round("r", "read_file", page.render()),
+            round("b", "f", "ok"),
+        ]
+        .concat();
+        for _ in 0..2 {
+            clear(&reduction, &mut messages).await;
+            let hint = Hint::parse(text(content(&messages[1]))).unwrap();
+            assert_eq!(hint.location, Some(location.clone()), "{former}");
+            assert!(hint.preview.len() <= 90, "{former}");
+            assert_eq!(stored(&store).await.len(), 1, "{former}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
     use offcut_testkit::Faulty;

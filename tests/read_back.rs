@@ -176,7 +176,7 @@ async fn r1_only_what_this_reduction_stored_is_read() {
         errors.insert(error);
     }
     assert_eq!(errors.len(), 1);
-    insta::assert_snapshot!(errors.into_iter().next().unwrap(), @"`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it");
+    insta::assert_snapshot!(errors.into_iter().next().unwrap(), @"`path` is not a stored result of this conversation: copy it exactly from a hint");
 }
 
 #[tokio::test]
@@ -227,7 +227,10 @@ async fn r1_in_a_directory_nothing_else_can_be_read() {
         let error = read(&reduction, json!({"path": path}))
             .await
             .expect_err(&path);
-        assert!(error.starts_with("`path` is not a location"), "{error}");
+        assert!(
+            error.starts_with("`path` is not a stored result of this conversation"),
+            "{error}"
+        );
     }
 }
 
@@ -260,9 +263,9 @@ async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
     }
     insta::assert_snapshot!(errors, @r#"
 
-        the arguments are no JSON (EOF while parsing a value at line 1 column 0): pass {"path": "…"}
+        the arguments are invalid JSON (EOF while parsing a value at line 1 column 0): pass {"path": "…"}
     {
-        the arguments are no JSON (EOF while parsing an object at line 1 column 1): pass {"path": "…"}
+        the arguments are invalid JSON (EOF while parsing an object at line 1 column 1): pass {"path": "…"}
     []
         `path` is missing: pass the location that a hint shows
     null
@@ -272,19 +275,19 @@ async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
     {"path":7}
         `path` is missing: pass the location that a hint shows
     {"path":"memory://t/trunc/a","offset":"five"}
-        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+        `offset` must be a line number, such as 12 or -5, or "LINE+BYTE" as a page shows it
     {"path":"memory://t/trunc/a","offset":1.5}
-        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+        `offset` must be a line number, such as 12 or -5, or "LINE+BYTE" as a page shows it
     {"path":"memory://t/trunc/a","offset":[1]}
-        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+        `offset` must be a line number, such as 12 or -5, or "LINE+BYTE" as a page shows it
     {"path":"memory://t/trunc/a","offset":"-99999999999999999999"}
-        `offset` is no line: pass a number from 1, a negative number, or "LINE+BYTE" as a page shows it
+        `offset` must be a line number, such as 12 or -5, or "LINE+BYTE" as a page shows it
     {"path":"memory://t/trunc/a","limit":0}
-        `limit` is no number of lines: pass a number from 1
+        `limit` must be a number of lines, 1 or more
     {"path":"memory://t/trunc/a","limit":-1}
-        `limit` is no number of lines: pass a number from 1
+        `limit` must be a number of lines, 1 or more
     {"path":"memory://t/trunc/a","limit":"many"}
-        `limit` is no number of lines: pass a number from 1
+        `limit` must be a number of lines, 1 or more
     "#);
 }
 
@@ -337,12 +340,12 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
     }
     insta::assert_snapshot!(shown, @r#"
     {"path":"memory://t/trunc/a","limit":2}
-    [offcut/1 page@1 3492B/400L 31+14 "memory://t/trunc/a"] Lines 1-2. Go on with offset 3.
+    [offcut/1 page@1 3492B/400L 34+14 "memory://t/trunc/a"] Lines 1-2. Continue with offset 3.
     line 1
     line 2
 
     {"path":"memory://t/trunc/a","offset":3,"limit":"2"}
-    [offcut/1 page@3 3492B/400L 31+14 "memory://t/trunc/a"] Lines 3-4. Go on with offset 5.
+    [offcut/1 page@3 3492B/400L 34+14 "memory://t/trunc/a"] Lines 3-4. Continue with offset 5.
     line 3
     line 4
 
@@ -360,11 +363,11 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
     line 400
 
     {"path":"memory://t/trunc/a","offset":401}
-    [offcut/1 page@401 3492B/400L 25 "memory://t/trunc/a"] Nothing from line 401 on.
+    [offcut/1 page@401 3492B/400L 21 "memory://t/trunc/a"] No lines from 401 on.
     {"path":"memory://t/trunc/a","offset":99999}
-    [offcut/1 page@99999 3492B/400L 27 "memory://t/trunc/a"] Nothing from line 99999 on.
+    [offcut/1 page@99999 3492B/400L 23 "memory://t/trunc/a"] No lines from 99999 on.
     {"path":"memory://t/trunc/a","offset":18446744073709551615}
-    [offcut/1 page@18446744073709551615 3492B/400L 42 "memory://t/trunc/a"] Nothing from line 18446744073709551615 on.
+    [offcut/1 page@18446744073709551615 3492B/400L 38 "memory://t/trunc/a"] No lines from 18446744073709551615 on.
     {"path":"memory://t/trunc/a","offset":"399+5"}
     [offcut/1 page@399+5 3492B/400L 14+13 "memory://t/trunc/a"] Lines 399-400.
     399
@@ -375,15 +378,15 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
     line 400
 
     {"path":"memory://t/trunc/a","offset":0,"limit":1}
-    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Line 1. Continue with offset 2.
     line 1
 
     {"path":"memory://t/trunc/a","offset":-9223372036854775808,"limit":1}
-    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Line 1. Continue with offset 2.
     line 1
 
     {"path":"memory://t/trunc/a","limit":1,"pattern":""}
-    [offcut/1 page@1 3492B/400L 28+7 "memory://t/trunc/a"] Line 1. Go on with offset 2.
+    [offcut/1 page@1 3492B/400L 31+7 "memory://t/trunc/a"] Line 1. Continue with offset 2.
     line 1
     "#);
 }
@@ -421,6 +424,53 @@ async fn r2_in_chinese() {
     1:明月几时有，把酒问青天。
     2:明月几时有，把酒问青天。
     [offcut/1 matches 3700B 19 "memory://t/trunc/a"] 匹配行数：0。
+    "#);
+}
+
+#[tokio::test]
+async fn h2_the_reader_speaks_the_language_of_the_hints() {
+    let reduction = small(&memory())
+        .language(Language::Chinese)
+        .build()
+        .unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    let reader = reduction.read_file_tool();
+    let definition = reader.definition();
+    let mut shown = format!("{}\n", definition.description);
+    let properties = &definition.parameters["properties"];
+    for name in ["path", "offset", "limit", "pattern"] {
+        let description = properties[name]["description"].as_str().unwrap();
+        shown.push_str(&format!("{name}: {description}\n"));
+    }
+    for arguments in [
+        json!([]),
+        json!({"path": "memory://t/trunc/none"}),
+        json!({"path": "/etc/passwd"}),
+        json!({"path": location, "offset": "five"}),
+        json!({"path": location, "limit": 0}),
+        json!({"path": location, "pattern": "a{99999999}"}),
+        json!({"path": location, "pattern": "x", "offset": -5}),
+    ] {
+        let error = read(&reduction, arguments).await.unwrap_err();
+        shown.push_str(&format!("{error}\n"));
+    }
+    let broken = ToolCall::new("r", "read_file", "{");
+    let error = reader.call(&broken).await.unwrap_err();
+    shown.push_str(&error.to_string());
+    insta::assert_snapshot!(shown, @r#"
+    读取已存储的工具结果。`path` 为 [offcut/1 truncated … "path"] 这类提示中的位置。从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行。
+    path: 提示中的位置，须原样填写。
+    offset: 起始行号，从 1 起；负数从末尾数。"12+4000" 指第 12 行偏移 4000 字节处。默认 1。
+    limit: 最多显示的行数。默认尽可能多。
+    pattern: 正则表达式：只显示匹配的行。
+    缺少 `path`：请填写提示中的位置
+    `path` 处的结果已不再保存：如有需要请重新调用该工具
+    `path` 不是本次对话中存储的结果：请原样复制提示中的位置
+    `offset` 须为行号，如 12 或 -5，或页面所示的 "LINE+BYTE"
+    `limit` 须为行数，至少为 1
+    `pattern` 不是受支持的正则表达式：Compiled regex exceeds size limit of 262144 bytes.
+    使用 `pattern` 时 `offset` 不能为负：请填 1 或更大
+    参数不是有效的 JSON（EOF while parsing an object at line 1 column 1）：请传入 {"path": "…"}
     "#);
 }
 
@@ -643,22 +693,22 @@ async fn r4_patterns_that_can_not_be_used_say_why() {
     }
     insta::assert_snapshot!(errors, @"
     (unclosed
-    `pattern` is no regular expression that can be used here: regex parse error:
+    `pattern` is not a supported regular expression: regex parse error:
         (unclosed
         ^
     error: unclosed group
 
     a{99999999}
-    `pattern` is no regular expression that can be used here: Compiled regex exceeds size limit of 262144 bytes.
+    `pattern` is not a supported regular expression: Compiled regex exceeds size limit of 262144 bytes.
 
     (?=look)
-    `pattern` is no regular expression that can be used here: regex parse error:
+    `pattern` is not a supported regular expression: regex parse error:
         (?=look)
         ^^^
     error: look-around, including look-ahead and look-behind, is not supported
 
     x
-    `pattern` goes with an `offset` from 1: leave the sign away
+    `offset` can't be negative with `pattern`: pass 1 or more
     ");
 }
 
@@ -760,7 +810,7 @@ async fn what_is_gone_from_the_store_is_said_to_be_gone() {
         let error = read(&reduction, arguments).await.unwrap_err();
         assert_eq!(
             error,
-            "nothing is stored at `path` any more: call the tool again if you need its result"
+            "the result at `path` is no longer stored: call the tool again if you need it"
         );
     }
     // The reading fails, and the loop continues.

@@ -269,9 +269,9 @@ fn o4_a_misspelt_url_is_no_directory() {
         ("s3:bucket", "write two slashes"),
         ("s3//bucket?token=abc", "leave them out"),
         ("agents?token=abc", "leave them out"),
-        ("file:/var/x", "is no file URL"),
-        ("file:///var/x?token=abc", "is no file URL"),
-        ("file:///var/my%20dir", "is no file URL"),
+        ("file:/var/x", "is not a usable file URL"),
+        ("file:///var/x?token=abc", "is not a usable file URL"),
+        ("file:///var/my%20dir", "is not a usable file URL"),
     ] {
         let error = backend::open(url).map(|_| ()).unwrap_err().to_string();
         assert!(

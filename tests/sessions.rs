@@ -15,7 +15,8 @@ use offcut::{Builder, Part, ToolCall, ToolReduction};
 use offcut_testkit::Faulty;
 use serde_json::json;
 
-const REFUSED: &str = "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it";
+const REFUSED: &str =
+    "`path` is not a stored result of this conversation: copy it exactly from a hint";
 
 fn eager(store: impl Backend) -> Builder {
     let builder = ToolReduction::builder()
@@ -106,7 +107,10 @@ async fn originals_need_a_backend() {
         .build()
         .unwrap();
     let error = reduction.store_original("n", "content").await.unwrap_err();
-    assert_eq!(error.to_string(), "this reduction has no backend: set one");
+    assert_eq!(
+        error.to_string(),
+        "this reduction has no backend: set one with `Builder::backend`"
+    );
 }
 
 #[tokio::test]
@@ -214,7 +218,7 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
     );
     // Its session is known, but its content is gone.
     let emptied = eager(memory()).build().unwrap().session("one");
-    let gone = "nothing is stored at `path` any more: call the tool again if you need its result";
+    let gone = "the result at `path` is no longer stored: call the tool again if you need it";
     assert_eq!(read(&emptied, location.as_str()).await.unwrap_err(), gone);
 }
 

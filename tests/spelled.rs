@@ -345,11 +345,11 @@ fn l12_what_is_no_body_is_said_without_a_piece_of_it() {
         ),
         (
             "[\"secret",
-            "not JSON: expected the end of a string at line 1, column 9",
+            "not JSON: expected a closing `\"` at line 1, column 9",
         ),
         (
             "[1] secret",
-            "not JSON: expected the end at line 1, column 5",
+            "not JSON: expected the end of the text at line 1, column 5",
         ),
         (
             "\u{feff}[]",

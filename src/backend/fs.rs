@@ -167,8 +167,7 @@ impl Fs {
             Found::File(file, total) => (file, total),
             Found::Nothing => return Err(not_found(&location)),
             Found::Foreign => {
-                let why =
-                    format!("nothing is stored as {location}: what is there is not a regular file");
+                let why = format!("nothing is stored as {location}: it is not a regular file");
                 return Err(BackendError::new(ErrorKind::NotFound, why));
             }
         };

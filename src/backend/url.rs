@@ -113,7 +113,7 @@ impl StoreUrl {
                 }
             }
             ("file", _) => Err(unusable(format!(
-                "`{self}` is no file URL: write `file:///absolute/path` without options and `%`, or the path alone"
+                "`{self}` is not a usable file URL: write `file:///absolute/path` without options and `%`, or the path alone"
             ))),
             (_, Some(_)) => Err(unusable(format!(
                 "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
@@ -184,9 +184,8 @@ pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
         Kind::Memory(name) => match Memory::named(name) {
             Ok(named) => Ok(Arc::new(named)),
             Err(error) => {
-                let message = format!(
-                    "`{url}` has no safe name behind `memory:`: use one such as `memory:grep`"
-                );
+                let message =
+                    format!("`{url}` needs a safe name after `memory:`, such as `memory:grep`");
                 Err(BackendError::new(ErrorKind::Other, message).with_source(error))
             }
         },

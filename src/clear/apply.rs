@@ -11,7 +11,7 @@ use crate::format::Conversation;
 use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 
 /// A pass whose content is stored and whose messages are not changed yet.
-#[must_use = "what is stored does nothing until it is applied"]
+#[must_use = "a committed pass changes no message until it is applied"]
 pub struct Committed {
     pub(super) pass: Pass,
     pub(super) edits: Vec<Edit>,

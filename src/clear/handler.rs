@@ -83,7 +83,10 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
         return Ok(None);
     };
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-        return Err("the clear handler's arguments are no JSON: providers refuse them".into());
+        return Err(
+            "the clear handler returned arguments that are not valid JSON: return a JSON text"
+                .into(),
+        );
     }
     let (call, item) = (&items.outline.calls[at], &items.calls[at]);
     // If a call has several results, the first one decides about its arguments.

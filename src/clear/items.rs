@@ -110,7 +110,7 @@ impl<R: Iterator<Item = Row>> Texts<'_, R> {
         debug_assert_eq!(
             print,
             self.meter.print(text),
-            "what a format shows changes without its messages"
+            "a format must show unchanged messages the same way each time"
         );
         (
             print,

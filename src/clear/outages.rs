@@ -53,7 +53,7 @@ impl fmt::Display for NoAnswer {
             Self::Failed(error) => error.fmt(f),
             Self::NotAsked => write!(
                 f,
-                "not tried: in this pass the store was unavailable {IN_A_ROW} times in a row"
+                "not tried: the store was unavailable {IN_A_ROW} times in a row during this pass"
             ),
         }
     }

@@ -91,11 +91,11 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
         // There are only a few variants, so list them all.
         "variant" if !known.is_empty() => {
             let unknown = if is_word(unknown) {
-                format!("`{unknown}`")
+                format!(" `{unknown}`")
             } else {
-                "this".to_owned()
+                String::new()
             };
-            format!("{unknown} is none of {}", known.join(", "))
+            format!("unknown value{unknown}: use one of {}", known.join(", "))
         }
         _ => problem.to_owned(),
     }
@@ -103,7 +103,7 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
 
 fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
     if CALLBACKS.contains(&unknown) {
-        return "is no data: set it on the builder".to_owned();
+        return "can't be set in a file: set it on the builder".to_owned();
     }
     if let Some(ours) = synonym(unknown, known) {
         return format!("unknown field; it is called `{ours}` here");

@@ -52,9 +52,7 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
         while let Some(name) = fields.next_key::<String>()? {
             let (key, value) = fields.next_value_seed(Named(name, PhantomData))?;
             if map.insert(key, value).is_some() {
-                return Err(A::Error::custom(
-                    "a key stands twice in it: leave one of them",
-                ));
+                return Err(A::Error::custom("duplicate key: remove one of the two"));
             }
         }
         Ok(Distinct(map))

@@ -49,7 +49,7 @@ pub enum BuildError {
         tool: String,
     },
     /// A limit of zero would cut everything.
-    #[error("`{field}`{} is 0: set at least {at_least}, or leave the phase out with `{instead}`", of_one(.tool))]
+    #[error("`{field}`{} is 0: set at least {at_least}, or turn the phase off with `{instead}`", of_one(.tool))]
     ZeroLimit {
         /// The field.
         field: &'static str,
@@ -62,8 +62,8 @@ pub enum BuildError {
     },
     /// Two stores give the same location to different content, so a hint would be ambiguous.
     #[error(
-        "the backends of all tools and of the tools with their own name what they store alike: use one of them for all, \
-         or give them names (`Memory::named`)"
+        "two backends give the same location to different content: use one of them for all tools, or give them \
+         names (`Memory::named`)"
     )]
     SameLocations,
     /// A truncated result could itself be over the limit.
@@ -84,7 +84,7 @@ pub enum BuildError {
     },
     /// A length's curve has an invalid scale or exponent.
     #[error(
-        "`{field}`{} is no curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
+        "`{field}`{} is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
         of_one(.tool)
     )]
     NoCurve {
@@ -95,7 +95,7 @@ pub enum BuildError {
     },
     /// No page of stored content would fit under the limit.
     #[error(
-        "`max_length_for_trunc` of {} is {limit}: too small for a page of stored content, raise it to at least {at_least}",
+        "`max_length_for_trunc` of {} is {limit}, too small for a page of stored content: raise it to at least {at_least}",
         of(.tool)
     )]
     LimitTooSmall {
@@ -117,7 +117,7 @@ pub enum BuildError {
         threshold: u64,
     },
     /// A price or a number of calls is invalid.
-    #[error("`cost_aware.{field}` is no such number: {instead}")]
+    #[error("`cost_aware.{field}` is invalid: {instead}")]
     NoPrice {
         /// The field.
         field: &'static str,
@@ -129,7 +129,7 @@ pub enum BuildError {
     CostAwareWithTarget,
     /// The prefix is not a safe path.
     #[error(
-        "`root_dir` is no safe prefix of at most 8 segments and 400 bytes, none of them `trunc`, `clear` or `swept`: leave it \
+        "`root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it \
          empty, or use a name such as `agent-1`"
     )]
     RootDir {
@@ -139,7 +139,7 @@ pub enum BuildError {
     },
     /// The reader has no name.
     #[error(
-        "`read_file_tool_name` is empty: give the reader's name, or `None` (in files `false`) so that hints name no tool"
+        "`read_file_tool_name` is empty: set the reader's name, or `None` (`false` in files) for hints that name no tool"
     )]
     NamelessReader,
     /// The template of a sentence can't be used.

@@ -88,7 +88,7 @@ impl Settings {
             return Err(SettingsError::new(
                 Some(1),
                 String::new(),
-                "settings are a JSON object: begin with `{`",
+                "settings must be a JSON object: begin with `{`",
             ));
         }
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -131,7 +131,7 @@ impl Settings {
                 "TOML needs the feature `toml`: enable it, or write JSON".to_owned(),
             )),
             _ => Err(problem(
-                "settings are read from files that end in `.toml` or `.json`".to_owned(),
+                "unknown file type: settings files must end in `.toml` or `.json`".to_owned(),
             )),
         };
         settings.map_err(|error| SettingsError {

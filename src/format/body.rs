@@ -55,12 +55,12 @@ pub enum BodyError {
     InvalidJson(#[from] InvalidJson),
     /// The text holds no list of messages.
     #[error(
-        "no messages: a body is a JSON list of messages, or an object with one in `messages`, `input` or `contents`"
+        "no messages found: expected a JSON array of messages, or an object with one in `messages`, `input` or `contents`"
     )]
     NoMessages,
     /// The key of the messages occurs twice, and readers may disagree on which one counts. It is
     /// best to pass such a body on as it is.
-    #[error("`{field}` stands twice in the body: leave one of them")]
+    #[error("the body has `{field}` twice: remove one of them")]
     KeyTwice {
         /// The key that occurs twice.
         field: &'static str,

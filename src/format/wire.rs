@@ -137,7 +137,7 @@ impl FromStr for WireFormat {
 
 /// A name that is not the name of any [`WireFormat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are the formats `openai-chat`, `openai-responses`, `anthropic` and `gemini`")]
+#[error("unknown format: use `openai-chat`, `openai-responses`, `anthropic` or `gemini`")]
 pub struct UnknownWireFormat;
 
 fn is_empty<'m, V: View<'m>>(list: V) -> bool {

@@ -4,6 +4,14 @@ use super::sentence::{Sentence, Words};
 
 pub(super) const ENGLISH: Words = Words {
     sentence: english,
+    former: &[&[
+        (Sentence::PageOfNothing, "Nothing from line {first} on."),
+        (Sentence::Next, "Go on with offset {next}."),
+        (
+            Sentence::MoreMatches,
+            "Matching lines so far: {count}. Go on with offset {next}.",
+        ),
+    ]],
     tool: "an unnamed tool",
     media: "media",
     space: " ",
@@ -28,9 +36,9 @@ fn english(sentence: Sentence) -> &'static str {
         Sentence::Page => "Lines {first}-{last}.",
         Sentence::PageOfOne => "Line {first}.",
         Sentence::PageInLine => "Part of line {first}.",
-        Sentence::PageOfNothing => "Nothing from line {first} on.",
-        Sentence::Next => "Go on with offset {next}.",
+        Sentence::PageOfNothing => "No lines from {first} on.",
+        Sentence::Next => "Continue with offset {next}.",
         Sentence::Matches => "Matching lines: {count}.",
-        Sentence::MoreMatches => "Matching lines so far: {count}. Go on with offset {next}.",
+        Sentence::MoreMatches => "Matching lines so far: {count}. Continue with offset {next}.",
     }
 }

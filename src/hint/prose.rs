@@ -55,8 +55,23 @@ type Values<'v> = [(&'v str, &'v str)];
 impl Prose {
     /// The built-in sentences.
     pub(crate) fn of(language: Language) -> Self {
-        let sentences = Sentence::ALL
-            .map(|sentence| Template::parse(language.sentence(sentence)).unwrap_or_default());
+        Self::in_wording(language, language.words().former.len())
+    }
+
+    /// The built-in sentences of all languages, in today's wording and in former ones.
+    fn built_in() -> impl Iterator<Item = Self> {
+        Language::ALL.into_iter().flat_map(|language| {
+            let wordings = 0..=language.words().former.len();
+            wordings
+                .rev()
+                .map(move |wording| Self::in_wording(language, wording))
+        })
+    }
+
+    fn in_wording(language: Language, wording: usize) -> Self {
+        let text = |sentence| language.words().in_wording(wording, sentence);
+        let sentences =
+            Sentence::ALL.map(|sentence| Template::parse(text(sentence)).unwrap_or_default());
         Self {
             language,
             sentences: sentences.into(),
@@ -81,12 +96,10 @@ impl Prose {
     }
 
     /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
-    /// language. So hints in built-in sentences stay valid when templates are set.
+    /// language and wording. So hints in built-in sentences stay valid when templates are set or a
+    /// later version changes a sentence.
     pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
-        say(self) == text
-            || Language::ALL
-                .into_iter()
-                .any(|language| say(&Self::of(language)) == text)
+        say(self) == text || Self::built_in().any(|prose| say(&prose) == text)
     }
 
     /// The sentences for a hint of truncation or clearing.
@@ -165,8 +178,8 @@ impl Prose {
             line: u64::MAX,
             byte: u64::MAX,
         };
-        let all = Language::ALL.map(Self::of);
-        let lengths = all.iter().chain([self]).flat_map(|prose| {
+        let built_in: Vec<Self> = Self::built_in().collect();
+        let lengths = built_in.iter().chain([self]).flat_map(|prose| {
             let hints = [Kind::Truncated, Kind::Cleared, Kind::Link]
                 .into_iter()
                 .flat_map(|kind| {
@@ -262,7 +275,7 @@ impl Prose {
 /// Parses a template and checks its placeholders.
 fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     let template = Template::parse(text)
-        .map_err(|error| format!("has at byte {} {}", error.at, error.problem))?;
+        .map_err(|error| format!("is invalid at byte {}: {}", error.at, error.problem))?;
     let (required, optional) = (sentence.required(), sentence.optional());
     let keys: Vec<&str> = template.keys().collect();
     for (at, key) in keys.iter().enumerate() {
@@ -272,24 +285,18 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
                 .chain(optional)
                 .map(|known| format!("`{{{known}}}`"))
                 .collect();
-            let known = if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known.join(", ")
-            };
             return Err(format!(
-                "has the unknown placeholder `{{{key}}}`: it knows {known}; write `{{{{` for a brace"
+                "has the unknown placeholder `{{{key}}}` (allowed: {}): write `{{{{` for a brace",
+                known.join(", ")
             ));
         }
         if keys[..at].contains(key) {
-            return Err(format!(
-                "has the placeholder `{{{key}}}` twice: once is enough"
-            ));
+            return Err(format!("has the placeholder `{{{key}}}` twice: remove one"));
         }
     }
     match required.iter().find(|required| !keys.contains(required)) {
         Some(missing) => Err(format!(
-            "lacks the placeholder `{{{missing}}}`: write it where its value is to stand"
+            "lacks the placeholder `{{{missing}}}`: add it where its value belongs"
         )),
         None => Ok(template),
     }

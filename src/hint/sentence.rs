@@ -127,10 +127,23 @@ impl Sentence {
     }
 }
 
+impl Words {
+    /// Returns a sentence as it was in the given wording. Wordings are counted from 0, the oldest;
+    /// today's has the number `former.len()`.
+    pub(super) fn in_wording(&self, wording: usize, sentence: Sentence) -> &'static str {
+        let later = self.former.iter().skip(wording).copied().flatten();
+        let was = later.copied().find(|(changed, _)| *changed == sentence);
+        was.map_or_else(|| (self.sentence)(sentence), |(_, text)| text)
+    }
+}
+
 /// The vocabulary of one language.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) sentence: fn(Sentence) -> &'static str,
+    /// The changes of each wording, oldest first: the sentences that the next wording changed, as
+    /// they were. Conversations still hold hints in them.
+    pub(super) former: &'static [&'static [(Sentence, &'static str)]],
     /// Replaces the tool's name if a result names none.
     pub(super) tool: &'static str,
     /// Replaces a missing media type.

@@ -4,6 +4,7 @@ use super::sentence::{Sentence, Words};
 
 pub(super) const CHINESE: Words = Words {
     sentence: chinese,
+    former: &[],
     tool: "未命名工具",
     media: "媒体",
     space: "",

@@ -85,7 +85,7 @@ impl Previewer {
         Some(match shown {
             Ok(shown) if shown.len() <= budget => Ok(shown),
             Ok(shown) => Err(format!(
-                "the preview took {} bytes, and may take {budget}",
+                "the preview has {} bytes, over its limit of {budget}",
                 shown.len()
             )),
             Err(error) => Err(error.to_string()),

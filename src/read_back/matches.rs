@@ -235,7 +235,7 @@ mod tests {
         5:fn three
         "#);
         insta::assert_snapshot!(find(content, "^fn", 2, Some(1), 500).render(), @r#"
-        [offcut/1 matches 34B 46+8 "/x/trunc/a"] Matching lines so far: 1. Go on with offset 5.
+        [offcut/1 matches 34B 49+8 "/x/trunc/a"] Matching lines so far: 1. Continue with offset 5.
         3:fn two
         "#);
         insta::assert_snapshot!(find(content, "absent", 1, None, 500).render(), @r#"[offcut/1 matches 34B 18 "/x/trunc/a"] Matching lines: 0."#);

@@ -212,7 +212,7 @@ mod tests {
             500,
         );
         insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"
-        [offcut/1 page@3 63B/9L 31+14 "/x/trunc/a"] Lines 3-4. Go on with offset 5.
+        [offcut/1 page@3 63B/9L 34+14 "/x/trunc/a"] Lines 3-4. Continue with offset 5.
         line 3
         line 4
         "#);
@@ -222,7 +222,7 @@ mod tests {
         4567
         "#);
         let page = cut(b"a\nb", Position { line: 9, byte: 0 }, None, 400);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"[offcut/1 page@9 3B/2L 23 "/x/trunc/a"] Nothing from line 9 on."#);
+        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"[offcut/1 page@9 3B/2L 19 "/x/trunc/a"] No lines from 9 on."#);
     }
 
     proptest! {

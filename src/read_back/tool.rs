@@ -7,10 +7,11 @@ use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
 use super::page::room;
+use super::words::{Description, Refusal};
 use super::{MIN_PAGE, matches, overhead, page};
-use crate::backend::{BackendError, ErrorKind};
+use crate::backend::BackendError;
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
-use crate::hint::{Language, Position};
+use crate::hint::Position;
 use crate::preview::Preview;
 use crate::session::Session;
 use crate::store::{Stored, media_type};
@@ -46,30 +47,17 @@ impl fmt::Debug for ReadFileTool {
 #[async_trait]
 impl Tool for ReadFileTool {
     fn definition(&self) -> ToolDefinition {
-        let description = match self.session.language() {
-            Language::English => {
-                "Read a tool result that was stored. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \
-                 Shows a page from line `offset` on, or the lines that match `pattern`."
-            }
-            Language::Chinese => {
-                "读取已存储的工具结果。`path` 为 [offcut/1 truncated … \"path\"] 这类提示中的位置。\
-                 从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行。"
-            }
-        };
+        let description = Description::of(self.session.language());
         ToolDefinition {
             name: self.session.reader_name().to_owned(),
-            description: description.to_owned(),
+            description: description.tool.to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "The location, exactly as the hint shows it."},
-                    "offset": {
-                        "type": ["integer", "string"],
-                        "description": "The first line, counted from 1; a negative number counts from the end. \
-                                        \"12+4000\" begins at byte 4000 of line 12. Default: 1."
-                    },
-                    "limit": {"type": "integer", "minimum": 1, "description": "The most lines to show. Default: as many as fit."},
-                    "pattern": {"type": "string", "description": "A regular expression: show only lines that match it."}
+                    "path": {"type": "string", "description": description.path},
+                    "offset": {"type": ["integer", "string"], "description": description.offset},
+                    "limit": {"type": "integer", "minimum": 1, "description": description.limit},
+                    "pattern": {"type": "string", "description": description.pattern}
                 },
                 "required": ["path"]
             }),
@@ -82,14 +70,17 @@ impl Tool for ReadFileTool {
             Ok(request) => read(&self.session, &request, room).await,
             Err(error) => Err(error),
         };
-        // Errors about a pattern repeat the pattern, so they may be long.
-        answer.map_err(|error| error.with_message(|message| Preview::HeadTail.show(message, room)))
+        answer.map_err(|refusal| {
+            let error = refusal.into_error(self.session.language());
+            // Errors about a pattern repeat the pattern, so they may be long.
+            error.with_message(|message| Preview::HeadTail.show(message, room))
+        })
     }
 }
 
 /// A parsed call of the reader.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ReadRequest {
+struct ReadRequest {
     path: String,
     offset: Offset,
     limit: Option<u64>,
@@ -103,32 +94,22 @@ enum Offset {
 }
 
 impl ReadRequest {
-    fn parse(arguments: &str) -> Result<Self, ToolError> {
-        let given: Value = serde_json::from_str(arguments).map_err(|error| {
-            ToolError::new(format!(
-                "the arguments are no JSON ({error}): pass {{\"path\": \"…\"}}"
-            ))
-        })?;
-        if let Some(problem) = misnamed(&given) {
-            return Err(ToolError::new(problem));
+    fn parse(arguments: &str) -> Result<Self, Refusal> {
+        let given: Value = serde_json::from_str(arguments).map_err(Refusal::InvalidArguments)?;
+        if let Some(refusal) = misnamed(&given) {
+            return Err(refusal);
         }
         let Some(path) = given.get("path").and_then(Value::as_str) else {
-            return Err(ToolError::new(
-                "`path` is missing: pass the location that a hint shows",
-            ));
+            return Err(Refusal::NoPath);
         };
         let field = |name| given.get(name).filter(|value| !value.is_null());
         let offset = field("offset").map_or(Some(Offset::From(Position::START)), parse_offset);
-        let offset = offset.ok_or_else(|| {
-            ToolError::new(
-                "`offset` is no line: pass a number from 1, a negative number, or \"LINE+BYTE\" as a page shows it",
-            )
-        })?;
+        let offset = offset.ok_or(Refusal::InvalidOffset)?;
         let lines = |limit: &Value| {
             let lines = limit.as_u64().or_else(|| limit.as_str()?.parse().ok());
-            lines.filter(|lines| *lines > 0).ok_or_else(|| {
-                ToolError::new("`limit` is no number of lines: pass a number from 1")
-            })
+            lines
+                .filter(|lines| *lines > 0)
+                .ok_or(Refusal::InvalidLimit)
         };
         let limit = field("limit").map(lines).transpose()?;
         let pattern = given
@@ -187,7 +168,7 @@ const LIKE: f64 = 0.8;
 
 /// Says which argument was meant by one that the reader does not have. Other unknown arguments are
 /// ignored, and so is one whose meaning is given under its own name too.
-fn misnamed(given: &Value) -> Option<String> {
+fn misnamed(given: &Value) -> Option<Refusal> {
     let is_given = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
     let unknown = given.as_object()?.keys().filter(|name| is_given(name));
     let mut missing = SYNONYMS.iter().filter(|(ours, _)| !is_given(ours));
@@ -204,10 +185,10 @@ fn misnamed(given: &Value) -> Option<String> {
         };
         Some((ours, unknown.iter().find(is_meant)?))
     })?;
-    Some(format!(
-        "there is no argument {theirs:?}: did you mean `{ours}`? There are `path`, `offset` (the first \
-         line), `limit` (the most lines) and `pattern`"
-    ))
+    Some(Refusal::Misnamed {
+        given: (*theirs).clone(),
+        meant: *ours,
+    })
 }
 
 fn parse_offset(offset: &Value) -> Option<Offset> {
@@ -229,15 +210,13 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
 }
 
 /// Answers `request` in at most `room` bytes of text.
-pub(crate) async fn read(
+async fn read(
     session: &Session,
     request: &ReadRequest,
     room: usize,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<ToolOutput, Refusal> {
     let Some(stored) = session.resolve(&request.path) else {
-        return Err(ToolError::new(
-            "`path` is not a location of this conversation's stored results: pass it exactly as a hint shows it",
-        ));
+        return Err(Refusal::UnknownPath);
     };
     match &request.pattern {
         Some(pattern) => find(session, &stored, pattern, request, room).await,
@@ -246,26 +225,16 @@ pub(crate) async fn read(
     }
 }
 
-fn store_failed(error: BackendError) -> ToolError {
-    let advice = match error.kind() {
-        ErrorKind::NotFound => {
-            "nothing is stored at `path` any more: call the tool again if you need its result"
-        }
-        _ => "the store failed: try again, or call the tool again if you need its result",
-    };
-    ToolError::new(advice).with_source(error)
-}
-
 async fn show(
     session: &Session,
     stored: &Stored,
     request: &ReadRequest,
     room: usize,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<ToolOutput, Refusal> {
     let from = match request.offset {
         Offset::From(position) => position,
         Offset::FromEnd(lines) => {
-            let total = count_lines(stored).await.map_err(store_failed)?;
+            let total = count_lines(stored).await.map_err(Refusal::Store)?;
             Position {
                 line: total.saturating_sub(lines) + 1,
                 byte: 0,
@@ -273,7 +242,7 @@ async fn show(
         }
     };
     let page = page(session, stored, from, request.limit, room).await;
-    page.map(ToolOutput::from).map_err(store_failed)
+    page.map(ToolOutput::from).map_err(Refusal::Store)
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -293,19 +262,13 @@ async fn find(
     pattern: &str,
     request: &ReadRequest,
     room: usize,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<ToolOutput, Refusal> {
     let pattern = RegexBuilder::new(pattern)
         .size_limit(ReadFileTool::MAX_PATTERN)
         .build()
-        .map_err(|error| {
-            ToolError::new(format!(
-                "`pattern` is no regular expression that can be used here: {error}"
-            ))
-        })?;
+        .map_err(Refusal::InvalidPattern)?;
     let Offset::From(Position { line: from, .. }) = request.offset else {
-        return Err(ToolError::new(
-            "`pattern` goes with an `offset` from 1: leave the sign away",
-        ));
+        return Err(Refusal::NegativeOffset);
     };
     let room = room
         .saturating_sub(overhead(&stored.location, session.prose()))
@@ -313,29 +276,26 @@ async fn find(
     let mut finder = matches::Finder::new(pattern, from, request.limit, room);
     let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
     if finder.is_too_costly() {
-        return Err(ToolError::new(
-            "`pattern` takes too long to search for: make it simpler, without counts such as `{100}`, or leave it away",
-        ));
+        return Err(Refusal::SlowPattern);
     }
-    let total = scanned.map_err(store_failed)?;
+    let total = scanned.map_err(Refusal::Store)?;
     let hint = finder.finish(total, stored.location.clone(), session.prose());
     Ok(hint.render().into())
 }
 
 /// Returns a stored image, sound, video or PDF as media.
-async fn media(stored: &Stored) -> Result<ToolOutput, ToolError> {
+async fn media(stored: &Stored) -> Result<ToolOutput, Refusal> {
     let mime = media_type(&stored.key).unwrap_or_default().to_owned();
-    match stored.whole().await.map_err(store_failed)? {
+    match stored.whole().await.map_err(Refusal::Store)? {
         Some(data) => Ok(ToolOutput::parts(vec![Part::Media { mime, data }])),
-        None => Err(ToolError::new(
-            "the file at `path` is too large to be shown",
-        )),
+        None => Err(Refusal::TooLarge),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint::Language;
 
     #[test]
     fn r1_arguments_are_read_as_models_write_them() {
@@ -378,7 +338,12 @@ mod tests {
 
     #[test]
     fn r1_an_argument_that_is_near_one_of_ours_is_told_its_name() {
-        let error = |arguments: &str| ReadRequest::parse(arguments).unwrap_err().to_string();
+        let error = |arguments: &str| {
+            ReadRequest::parse(arguments)
+                .unwrap_err()
+                .into_error(Language::English)
+                .to_string()
+        };
         assert_eq!(
             error(r#"{"file_path":"a","line":5}"#),
             "there is no argument \"file_path\": did you mean `path`? There are `path`, `offset` \

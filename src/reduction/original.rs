@@ -66,7 +66,7 @@ async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
 async fn store(session: &Session, name: &str, text: &str) -> Result<Location, BackendError> {
     // Use the backend that a result of an unnamed tool would use.
     let Some(backend) = session.policy("").backend() else {
-        let message = "this reduction has no backend: set one";
+        let message = "this reduction has no backend: set one with `Builder::backend`";
         return Err(BackendError::new(ErrorKind::Other, message));
     };
     let content = Bytes::copy_from_slice(text.as_bytes());
@@ -80,7 +80,7 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
     match put(&**backend, &key, content).await? {
         PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(backend.locate(&key)),
         PutOutcome::Taken => {
-            let message = format!("`{key}` holds other content: nothing was overwritten");
+            let message = format!("`{key}` already holds other content: nothing was stored");
             Err(BackendError::new(ErrorKind::Other, message))
         }
     }

@@ -67,8 +67,8 @@ impl Id {
             );
         }
         let problem = format!(
-            "{} is no id: use one segment of up to {MAX_GIVEN} ASCII letters, digits, '.', '_' and '-', and none of `trunc`, \
-             `clear` or `swept`; the call's was used",
+            "{} can't be used as an id: use 1 to {MAX_GIVEN} ASCII letters, digits, '.', '_' or '-', but not `trunc`, \
+             `clear` or `swept`; the call's id was used instead",
             serde_json::Value::from(
                 given
                     .get(..given.floor_char_boundary(MAX_ID))

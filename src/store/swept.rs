@@ -121,9 +121,9 @@ pub(crate) async fn read(
 async fn bring_back(store: &dyn Backend, swept: &Key, key: &Key) {
     let location = store.locate(key);
     match store.copy(swept, key).await {
-        Ok(_) => tracing::info!(%location, "swept content was read, and brought back"),
+        Ok(_) => tracing::info!(%location, "restored swept content because it was read"),
         Err(error) => {
-            tracing::warn!(%location, %error, "swept content was read, and could not be brought back");
+            tracing::warn!(%location, %error, "read swept content, but could not restore it");
         }
     }
 }

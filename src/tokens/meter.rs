@@ -233,7 +233,7 @@ impl Meter {
     /// than bytes.
     pub(crate) fn once(&self, text: &str) -> u64 {
         guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
-            tracing::warn!(%error, "bytes were counted in place of tokens");
+            tracing::warn!(%error, "the token counter failed; using the text's length in bytes");
             text.len() as u64
         })
     }

@@ -205,7 +205,7 @@ fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, Backe
         Some(writer) => Ok(&mut **writer),
         None => Err(BackendError::new(
             ErrorKind::Other,
-            "what was written can't be read back: the store failed before",
+            "spilled bytes can't be read back: the store failed earlier",
         )),
     }
 }
@@ -224,7 +224,7 @@ impl Ranges for Written<'_> {
         loop {
             match self.writer.read(range.clone()).await {
                 Err(error) if attempt < ATTEMPTS => {
-                    tracing::warn!(attempt, %error, "reading back what was written failed; trying again");
+                    tracing::warn!(attempt, %error, "reading back spilled bytes failed; retrying");
                 }
                 answer => {
                     return Ok(ReadRange {
@@ -238,7 +238,7 @@ impl Ranges for Written<'_> {
     }
 
     fn too_short(&self, _: u64, _: u64) -> String {
-        "the store gave back less than was written: it is broken".to_owned()
+        "the store returned fewer bytes than were written: check the store".to_owned()
     }
 }
 

@@ -291,7 +291,7 @@ async fn name_in_turn(
         }
         if page.bytes.is_empty() {
             let message = format!(
-                "`{key}` ended after {at} of {} bytes: the store is broken",
+                "`{key}` ends after {at} of {} bytes: check the store",
                 page.total
             );
             return Err(BackendError::new(ErrorKind::Other, message));

@@ -356,7 +356,10 @@ async fn directories_may_be_removed_meanwhile() {
         ErrorKind::Other,
         "not found is about content: {error}"
     );
-    assert!(error.to_string().contains("removed meanwhile"), "{error}");
+    assert!(
+        error.to_string().contains("another process removed"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -300,9 +300,7 @@ async fn l6_a_link_where_the_store_was_to_be_leads_nowhere() {
     std::os::unix::fs::symlink(elsewhere.path(), home.path().join("deep")).unwrap();
     let error = put(&store, "trunc/call_1", "content").await.unwrap_err();
     assert!(
-        error
-            .to_string()
-            .contains("hints would name what is not there"),
+        error.to_string().contains("hints would name missing files"),
         "{error}"
     );
     assert!(listed(&store).await.is_empty());

@@ -399,7 +399,7 @@ async fn one_agent_serves_many_conversations() {
         }
     );
     assert!(
-        answers[1].contains("is not a location of this conversation's stored results"),
+        answers[1].contains("is not a stored result of this conversation"),
         "{}",
         answers[1]
     );

@@ -33,7 +33,7 @@ impl ObjectWriter {
 
     fn spool(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
         self.spool.as_mut().ok_or_else(|| {
-            let why = "this writer's content is stored already, or was given up after an error: open another writer";
+            let why = "this writer's content is stored already, or was discarded after an error: open another writer";
             BackendError::new(ErrorKind::Other, why)
         })
     }

@@ -45,7 +45,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         .get_ref()
         .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>)
     {
-        let advice = "hints would name what is not there; move the directory back, or open the store again where it is now";
+        let advice = "new hints would name missing files; move the directory back, or open the store again where it is now";
         return (ErrorKind::Other, advice);
     }
     if source
@@ -55,14 +55,14 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         return (ErrorKind::Other, NO_DIRECTORY);
     }
     match source.kind() {
-        Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "it was removed meanwhile"),
+        Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "another process removed it"),
         Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => {
             (ErrorKind::Other, NO_DIRECTORY)
         }
         // `ErrorKind::NotFound` is only for missing content.
         Io::NotFound => (
             ErrorKind::Other,
-            "the directory or the staging file was removed meanwhile; clean up only while no process uses the store",
+            "another process removed the directory or the staging file; clean up only while no process uses the store",
         ),
         // cap-std's own error, the only one without an OS error code.
         Io::PermissionDenied if source.raw_os_error().is_none() => (
@@ -71,13 +71,13 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         ),
         Io::PermissionDenied => (
             ErrorKind::Denied,
-            "the system refuses; give this user the right to read and write the store's directory, or choose another one",
+            "the system refuses; let this user read and write the store's directory, or choose another one",
         ),
         // From `link_refused`; the system's own error would have a code.
         Io::Unsupported if source.raw_os_error().is_none() => (
             ErrorKind::Other,
-            "the file system has no hard links, or refuses them here, and without them nothing can be stored whole and never \
-             overwritten; choose a directory on another file system",
+            "the file system has no hard links, or refuses them here, and the store needs them to write \
+             atomically; choose a directory on another file system",
         ),
         Io::ReadOnlyFilesystem => (
             ErrorKind::Denied,
@@ -97,7 +97,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         ),
         Io::NotADirectory | Io::AlreadyExists => (
             ErrorKind::Other,
-            "a part of the path is not a directory; move it away, or choose another path",
+            "part of the path is not a directory; move it away, or choose another path",
         ),
         _ => (ErrorKind::Other, "the system reports an error"),
     }
@@ -150,7 +150,7 @@ pub(super) async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|source| {
             Err(BackendError::new(
                 ErrorKind::Other,
-                "the runtime ended before the store had answered",
+                "the runtime shut down before the store answered",
             )
             .with_source(source))
         })

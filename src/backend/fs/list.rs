@@ -128,7 +128,7 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
     if !prefix.is_empty() && name == STAGING {
         // Agents that opened this nested store use other names for its content.
         return Ok(Look::Refused(
-            "it is a store of its own; open that, or move it away".to_owned(),
+            "this directory is a store itself; open it directly, or move it away".to_owned(),
         ));
     }
     // A directory's path must be a key too, or no key could be below it.
@@ -154,7 +154,7 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
             .is_ok_and(|target| target.is_dir())
     {
         let why = format!(
-            "`{key}` is a symbolic link to another directory of the store; put that directory in its place"
+            "`{key}` is a symbolic link to another directory of the store; replace it with that directory"
         );
         return Ok(Look::Refused(why));
     }

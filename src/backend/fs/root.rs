@@ -228,7 +228,7 @@ impl Root {
             std::os::unix::fs::fchown(&made, Some(owner.uid()), Some(owner.gid()))
         })();
         if let Err(error) = given {
-            tracing::warn!(%error, path, "a directory could not be given to the owner of the store");
+            tracing::warn!(%error, path, "could not give a directory to the owner of the store");
         }
     }
 
@@ -319,7 +319,7 @@ impl Drop for Root {
             // Windows does not remove an open directory.
             drop(self.dir.take());
             if let Err(error) = std::fs::remove_dir_all(&self.path) {
-                tracing::warn!(%error, root = self.prefix, "a disposable store could not be removed");
+                tracing::warn!(%error, root = self.prefix, "could not remove a disposable store");
             }
         }
     }

@@ -137,7 +137,7 @@ impl Drop for Stage {
             .and_then(|dir| dir.remove_file(&self.path))
         {
             // Stored content is safe: it has a name of its own.
-            tracing::debug!(error = %error, path = self.path, "a staging file could not be removed");
+            tracing::debug!(error = %error, path = self.path, "could not remove a staging file");
         }
     }
 }

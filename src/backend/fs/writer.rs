@@ -111,7 +111,7 @@ impl FsWriter {
         let (written, stage) = ended.map_err(|source| {
             BackendError::new(
                 ErrorKind::Other,
-                "the runtime ended before the store had answered",
+                "the runtime shut down before the store answered",
             )
             .with_source(source)
         })?;
@@ -136,7 +136,7 @@ impl FsWriter {
             Place::Here(stage) => Ok(stage),
             other => {
                 self.stage = other;
-                let why = "this writer's content is stored already, or was given up after an error: open another writer";
+                let why = "this writer's content is stored already, or was discarded after an error: open another writer";
                 Err(BackendError::new(ErrorKind::Other, why))
             }
         }
@@ -146,8 +146,8 @@ impl FsWriter {
     fn take_whole(&mut self) -> Result<Stage, BackendError> {
         let stage = self.take()?;
         let why = match () {
-            () if self.is_broken => "writing failed before: open another writer",
-            () if self.is_writing => "a call to write was dropped before: open another writer",
+            () if self.is_broken => "an earlier write failed: open another writer",
+            () if self.is_writing => "an earlier write was cancelled: open another writer",
             () => return Ok(stage),
         };
         self.stage = Place::Here(stage);

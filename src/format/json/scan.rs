@@ -168,7 +168,7 @@ impl Scanner<'_> {
                     return if self.at == self.bytes.len() {
                         Ok(())
                     } else {
-                        Err("the end")
+                        Err("the end of the text")
                     };
                 };
                 let is_object = open.kind == SpanKind::Object;
@@ -255,8 +255,8 @@ impl Scanner<'_> {
                     kind = SpanKind::Escaped;
                     self.escape()?;
                 }
-                Some(_) => return Err("an escape in place of a control character"),
-                None => return Err("the end of a string"),
+                Some(_) => return Err("an escaped control character"),
+                None => return Err("a closing `\"`"),
             }
         }
         self.at += 1;
@@ -277,7 +277,7 @@ impl Scanner<'_> {
                 }
                 _ => return Err("`\\u` and four hexadecimal digits"),
             },
-            _ => return Err("an escape that JSON has"),
+            _ => return Err("a valid JSON escape"),
         }
         Ok(())
     }

@@ -82,13 +82,13 @@ fn h2_what_is_said_in_english() {
     Old arguments of grep. Read it with read_file.
     Old result of grep, removed and not stored. Call it again if you need it.
     Old link from grep.
-    Lines 1-40. Go on with offset 41.
+    Lines 1-40. Continue with offset 41.
     Lines 41-60.
-    Line 61. Go on with offset 62.
-    Part of line 1. Go on with offset 1+8000.
-    Nothing from line 99 on.
+    Line 61. Continue with offset 62.
+    Part of line 1. Continue with offset 1+8000.
+    No lines from 99 on.
     Matching lines: 7.
-    Matching lines so far: 7. Go on with offset 812.
+    Matching lines so far: 7. Continue with offset 812.
     ");
 }
 
@@ -130,6 +130,43 @@ fn h2_every_sentence_is_a_template_that_would_be_accepted() {
 }
 
 #[test]
+fn h2_former_sentences_are_templates_and_are_recognized() {
+    let page = |prose: &Prose| {
+        let at = |line| Position { line, byte: 0 };
+        [
+            prose.of_page(at(1), 40, Some(at(41)), false),
+            prose.of_page(at(99), 99, None, true),
+            prose.of_matches(7, Some(at(812))),
+        ]
+    };
+    let today = Prose::of(Language::English);
+    let templates = [(Sentence::Next, "More at {next}.".to_owned())].into();
+    let custom = Prose::with(Language::Chinese, &templates).unwrap();
+    for language in Language::ALL {
+        for (sentence, text) in language.words().former.iter().copied().flatten() {
+            check(*sentence, text).unwrap();
+            assert_ne!(*text, language.sentence(*sentence));
+        }
+    }
+    for former in Prose::built_in() {
+        for (n, text) in page(&former).into_iter().enumerate() {
+            for ours in [&today, &custom] {
+                assert!(
+                    ours.is_said(&text, |prose| page(prose)[n].clone()),
+                    "{text}"
+                );
+            }
+        }
+    }
+    let first = Prose::in_wording(Language::English, 0);
+    insta::assert_snapshot!(page(&first).join("\n"), @"
+    Lines 1-40. Go on with offset 41.
+    Nothing from line 99 on.
+    Matching lines so far: 7. Go on with offset 812.
+    ");
+}
+
+#[test]
 fn o2_what_is_no_template_of_a_sentence() {
     let cases = [
         (Sentence::Cleared, "Gone."),
@@ -152,14 +189,14 @@ fn o2_what_is_no_template_of_a_sentence() {
         })
         .collect();
     insta::assert_snapshot!(errors.join("\n"), @"
-    cleared: Gone. -- lacks the placeholder `{tool}`: write it where its value is to stand
-    cleared: {tool} {tool} -- has the placeholder `{tool}` twice: once is enough
-    cleared: {tool} {name} -- has the unknown placeholder `{name}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
-    truncated: {count} -- has the unknown placeholder `{count}`: it knows `{tool}`, `{bytes}`, `{location}`; write `{{` for a brace
-    page: {first}-{last} {location} -- has the unknown placeholder `{location}`: it knows `{first}`, `{last}`; write `{{` for a brace
-    not_utf8: { -- has at byte 0 an opening brace that nothing closes: write `{{` for a brace
-    unsaved: lost: {location} -- has the unknown placeholder `{location}`: it knows `{tool}`, `{bytes}`; write `{{` for a brace
-    next: } -- has at byte 0 a closing brace without an opening one: write `}}` for a brace
+    cleared: Gone. -- lacks the placeholder `{tool}`: add it where its value belongs
+    cleared: {tool} {tool} -- has the placeholder `{tool}` twice: remove one
+    cleared: {tool} {name} -- has the unknown placeholder `{name}` (allowed: `{tool}`, `{bytes}`, `{location}`): write `{{` for a brace
+    truncated: {count} -- has the unknown placeholder `{count}` (allowed: `{tool}`, `{bytes}`, `{location}`): write `{{` for a brace
+    page: {first}-{last} {location} -- has the unknown placeholder `{location}` (allowed: `{first}`, `{last}`): write `{{` for a brace
+    not_utf8: { -- is invalid at byte 0: an opening brace that nothing closes: write `{{` for a brace
+    unsaved: lost: {location} -- has the unknown placeholder `{location}` (allowed: `{tool}`, `{bytes}`): write `{{` for a brace
+    next: } -- is invalid at byte 0: a closing brace without an opening one: write `}}` for a brace
     ");
     assert!(
         check(Sentence::Truncated, "").is_ok()

@@ -125,7 +125,7 @@ impl ReduceNodeBuilder {
             |TemplateError { at, problem, .. }| ReduceNodeBuildError::Template { at, problem },
         )?;
         if node.template.is_empty() {
-            let problem = "nothing: write what the model is to do";
+            let problem = "it is empty: write the instructions for the model";
             return Err(ReduceNodeBuildError::Template { at: 0, problem });
         }
         if node.input_keys.iter().any(String::is_empty) {

@@ -13,7 +13,7 @@ use crate::reducer::BoxError;
 #[non_exhaustive]
 pub enum ReduceNodeBuildError {
     /// The prompt template is invalid.
-    #[error("`prompt_template` has at byte {at} {problem}")]
+    #[error("`prompt_template` is invalid at byte {at}: {problem}")]
     Template {
         /// Offset in bytes, from 0.
         at: usize,

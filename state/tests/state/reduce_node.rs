@@ -737,11 +737,11 @@ fn l11_wrong_nodes_do_not_build() {
     };
     assert_eq!(
         template(""),
-        "`prompt_template` has at byte 0 nothing: write what the model is to do"
+        "`prompt_template` is invalid at byte 0: it is empty: write the instructions for the model"
     );
     assert_eq!(
         template("a {"),
-        "`prompt_template` has at byte 2 an opening brace that nothing closes: write `{{` for a brace"
+        "`prompt_template` is invalid at byte 2: an opening brace that nothing closes: write `{{` for a brace"
     );
     let model = Model::default();
     let cases = [

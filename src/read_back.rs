@@ -26,9 +26,11 @@ const MAX_COUNTED: u64 = 8 << 20;
 
 /// Returns true if a hint shows only stored content, so that it can be cut or removed without loss.
 /// Anyone can write a text that looks like a hint.
-pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
+pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: HintContext<'_>) -> bool {
     match shown.kind {
-        Kind::Truncated => is_said(shown, content, said) && previews(shown, content, said.own),
+        Kind::Truncated => {
+            has_known_sentence(shown, content, said) && previews(shown, content, said.own)
+        }
         Kind::Page { from } => page::is_genuine(shown, from, content, said.prose),
         Kind::Matches => matches::is_genuine(shown, content, said.prose),
         Kind::Cleared | Kind::Link => false,
@@ -37,7 +39,7 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
 
 /// The parts that the sentences of a hint may be made of.
 #[derive(Clone, Copy)]
-pub(crate) struct Said<'s> {
+pub(crate) struct HintContext<'s> {
     pub(crate) prose: &'s Prose,
     pub(crate) tool: &'s str,
     /// The reader that hints name now, if any. Older hints may name none.
@@ -64,7 +66,7 @@ pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Optio
 }
 
 /// Returns true if the sentence of a hint for `content` is one of ours.
-pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
+pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext<'_>) -> bool {
     let Some((parts, _)) = texts_in(shown, content) else {
         return false;
     };
@@ -76,7 +78,7 @@ pub(crate) fn is_said(shown: &Hint, content: &[u8], said: Said<'_>) -> bool {
             ..Facts::default()
         };
         said.prose
-            .is_said(&shown.prose, |prose| prose.of_hint(shown, facts))
+            .says(&shown.prose, |prose| prose.of_hint(shown, facts))
     })
 }
 

@@ -58,9 +58,11 @@ fn filled(sentence: &str) -> String {
         ("next", "41"),
         ("count", "7"),
     ];
-    values.iter().fold(sentence.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), value)
-    })
+    values
+        .iter()
+        .fold(sentence.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), value)
+        })
 }
 
 #[test]

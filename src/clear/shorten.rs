@@ -7,7 +7,7 @@ use super::stub::{Case, Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::{Verdict, judge};
-use crate::read_back::{Said, texts_in};
+use crate::read_back::{HintContext, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
@@ -97,7 +97,7 @@ async fn compare(
                 return Err(Reason::StoreFailed);
             }
         };
-        let said = Said {
+        let said = HintContext {
             prose: session.prose(),
             tool: &draft.tool,
             reader: session.reader(),

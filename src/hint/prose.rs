@@ -98,7 +98,7 @@ impl Prose {
     /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
     /// language and wording. So hints in built-in sentences stay valid when templates are set or a
     /// later version changes a sentence.
-    pub(crate) fn is_said(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
+    pub(crate) fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
         say(self) == text || Self::built_in().any(|prose| say(&prose) == text)
     }
 

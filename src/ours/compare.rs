@@ -1,7 +1,7 @@
 //! Compares hints with the content stored where they lead.
 
 use crate::hint::{Hint, Kind};
-use crate::read_back::{Said, is_said, previews, shows_only};
+use crate::read_back::{HintContext, has_known_sentence, previews, shows_only};
 
 /// The true nature of an apparent hint, once compared with the stored content.
 pub(crate) enum Verdict {
@@ -15,10 +15,10 @@ pub(crate) enum Verdict {
 
 /// Compares a hint with the content stored where it leads. `is_short` is true for a hint of
 /// clearing that is believed whatever its words.
-pub(crate) fn judge(hint: &Hint, content: &[u8], said: Said<'_>, is_short: bool) -> Verdict {
+pub(crate) fn judge(hint: &Hint, content: &[u8], said: HintContext<'_>, is_short: bool) -> Verdict {
     let shows_the_same = || previews(hint, content, said.own);
     let is_ours = match hint.kind {
-        Kind::Cleared => shows_the_same() && (is_short || is_said(hint, content, said)),
+        Kind::Cleared => shows_the_same() && (is_short || has_known_sentence(hint, content, said)),
         _ => shows_only(hint, content, said),
     };
     if is_ours {

@@ -13,17 +13,17 @@ const MAX_LINE: usize = 64 << 10;
 /// Number of bytes of a window that are searched again with the next one. A match across two
 /// windows is found if it is no longer than this.
 const OVERLAP: usize = 1 << 10;
-/// A search may take this long, and longer while it manages [`AT_LEAST_A_SECOND`] bytes a second.
+/// A search may take this long, and longer while it manages [`MIN_BYTES_PER_SECOND`] bytes a second.
 /// The time is linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
-const AT_LEAST_A_SECOND: u64 = 1 << 20;
+const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
 /// The clock is read after this many bytes.
 const CLOCK_EVERY: u64 = 16 << 10;
 /// Bytes shown of a long line, around its first match.
 const EXCERPT: usize = 400;
 /// An upper bound on the bytes of a row in addition to the line: its number, a colon, two cuts and
 /// a line feed.
-const MAX_ROW_BESIDE: usize = 32;
+const MAX_ROW_OVERHEAD: usize = 32;
 /// Marks a cut in a long line.
 const CUT: char = '…';
 
@@ -120,7 +120,7 @@ impl Finder {
 
     fn show(&mut self, line: &[u8], at: usize) {
         // One row fits, however little room there is. Otherwise a reader could never get past it.
-        let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_BESIDE));
+        let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_OVERHEAD));
         let row = format!(
             "{}:{}\n",
             self.line,
@@ -148,7 +148,7 @@ impl Finder {
 }
 
 fn is_too_costly(spent: Duration, searched: u64) -> bool {
-    spent > PATIENCE && (searched as f64) < spent.as_secs_f64() * AT_LEAST_A_SECOND as f64
+    spent > PATIENCE && (searched as f64) < spent.as_secs_f64() * MIN_BYTES_PER_SECOND as f64
 }
 
 /// The shown part of a line: all of it, or `width` bytes around byte `at`.
@@ -189,7 +189,7 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
     });
     let count = rows.len() as u64;
     let says =
-        |next: Option<Position>| prose.is_said(&hint.prose, |prose| prose.of_matches(count, next));
+        |next: Option<Position>| prose.says(&hint.prose, |prose| prose.of_matches(count, next));
     let total = count_lines(content);
     all_there
         && hint.lines.is_none()

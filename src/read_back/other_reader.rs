@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::page::room;
 use super::starts::{WINDOW, starts};
-use super::stretch::{Found, MAX_BESIDE, Stretch};
+use super::stretch::{Found, MAX_READER_TEXT, Stretch};
 use super::{overhead, page_hint};
 use crate::backend::{BackendError, Location};
 use crate::content::{Part, ToolCall};
@@ -51,7 +51,7 @@ impl OtherReader {
     ) -> Option<Self> {
         let stored = named_in(session, call)?;
         let length = first.len() as u64;
-        let kept = first[..shown.max(MAX_BESIDE).min(first.len())].to_vec();
+        let kept = first[..shown.max(MAX_READER_TEXT).min(first.len())].to_vec();
         Some(Self {
             stored,
             waiting: first,

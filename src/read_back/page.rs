@@ -180,7 +180,7 @@ pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Pr
     at == from
         && hint.bytes == content.len() as u64
         && hint.lines.is_none_or(|lines| lines == count_lines(content))
-        && prose.is_said(&hint.prose, |prose| said(prose, from, end, has_next))
+        && prose.says(&hint.prose, |prose| said(prose, from, end, has_next))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use memchr::memmem::Finder;
 
-use super::stretch::{MAX_BESIDE, Start, number_at};
+use super::stretch::{MAX_READER_TEXT, Start, number_at};
 use crate::backend::BackendError;
 use crate::hint::Position;
 use crate::store::{MAX_WHOLE, Stored};
@@ -55,7 +55,7 @@ impl<'f> Search<'f> {
     /// Returns `None` if there is too little to search for.
     fn new(first: &'f [u8]) -> Option<Self> {
         // Assumes that most of a short result is neither header nor footer.
-        let header = MAX_BESIDE.min(first.len() / 4);
+        let header = MAX_READER_TEXT.min(first.len() / 4);
         let needle = &first[header..first.len() - header];
         let needle = &needle[..needle.len().min(MAX_NEEDLE)];
         let begins = begins(&first[..header]);

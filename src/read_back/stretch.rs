@@ -8,7 +8,7 @@ use crate::store::{Blocks, Stored};
 use crate::text::lines::first_line;
 
 /// Maximum number of bytes that a reader may add to the content: a header and a footer together.
-pub(super) const MAX_BESIDE: usize = 256;
+pub(super) const MAX_READER_TEXT: usize = 256;
 /// Maximum number of bytes that a reader may put before each line: a number and a separator.
 pub(super) const MAX_NUMBER: usize = 16;
 /// Bytes of a line that are compared to tell its number from its text; the whole line if it is
@@ -139,7 +139,7 @@ impl Stretch {
     }
 
     fn has_room(&self, footer: usize) -> bool {
-        self.start.header + footer <= MAX_BESIDE
+        self.start.header + footer <= MAX_READER_TEXT
     }
 
     async fn compare(
@@ -183,11 +183,11 @@ impl Stretch {
             if same == 0 {
                 self.footer = Some(Vec::new());
             }
-            self.take(&text[..same]);
+            self.advance(&text[..same]);
             rest = &rest[same..];
         }
         if let Some(footer) = &mut self.footer {
-            if self.start.header + footer.len() + rest.len() > MAX_BESIDE {
+            if self.start.header + footer.len() + rest.len() > MAX_READER_TEXT {
                 return Ok(false);
             }
             footer.extend_from_slice(rest);
@@ -201,12 +201,12 @@ impl Stretch {
             self.from.get_or_insert(self.position);
         }
         self.taken += number.len() as u64;
-        self.show(number);
+        self.remember_line(number);
         self.is_at_number = false;
     }
 
     /// Takes bytes of the result that equal the next stored ones.
-    fn take(&mut self, bytes: &[u8]) {
+    fn advance(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if self.keep < self.taken + length && self.from.is_none() {
             // The kept bytes end here. If they end in a line's number, `take_number` has set
@@ -217,12 +217,12 @@ impl Stretch {
         self.position = self.position.after(bytes);
         self.has_text |= bytes.iter().any(|byte| *byte != b'\n');
         (self.at, self.taken) = (self.at + length, self.taken + length);
-        self.show(bytes);
+        self.remember_line(bytes);
         self.is_at_number = self.start.is_numbered && bytes.ends_with(b"\n");
     }
 
     /// Keeps the last line while it may belong to a footer.
-    fn show(&mut self, bytes: &[u8]) {
+    fn remember_line(&mut self, bytes: &[u8]) {
         let last = match memchr::memrchr(b'\n', bytes) {
             Some(feed) => {
                 self.line = Some(Vec::new());
@@ -233,7 +233,7 @@ impl Stretch {
         self.line = self
             .line
             .take()
-            .filter(|line| line.len() + last.len() <= MAX_BESIDE);
+            .filter(|line| line.len() + last.len() <= MAX_READER_TEXT);
         if let Some(line) = &mut self.line {
             line.extend_from_slice(last);
         }

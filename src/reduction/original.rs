@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, digest};
 use crate::hint::Hint;
-use crate::read_back::{Said, shows_only};
+use crate::read_back::{HintContext, shows_only};
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, key, put};
 
@@ -40,7 +40,7 @@ async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
     if !hints.iter().any(|hint| resolve(hint).is_some()) {
         return Ok(Text::Content);
     }
-    let said = Said {
+    let said = HintContext {
         prose: session.prose(),
         tool: "",
         reader: session.reader(),

@@ -77,7 +77,7 @@ impl Session {
         let resolve = |backend: &Arc<dyn Backend>| {
             let key = backend
                 .resolve(location)
-                .filter(|key| self.roots.own(key))?;
+                .filter(|key| self.roots.owns(key))?;
             let location = backend.locate(&key);
             Some(Stored {
                 backend: backend.clone(),

@@ -86,7 +86,7 @@ impl Roots {
 
     /// Returns true if `key` names something that this session stored: exactly
     /// `<prefix><phase>/<name>`.
-    pub(crate) fn own(&self, key: &Key) -> bool {
+    pub(crate) fn owns(&self, key: &Key) -> bool {
         [Some(&self.prefix), self.former.as_ref()]
             .into_iter()
             .flatten()
@@ -297,7 +297,7 @@ mod tests {
     fn a_session_owns_exactly_its_own() {
         let root = Roots::default().session("agent");
         let session = root.session("s1");
-        let own = |roots: &Roots, key: &str| roots.own(&Key::new(key).unwrap());
+        let own = |roots: &Roots, key: &str| roots.owns(&Key::new(key).unwrap());
         assert!(own(&root, "agent/trunc/call_1") && own(&root, "agent/clear/call_1-args"));
         assert!(own(&session, "agent/s1/trunc/call_1"));
         for foreign in [

@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
     fn gain_of_preview(&self, stubs: &mut Stubs<'a>, at: usize, text: &str) -> u64 {
         let (slot, item) = (&self.items.outline.slots[at], &self.items.results[at]);
         let policy = self.session.policy(item.tool);
-        if self.session.own_hints(policy, text).is_some() {
+        if self.session.apparent_hints(policy, text).is_some() {
             return 0;
         }
         let (of, _) = self.source(slot, item.tool);

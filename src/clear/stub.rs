@@ -11,7 +11,7 @@ use crate::backend::{Backend, Location, digest};
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Draft, Kind, Placement};
-use crate::ours::{MAX_LINK, OwnHint, SEVERAL};
+use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, Target};
@@ -42,7 +42,7 @@ pub(super) struct ToStore {
 /// A hint in the conversation that may be ours.
 #[derive(Debug)]
 pub(super) struct Shown {
-    pub(super) own: OwnHint,
+    pub(super) own: ApparentHint,
     /// The hint that replaces it.
     pub(super) draft: Draft,
     pub(super) previewer: Previewer,
@@ -100,7 +100,7 @@ impl<'a> Stubs<'a> {
         };
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
-                let own = self.session.own_hints(of.policy, text);
+                let own = self.session.apparent_hints(of.policy, text);
                 if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
                     return line;
                 }
@@ -161,11 +161,11 @@ impl<'a> Stubs<'a> {
         &mut self,
         of: &Source<'_>,
         text: &str,
-        own: Vec<OwnHint>,
+        own: Vec<ApparentHint>,
         number: usize,
     ) -> Option<Line> {
         let mut locations = HashSet::new();
-        let mut is_new = |own: &OwnHint| {
+        let mut is_new = |own: &ApparentHint| {
             own.stored
                 .as_ref()
                 .is_none_or(|stored| locations.insert(stored.key.clone()))
@@ -249,7 +249,7 @@ impl<'a> Stubs<'a> {
     }
 
     /// A hint in the conversation, and its replacement if it is one of ours.
-    fn shown(&self, of: &Source<'_>, own: OwnHint) -> Shown {
+    fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
         let hint = &own.hint;
         // At most what is shown now: text that was not worth showing then is not worth it now.
         let budget = of.policy.stub_length.of(hint.bytes).min(hint.preview.len());

@@ -24,7 +24,7 @@ pub(crate) const SEVERAL: usize = 4096;
 
 /// A hint that may be ours.
 #[derive(Debug)]
-pub(crate) struct OwnHint {
+pub(crate) struct ApparentHint {
     pub(crate) hint: Hint,
     /// The content that it leads to; `None` for a link, and for content that is gone.
     pub(crate) stored: Option<Stored>,
@@ -35,10 +35,12 @@ impl Session {
     /// any of ours, and it leads to where this session stores, is a link, or says in as few bytes
     /// as ours that content is gone. A hint with a longer preview that could not be saved leads
     /// nowhere, so it is an ordinary text.
-    pub(crate) fn own_hints(&self, policy: &Policy, text: &str) -> Option<Vec<OwnHint>> {
+    pub(crate) fn apparent_hints(&self, policy: &Policy, text: &str) -> Option<Vec<ApparentHint>> {
         let hints = Hint::parse_all(text)?;
         let longest = self.prose().longest(self.reader());
-        let own = hints.into_iter().map(|hint| self.own_hint(hint, longest));
+        let own = hints
+            .into_iter()
+            .map(|hint| self.apparent_hint(hint, longest));
         own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy)))
             .collect()
     }
@@ -51,7 +53,7 @@ impl Session {
             let PartRef::Text(text) = part else {
                 return false;
             };
-            let Some(own) = self.own_hints(policy, text) else {
+            let Some(own) = self.apparent_hints(policy, text) else {
                 return false;
             };
             if !own.iter().all(|own| own.is_short(policy)) {
@@ -73,12 +75,16 @@ impl Session {
         let hint = hint.unwrap_or_default();
         arguments.len() <= cleared_arguments(hint).len() * 2
             && matches!(
-                self.own_hints(policy, hint).as_deref(),
+                self.apparent_hints(policy, hint).as_deref(),
                 Some([own]) if own.hint.kind == Kind::Cleared && own.hint.preview.is_empty()
             )
     }
 
-    fn own_hint(&self, hint: Hint, (longest, per_byte): (usize, usize)) -> Option<OwnHint> {
+    fn apparent_hint(
+        &self,
+        hint: Hint,
+        (longest, per_byte): (usize, usize),
+    ) -> Option<ApparentHint> {
         let location = hint
             .location
             .as_ref()
@@ -96,11 +102,11 @@ impl Session {
             (_, None) => return None,
             (_, Some(_)) => Some(self.resolve(location)?),
         };
-        Some(OwnHint { hint, stored })
+        Some(ApparentHint { hint, stored })
     }
 }
 
-impl OwnHint {
+impl ApparentHint {
     /// Returns true if nothing shorter could replace it.
     pub(crate) fn is_short(&self, policy: &Policy) -> bool {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);

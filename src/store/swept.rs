@@ -21,7 +21,7 @@ use crate::backend::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Finish,
-    Keep,
+    FinishInSpool,
 }
 
 /// Turns `NotFound` into `None`.
@@ -46,7 +46,7 @@ pub(crate) async fn put(
         return Ok(put);
     };
     Ok(
-        if is(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) {
+        if compare(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) {
             PutOutcome::Taken
         } else {
             put
@@ -69,19 +69,19 @@ pub(crate) async fn name(
 ) -> Result<PutOutcome, BackendError> {
     if let Some(swept) = key.swept().filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
-            if is(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
+            if compare(store, place, &mut Other::Writer(&mut *writer)).await? == Some(false) {
                 return Ok(PutOutcome::Taken);
             }
         }
     }
     match by {
         By::Finish => writer.finish(key).await,
-        By::Keep => writer.finish_in_spool(key).await,
+        By::FinishInSpool => writer.finish_in_spool(key).await,
     }
 }
 
 /// Compares the bytes stored under `key` with `other`; `None` if the key is absent.
-async fn is(
+async fn compare(
     store: &dyn Backend,
     key: &Key,
     other: &mut Other<'_>,
@@ -90,7 +90,7 @@ async fn is(
     match found(store.read(key, 0..0).await)? {
         None => Ok(None),
         // It may have been removed since.
-        Some(_) => found(is_same(store, key, other).await),
+        Some(_) => found(stored_equals(store, key, other).await),
     }
 }
 
@@ -144,7 +144,7 @@ impl Other<'_> {
 }
 
 /// Compares the bytes stored under `key`, whatever the key means, with `other`.
-async fn is_same(
+async fn stored_equals(
     store: &dyn Backend,
     key: &Key,
     other: &mut Other<'_>,

@@ -175,6 +175,9 @@ fn is_own_page(job: &Job, parts: &[Part]) -> bool {
     let [Part::Text(text)] = parts else {
         return false;
     };
-    let hints = job.session.own_hints(&job.policy, text).unwrap_or_default();
+    let hints = job
+        .session
+        .apparent_hints(&job.policy, text)
+        .unwrap_or_default();
     matches!(&hints[..], [own] if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
 }

@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         // still do.
         let is_ours = |candidate: &Candidate<'_>| {
             let shown = candidate.text.shown();
-            shown.is_some_and(|text| session.own_hints(policy, &text).is_some())
+            shown.is_some_and(|text| session.apparent_hints(policy, &text).is_some())
         };
         if count == 0 || longest.iter().any(is_ours) {
             0

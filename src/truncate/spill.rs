@@ -190,7 +190,7 @@ async fn name(
     let Some(spool) = spool else {
         return Err(error);
     };
-    match target.name(&*spool, writer, By::Keep).await {
+    match target.name(&*spool, writer, By::FinishInSpool).await {
         Ok(location) => Ok(Saved {
             location,
             is_local: true,

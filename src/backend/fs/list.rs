@@ -91,11 +91,11 @@ impl Walk {
         };
         match level.entries.next() {
             None => drop(open.pop()),
-            Some(Ok(entry)) => match look(&self.store, &entry, &level.prefix)? {
-                Look::File(entry) => return Ok(Step::Entry(entry)),
-                Look::Directory(level) => open.push(*level),
-                Look::Refused(why) => return Ok(Step::Refused(why)),
-                Look::Other => {}
+            Some(Ok(entry)) => match find(&self.store, &entry, &level.prefix)? {
+                Found::File(entry) => return Ok(Step::Entry(entry)),
+                Found::Directory(level) => open.push(*level),
+                Found::Refused(why) => return Ok(Step::Refused(why)),
+                Found::Other => {}
             },
             Some(Err(error)) => {
                 // A broken directory might return the same error forever.
@@ -115,7 +115,7 @@ enum Step {
     End,
 }
 
-enum Look {
+enum Found {
     File(Entry),
     // Boxed because on Windows the struct contains the directory's read buffer.
     Directory(Box<Level>),
@@ -123,11 +123,11 @@ enum Look {
     Other,
 }
 
-fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
+fn find(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Found> {
     let name = entry.file_name();
     if !prefix.is_empty() && name == STAGING {
         // Agents that opened this nested store use other names for its content.
-        return Ok(Look::Refused(
+        return Ok(Found::Refused(
             "this directory is a store itself; open it directly, or move it away".to_owned(),
         ));
     }
@@ -136,11 +136,11 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
         .to_str()
         .and_then(|name| Key::new(format!("{prefix}{name}")).ok())
     else {
-        return Ok(Look::Other);
+        return Ok(Found::Other);
     };
     let metadata = entry.metadata()?;
     if metadata.is_dir() {
-        return Ok(Look::Directory(Box::new(Level {
+        return Ok(Found::Directory(Box::new(Level {
             entries: entry.open_dir()?.entries()?,
             prefix: format!("{key}/"),
         })));
@@ -156,12 +156,12 @@ fn look(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Look> {
         let why = format!(
             "`{key}` is a symbolic link to another directory of the store; replace it with that directory"
         );
-        return Ok(Look::Refused(why));
+        return Ok(Found::Refused(why));
     }
     if !metadata.is_file() {
-        return Ok(Look::Other);
+        return Ok(Found::Other);
     }
-    Ok(Look::File(Entry {
+    Ok(Found::File(Entry {
         key,
         bytes: metadata.len(),
         stored_at: metadata.modified()?.into_std(),

@@ -22,7 +22,7 @@ pub(super) struct Root {
     prefix: String,
     dir: OnceLock<Dir>,
     /// True once everything that storing needs has been tried.
-    is_tried: AtomicBool,
+    has_been_tried: AtomicBool,
     /// For a disposable directory: true once it was created.
     temporary: Option<Mutex<bool>>,
 }
@@ -68,7 +68,7 @@ impl Root {
             path,
             prefix,
             dir: OnceLock::new(),
-            is_tried: AtomicBool::new(false),
+            has_been_tried: AtomicBool::new(false),
             temporary: None,
         })
     }
@@ -140,13 +140,13 @@ impl Root {
         Ok(())
     }
 
-    /// Returns true after [`was_tried`](Self::was_tried).
-    pub(super) fn is_tried(&self) -> bool {
-        self.is_tried.load(Ordering::Relaxed)
+    /// Returns true after [`mark_tried`](Self::mark_tried).
+    pub(super) fn has_been_tried(&self) -> bool {
+        self.has_been_tried.load(Ordering::Relaxed)
     }
 
-    pub(super) fn was_tried(&self) {
-        self.is_tried.store(true, Ordering::Relaxed);
+    pub(super) fn mark_tried(&self) {
+        self.has_been_tried.store(true, Ordering::Relaxed);
     }
 
     /// The directory if it exists, otherwise its nearest existing parent.

@@ -40,9 +40,9 @@ impl Stage {
     /// stored.
     pub(super) fn create(store: &Fs) -> io::Result<Self> {
         store.root.make()?;
-        if !store.root.is_tried() {
+        if !store.root.has_been_tried() {
             try_out(store)?;
-            store.root.was_tried();
+            store.root.mark_tried();
         }
         Self::untried(store)
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::job::{Job, report, text_bytes};
-use super::stream::{Truncated, treat};
+use super::stream::{Truncated, truncate_by_limit};
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
 use crate::error::OffloadError;
@@ -50,7 +50,7 @@ pub(super) async fn truncate(
         Ok(Action::Replace(replacement)) => return replace(job, whole, &replacement).await,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
-    treat(Some(job.clone()), whole.into_output(), failure).await
+    truncate_by_limit(Some(job.clone()), whole.into_output(), failure).await
 }
 
 async fn replace(
@@ -80,7 +80,7 @@ async fn replace(
         Ok(parts) => Ok(whole.shown_as(job, parts, decision)),
         Err(error) => {
             let failure = ErrorSource::Handler.said(&error);
-            treat(Some(job.clone()), whole.into_output(), Some(failure)).await
+            truncate_by_limit(Some(job.clone()), whole.into_output(), Some(failure)).await
         }
     }
 }

@@ -150,7 +150,7 @@ impl Held {
     /// Ends the last text unless it is the joined text. Returns `true` if further texts must be
     /// joined.
     fn is_full(&mut self) -> bool {
-        if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_several) {
+        if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_joined) {
             self.end();
         }
         self.slots.len() >= MAX_SLOTS && self.is_over_limit()
@@ -164,7 +164,7 @@ impl Held {
         // `true` because the joined text may contain chunks, which can end inside a character.
         self.begin(None, true);
         if let Some(Slot::Text(joined)) = self.slots.last_mut() {
-            joined.is_several = true;
+            joined.is_joined = true;
         }
         self.go_on(Bytes::copy_from_slice(text))
     }
@@ -247,7 +247,7 @@ impl Held {
         self.placement
     }
 
-    pub(super) fn is_several(&self) -> bool {
+    pub(super) fn has_several_slots(&self) -> bool {
         self.slots.len() > 1
     }
 

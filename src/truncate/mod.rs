@@ -34,7 +34,7 @@ pub(crate) async fn truncate(
     let job = Job::new(session, call);
     match job.as_ref().and_then(handled::handler) {
         Some((job, handler)) => handled::truncate(job, &*handler, output).await,
-        None => stream::treat(job, output, None).await,
+        None => stream::truncate_by_limit(job, output, None).await,
     }
 }
 

@@ -29,7 +29,7 @@ struct Candidate<'s> {
 impl Candidate<'_> {
     /// Returns `true` if it can't stay as it is, however short the others are.
     fn must_be_stored(self) -> bool {
-        !self.text.is_utf8() || self.text.json.is_some() || self.text.is_several
+        !self.text.is_utf8() || self.text.json.is_some() || self.text.is_joined
     }
 }
 
@@ -352,7 +352,8 @@ impl<'a> Planner<'a> {
             let name = self.id.name();
             let name = name.unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()));
             // The number after the name is not known yet; six digits are as long as it can get.
-            let numbers = std::iter::once(1).chain(self.held.is_several().then_some(999_999));
+            let numbers =
+                std::iter::once(1).chain(self.held.has_several_slots().then_some(999_999));
             let mut locations = Vec::new();
             for name in numbers.map(|number| name.clone().part(number)) {
                 let roots = session.roots();

@@ -77,7 +77,7 @@ impl Run {
         // Done only now, so that pieces shown earlier did not wait for it.
         self.compare().await;
         let (mut show, spill) = self.held.push(chunk);
-        self.read_on(spill.as_ref());
+        self.feed_reader(spill.as_ref());
         if let Some(bytes) = spill
             && let Err(error) = self.spill.write(bytes.clone()).await
         {
@@ -86,7 +86,7 @@ impl Run {
             } else {
                 None
             };
-            self.spill.lose();
+            self.spill.discard();
             self.held.take_back_all(spilled.as_deref());
             self.passes = spilled.is_some();
             if self.passes {
@@ -264,7 +264,7 @@ impl Run {
 
     /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
     /// the result is over the limit.
-    fn read_on(&mut self, bytes: Option<&Bytes>) {
+    fn feed_reader(&mut self, bytes: Option<&Bytes>) {
         let Some((text, shown)) = self.held.only_text() else {
             self.reader = None;
             return;

@@ -77,7 +77,7 @@ impl Spill {
     }
 
     /// Forgets the spilled bytes. Later bytes go to a new writer.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn discard(&mut self) {
         (self.writer, self.length) = (None, 0);
     }
 

@@ -187,7 +187,7 @@ impl From<TruncatedStream> for ToolOutput {
 
 /// Truncates a result without a handler, reading it to its end. `failure` is the reason why no
 /// handler decided.
-pub(super) async fn treat(
+pub(super) async fn truncate_by_limit(
     job: Option<Arc<Job>>,
     output: ToolOutput,
     failure: Option<Failure>,

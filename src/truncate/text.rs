@@ -20,7 +20,7 @@ pub(super) struct Text {
     /// `true` if it arrives in chunks, rather than as one part.
     pub(super) comes_in_chunks: bool,
     /// `true` if it joins several texts, and so can't stay as it is.
-    pub(super) is_several: bool,
+    pub(super) is_joined: bool,
     /// Its beginning, end and whatever else a preview may show.
     pub(super) sketch: Sketch,
     pub(super) content: Content,
@@ -46,7 +46,7 @@ impl Text {
         Self {
             json: None,
             comes_in_chunks: false,
-            is_several: false,
+            is_joined: false,
             sketch,
             content: Content::Memory(Vec::new()),
             bytes: 0,
@@ -158,7 +158,7 @@ impl Text {
 
     /// Returns `true` if not all its tokens are counted.
     pub(super) fn has_more_tokens(&self) -> bool {
-        self.tokens.is_enough
+        self.tokens.has_stopped
     }
 
     /// A lower bound on its tokens; `u64::MAX` if the text is so long that it always gains.

@@ -28,7 +28,7 @@ pub(super) struct TokenSum {
     pub(super) sum: u64,
     cuts: u64,
     /// `true` if there are more tokens than matter.
-    pub(super) is_enough: bool,
+    pub(super) has_stopped: bool,
 }
 
 impl TokenSum {
@@ -41,9 +41,9 @@ impl TokenSum {
 
     pub(super) fn push(&mut self, text: &str, meter: &Meter) {
         match self.counts {
-            _ if self.is_enough => {}
+            _ if self.has_stopped => {}
             Counts::Nothing => {}
-            Counts::Bytes(most) if self.pending.len() + text.len() > most => self.enough(),
+            Counts::Bytes(most) if self.pending.len() + text.len() > most => self.stop_counting(),
             Counts::Bytes(_) => self.pending.push_str(text),
             Counts::Tokens(most) => self.count(text, most, meter),
         }
@@ -51,12 +51,12 @@ impl TokenSum {
 
     /// The whole text, if it is recorded and short enough.
     pub(super) fn noted(&self) -> Option<&str> {
-        let is_whole = matches!(self.counts, Counts::Bytes(_)) && !self.is_enough;
+        let is_whole = matches!(self.counts, Counts::Bytes(_)) && !self.has_stopped;
         is_whole.then_some(&*self.pending)
     }
 
-    fn enough(&mut self) {
-        self.is_enough = true;
+    fn stop_counting(&mut self) {
+        self.has_stopped = true;
         self.pending = String::new();
     }
 
@@ -72,7 +72,7 @@ impl TokenSum {
             self.pending.clear();
             self.cuts += 1;
             if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
-                return self.enough();
+                return self.stop_counting();
             }
             text = rest;
         }
@@ -81,14 +81,14 @@ impl TokenSum {
     /// The total, counted in pieces, as far as it matters.
     pub(super) fn total(&self, meter: &Meter) -> u64 {
         match self.cuts {
-            _ if self.is_enough => self.sum,
+            _ if self.has_stopped => self.sum,
             0 => meter.text(&self.pending),
             _ => self.sum.saturating_add(meter.once(&self.pending)),
         }
     }
 
     pub(super) fn at_least(&self, meter: &Meter) -> u64 {
-        if self.is_enough {
+        if self.has_stopped {
             u64::MAX
         } else {
             self.total(meter).saturating_sub(PER_CUT * self.cuts)
@@ -118,15 +118,15 @@ mod tests {
                     sum.push(piece, &meter);
                     rest = tail;
                 }
-                (sum.total(&meter), sum.at_least(&meter), sum.is_enough)
+                (sum.total(&meter), sum.at_least(&meter), sum.has_stopped)
             };
             for counts in [Counts::Bytes(50_000), Counts::Tokens(most)] {
-                let (total, at_least, is_enough) = sum(size, counts);
-                prop_assert_eq!((total, at_least, is_enough), sum(usize::MAX, counts));
-                prop_assert!(is_enough || at_least <= meter.text(&text));
+                let (total, at_least, has_stopped) = sum(size, counts);
+                prop_assert_eq!((total, at_least, has_stopped), sum(usize::MAX, counts));
+                prop_assert!(has_stopped || at_least <= meter.text(&text));
             }
-            let (total, _, is_enough) = sum(size, Counts::Tokens(most));
-            prop_assert!(!is_enough || total > most && meter.text(&text) > most);
+            let (total, _, has_stopped) = sum(size, Counts::Tokens(most));
+            prop_assert!(!has_stopped || total > most && meter.text(&text) > most);
         }
     }
 }

@@ -54,7 +54,7 @@ where
         .map(|slot| ResultPlace {
             message: slot.message,
             slot: slot.slot,
-            call: slot.call.map(|at| (calls[at].message, calls[at].call)),
+            call: slot.call.map(|at| (calls[at].message, calls[at].index)),
         })
         .collect()
 }
@@ -86,8 +86,8 @@ pub(crate) struct Slot<'c> {
 #[derive(Debug)]
 pub(crate) struct CallSite<'c> {
     pub(crate) message: usize,
-    pub(crate) call: usize,
-    pub(crate) is: Call<'c>,
+    pub(crate) index: usize,
+    pub(crate) call: Call<'c>,
     pub(crate) turn: usize,
     pub(crate) round: usize,
 }
@@ -185,7 +185,7 @@ impl<'c> Outline<'c> {
 
     /// The name of the tool that gave the result, from the message or else from its call.
     pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
-        let by_call = || slot.call.map(|call| self.calls[call].is.name);
+        let by_call = || slot.call.map(|call| self.calls[call].call.name);
         slot.head.name.or_else(by_call).unwrap_or_default()
     }
 }
@@ -247,8 +247,8 @@ impl<'c> Reader<'c> {
         let (turn, round) = (self.outline.turns.begun, self.rounds);
         self.outline.calls.push(CallSite {
             message: self.message,
-            call: self.calls_in_message,
-            is: call,
+            index: self.calls_in_message,
+            call,
             turn,
             round,
         });
@@ -279,7 +279,10 @@ impl<'c> Reader<'c> {
         let calls = &self.outline.calls;
         let open = self.open.get_mut(head.id)?;
         let has_name = |index: &usize| {
-            head.id.is_empty() && head.name.is_some_and(|name| calls[*index].is.name == name)
+            head.id.is_empty()
+                && head
+                    .name
+                    .is_some_and(|name| calls[*index].call.name == name)
         };
         let named = open.iter().any(has_name);
         let fits = |index: &usize| !named || has_name(index);

@@ -108,7 +108,7 @@ impl Committed {
                 ledger.record(&edit.origin, *print, put.clone());
             }
         }
-        ledger.settle(settled);
+        ledger.record_final(settled);
         if let Some(anchor) = anchor {
             ledger.record_saved(anchor, saved);
         }

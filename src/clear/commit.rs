@@ -263,7 +263,7 @@ async fn store_lines(
     }
     let text = edit.put_text(join(texts.iter().map(String::as_str)));
     // The hint of a failed save ("not saved") was not part of the estimate.
-    let gain = edit.gain(pass.session.meter(), &text);
+    let gain = edit.size_if_gain(pass.session.meter(), &text);
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;
     edit.decision.resize(bytes, tokens);
     Ok(match edit.place {

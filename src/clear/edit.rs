@@ -25,7 +25,7 @@ pub(super) struct Edit {
     pub(super) content: Content,
     /// Reason why the plan expects this item to stay after all. Only the commit can tell for
     /// certain.
-    pub(super) expected: Option<Reason>,
+    pub(super) expected_reason: Option<Reason>,
     /// Arguments of its call, which are replaced together with the result or not at all.
     pub(super) arguments: Option<Box<Edit>>,
 }
@@ -60,7 +60,7 @@ impl Edit {
             place: item.place,
             origin: item.origin.clone(),
             content,
-            expected: None,
+            expected_reason: None,
             arguments: None,
         }
     }
@@ -118,7 +118,7 @@ impl Edit {
 
     /// Returns the bytes and tokens of `text`, if it has fewer bytes and no more tokens than the
     /// content that it replaces.
-    pub(super) fn gain(&self, meter: &Meter, text: &str) -> Option<(u64, u64)> {
+    pub(super) fn size_if_gain(&self, meter: &Meter, text: &str) -> Option<(u64, u64)> {
         let (bytes, tokens) = (text.len() as u64, meter.text(text));
         let before = self.decision.tokens.map_or(0, |change| change.before);
         (bytes < self.decision.bytes.before && tokens <= before).then_some((bytes, tokens))
@@ -144,7 +144,7 @@ impl Edit {
     pub(super) fn expected_decisions(&self) -> impl Iterator<Item = Decision> {
         self.parts().map(|edit| {
             let mut decision = edit.decision.clone();
-            if let Some(reason) = self.expected {
+            if let Some(reason) = self.expected_reason {
                 decision.keep(reason);
             }
             decision

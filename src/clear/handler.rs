@@ -90,7 +90,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
     }
     let (call, item) = (&items.outline.calls[at], &items.calls[at]);
     // If a call has several results, the first one decides about its arguments.
-    if call.is.is_signed || call.is.is_fixed || planner.taken.contains(&item.place) {
+    if call.call.is_signed || call.call.is_fixed || planner.taken.contains(&item.place) {
         return Ok(None);
     }
     let put = Arc::new(Substitute::Arguments(text.to_owned()));

@@ -83,7 +83,7 @@ impl<'c> Items<'c> {
     pub(super) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
         let arguments = slot
             .call
-            .map(|call| Text::of_arguments(self.outline.calls[call].is.arguments).read());
+            .map(|call| Text::of_arguments(self.outline.calls[call].call.arguments).read());
         ToolCall::new(
             slot.head.id,
             self.outline.tool(slot),
@@ -139,15 +139,15 @@ impl<R: Iterator<Item = Row>> Texts<'_, R> {
     }
 
     fn call<'c>(&mut self, call: &CallSite<'c>) -> Item<'c> {
-        let (print, tokens) = self.next(Text::of_arguments(call.is.arguments));
+        let (print, tokens) = self.next(Text::of_arguments(call.call.arguments));
         Item {
             place: Place::Arguments {
                 message: call.message,
-                call: call.call,
+                call: call.index,
             },
-            tool: call.is.name,
-            call_id: call.is.id,
-            origin: self.walk.next(print_of_call(self.meter, call.is, print)),
+            tool: call.call.name,
+            call_id: call.call.id,
+            origin: self.walk.next(print_of_call(self.meter, call.call, print)),
             bytes: print.len(),
             tokens,
         }

@@ -79,12 +79,12 @@ impl Ledger {
             .is_some_and(|original| *original != print)
     }
 
-    pub(super) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
+    pub(super) fn record_final(&mut self, decided: Vec<(Fingerprint, Reason)>) {
         self.settled.extend(decided);
     }
 
     /// Reason why an item is never replaced.
-    pub(super) fn settled(&self, key: Fingerprint) -> Option<Reason> {
+    pub(super) fn final_reason(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
     }
 

@@ -124,7 +124,7 @@ impl Plan {
         if let Some(planner) = planner {
             (self.edits, settled) = (planner.edits, planner.settled);
         }
-        ledger.settle(settled);
+        ledger.record_final(settled);
         ledger.record_gains(previews.into_gains());
         ledger.record_read(reads);
         meter.end_pass(scan.seen);

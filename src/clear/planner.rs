@@ -66,8 +66,8 @@ impl<'a> Planner<'a> {
         for ((call, item), answered) in outline.calls.iter().zip(&items.calls).zip(answered) {
             if let Some(put) = item.replacement()
                 && answered
-                && !call.is.is_signed
-                && !call.is.is_fixed
+                && !call.call.is_signed
+                && !call.call.is_fixed
             {
                 self.push_repeat(item, put);
             }
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
             edit.decision.resize(expected.len() as u64, after);
         } else {
             // It stays if it really is a hint of ours, which only the store can tell.
-            edit.expected = Some(Reason::AlreadyHint);
+            edit.expected_reason = Some(Reason::AlreadyHint);
         }
         self.edits.push(edit);
     }

@@ -30,7 +30,7 @@ impl<'a> Planner<'a> {
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             is_certain &= !edit.has_to_be_compared();
             if !choice.takes(edit.tokens()) {
-                edit.expected = Some(Reason::TargetReached);
+                edit.expected_reason = Some(Reason::TargetReached);
             }
         }
         if choice.is_too_little() {
@@ -38,7 +38,7 @@ impl<'a> Planner<'a> {
                 if is_certain {
                     edit.keep(Reason::TooLittle);
                 } else {
-                    edit.expected = Some(Reason::TooLittle);
+                    edit.expected_reason = Some(Reason::TooLittle);
                 }
             }
         }
@@ -55,7 +55,7 @@ impl<'a> Planner<'a> {
             .reason_of_age(slot)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.ledger.settled(key))
+            .or_else(|| self.ledger.final_reason(key))
             .or_else(|| {
                 let is_final = self.session.is_final(policy, &slot.parts);
                 if is_final {
@@ -104,14 +104,14 @@ impl<'a> Planner<'a> {
             return;
         }
         let key = item.settles_as(self.session.meter());
-        let text = || Text::of_arguments(call.is.arguments).read();
+        let text = || Text::of_arguments(call.call.arguments).read();
         let above = self.session.settings().clear_tool_inputs_above as u64;
-        let reason = self.ledger.settled(key).or_else(|| {
+        let reason = self.ledger.final_reason(key).or_else(|| {
             if item.bytes <= above {
                 Some(Reason::WithinLimit)
-            } else if call.is.is_signed {
+            } else if call.call.is_signed {
                 Some(Reason::Signed)
-            } else if call.is.is_fixed {
+            } else if call.call.is_fixed {
                 Some(Reason::Ambiguous)
             } else {
                 let is_cleared = self.session.is_cleared(policy, &text());

@@ -101,7 +101,7 @@ fn rounds(plan: &Plan, conversation: &dyn Conversation) -> Vec<Round> {
     let cleared = plan
         .edits
         .iter()
-        .filter(|edit| edit.expected.is_none() && is_done(edit.decision.outcome))
+        .filter(|edit| edit.expected_reason.is_none() && is_done(edit.decision.outcome))
         .map(|edit| edit.place)
         .collect();
     let rounds = rounds_of(conversation, &cleared);

@@ -12,7 +12,7 @@ fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
     let outline = Outline::of(&conversation);
     let place = |slot: &Slot<'_>| {
         slot.call.map_or_else(String::new, |c| {
-            format!("{}.{}", outline.calls[c].message, outline.calls[c].call)
+            format!("{}.{}", outline.calls[c].message, outline.calls[c].index)
         })
     };
     outline

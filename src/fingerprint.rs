@@ -49,13 +49,13 @@ impl Hash for Fingerprint {
 }
 
 /// The hasher of maps whose keys are fingerprints.
-pub(crate) type AsItIs = BuildHasherDefault<Identity>;
+pub(crate) type PassThroughHash = BuildHasherDefault<PassThroughHasher>;
 
 /// A hasher that uses the hash in a fingerprint unchanged.
 #[derive(Default)]
-pub(crate) struct Identity(u64);
+pub(crate) struct PassThroughHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -67,7 +67,7 @@ impl Session {
         Self {
             shared: self.shared.clone(),
             roots,
-            meter: self.meter.for_another(),
+            meter: self.meter.sibling(),
         }
     }
 

@@ -30,7 +30,7 @@ mod tiktoken;
 mod words;
 
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
-pub(crate) use seen::{Of, Row, Seen, Spot};
+pub(crate) use seen::{Row, RowIndex, Seen, TextKind};
 #[cfg(feature = "tiktoken")]
 pub(crate) use tiktoken::Tiktoken;
 

@@ -119,7 +119,7 @@ impl Edit {
     /// Returns the bytes and tokens of `text`, if it has fewer bytes and no more tokens than the
     /// content that it replaces.
     pub(super) fn size_if_gain(&self, meter: &Meter, text: &str) -> Option<(u64, u64)> {
-        let (bytes, tokens) = (text.len() as u64, meter.text(text));
+        let (bytes, tokens) = (text.len() as u64, meter.count_str(text));
         let before = self.decision.tokens.map_or(0, |change| change.before);
         (bytes < self.decision.bytes.before && tokens <= before).then_some((bytes, tokens))
     }

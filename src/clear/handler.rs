@@ -95,7 +95,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
     }
     let put = Arc::new(Substitute::Arguments(text.to_owned()));
     let mut edit = Edit::new(item, Outcome::Replaced, Content::Ready(put));
-    let tokens = planner.session.meter().text(text);
+    let tokens = planner.session.meter().count_str(text);
     edit.decision.resize(text.len() as u64, tokens);
     Ok(Some(edit))
 }

@@ -9,7 +9,7 @@ use crate::content::ToolCall;
 use crate::fingerprint::Fingerprint;
 use crate::report::{Change, Decision, Subject};
 use crate::rounds::{CallSite, Outline, Slot};
-use crate::tokens::{Meter, Of, Row, Seen, Text, media_cost};
+use crate::tokens::{Meter, Row, Seen, Text, TextKind, media_cost};
 
 /// The results and calls of a conversation, and the cost of each.
 pub(super) struct Items<'c> {
@@ -61,7 +61,7 @@ impl<'c> Items<'c> {
         let mut texts = Texts {
             meter,
             walk: ledger.walk(),
-            rows: seen.subjects(Of::Result),
+            rows: seen.subjects(TextKind::Result),
         };
         let result = |slot| texts.result(slot, outline.tool(slot));
         let results = outline.slots.iter().map(result).collect();
@@ -69,7 +69,7 @@ impl<'c> Items<'c> {
         let mut texts = Texts {
             meter,
             walk,
-            rows: seen.subjects(Of::Arguments),
+            rows: seen.subjects(TextKind::Arguments),
         };
         let calls = outline.calls.iter().map(|call| texts.call(call)).collect();
         Self {
@@ -104,12 +104,12 @@ impl<R: Iterator<Item = Row>> Texts<'_, R> {
     /// Returns the fingerprint and the tokens of the next text.
     fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
         let Row { print, tokens } = self.rows.next().unwrap_or_else(|| Row {
-            print: self.meter.print(text),
+            print: self.meter.fingerprint(text),
             tokens: None,
         });
         debug_assert_eq!(
             print,
-            self.meter.print(text),
+            self.meter.fingerprint(text),
             "a format must show unchanged messages the same way each time"
         );
         (

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::content::Part;
-use crate::fingerprint::{AsItIs, Fingerprint};
+use crate::fingerprint::{Fingerprint, PassThroughHash};
 use crate::report::Reason;
 use crate::tokens::Meter;
 
@@ -19,15 +19,15 @@ pub(super) enum Substitute {
 /// the nth was before.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Substitute>>, AsItIs>,
+    replacements: HashMap<Fingerprint, HashMap<usize, Arc<Substitute>>, PassThroughHash>,
     /// The original that each replacement stands for. Needed to count occurrences where originals
     /// and hints are mixed.
-    originals: HashMap<Fingerprint, Fingerprint, AsItIs>,
+    originals: HashMap<Fingerprint, Fingerprint, PassThroughHash>,
     /// Final decisions: looking them up is cheaper than deciding again.
-    settled: HashMap<Fingerprint, Reason, AsItIs>,
+    settled: HashMap<Fingerprint, Reason, PassThroughHash>,
     /// Tokens gained by previews of whole results: looking them up is cheaper than making them
     /// again.
-    gains: HashMap<Fingerprint, u64, AsItIs>,
+    gains: HashMap<Fingerprint, u64, PassThroughHash>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// Number of messages and of tokens that the last pass left.
@@ -153,7 +153,7 @@ pub(super) struct Origin {
 #[derive(Debug)]
 pub(super) struct Walk<'l> {
     ledger: &'l Ledger,
-    seen: HashMap<Fingerprint, usize, AsItIs>,
+    seen: HashMap<Fingerprint, usize, PassThroughHash>,
 }
 
 impl Origin {

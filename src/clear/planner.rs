@@ -84,7 +84,9 @@ impl<'a> Planner<'a> {
                     tokens = tokens.saturating_add(meter.part(part));
                 }
             }
-            Substitute::Arguments(text) => (bytes, tokens) = (text.len() as u64, meter.text(text)),
+            Substitute::Arguments(text) => {
+                (bytes, tokens) = (text.len() as u64, meter.count_str(text))
+            }
         }
         let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
         edit.decision.resize(bytes, tokens);
@@ -131,10 +133,10 @@ impl<'a> Planner<'a> {
         // counted. Neither need the second text be if tokens never exceed bytes and its bytes fit.
         let otherwise_gains = || {
             let is_sure = meter.counts_at_most_bytes() && otherwise.len() as u64 <= before;
-            is_shorter(&otherwise) && (is_sure || meter.text(&otherwise) <= before)
+            is_shorter(&otherwise) && (is_sure || meter.count_str(&otherwise) <= before)
         };
         let after = is_shorter(&expected)
-            .then(|| meter.text(&expected))
+            .then(|| meter.count_str(&expected))
             .filter(|after| *after <= before);
         // An edit to be compared becomes one text or the other, so one gain is enough. For any
         // other edit the store decides which name is free, so both must gain.

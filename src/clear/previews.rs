@@ -181,7 +181,7 @@ impl<'a> Planner<'a> {
         let texts = Case::BOTH.map(|case| Line::all(&line, case));
         let is_shorter = texts.iter().all(|shown| shown.len() < text.len());
         let meter = self.session.meter();
-        let after = is_shorter.then(|| texts.iter().map(|text| meter.once(text)).max());
+        let after = is_shorter.then(|| texts.iter().map(|text| meter.count_uncached(text)).max());
         after
             .flatten()
             .map_or(0, |after| item.tokens.saturating_sub(after))

@@ -106,14 +106,17 @@ pub(super) fn prints_at(
                 }
                 Piece::Content(part) => {
                     if let Some((_, print)) = &mut open {
-                        print.add(part, Text::of_part(part).map(|text| meter.print(text)));
+                        print.add(
+                            part,
+                            Text::of_part(part).map(|text| meter.fingerprint(text)),
+                        );
                     }
                 }
                 Piece::Call(is) => {
                     let place = Place::Arguments { message, call };
                     call += 1;
                     if places.contains(&place) {
-                        let arguments = meter.print(Text::of_arguments(is.arguments));
+                        let arguments = meter.fingerprint(Text::of_arguments(is.arguments));
                         prints.insert(place, print_of_call(meter, is, arguments));
                     }
                 }
@@ -173,7 +176,10 @@ mod tests {
                     },
                 );
                 for part in list {
-                    print.add(*part, Text::of_part(*part).map(|text| meter.print(text)));
+                    print.add(
+                        *part,
+                        Text::of_part(*part).map(|text| meter.fingerprint(text)),
+                    );
                 }
                 assert!(seen.insert(print.finish()), "{id:?} {list:?}");
             }

@@ -15,7 +15,7 @@ use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, last_turn};
-use crate::tokens::{Meter, Of, PER_MESSAGE, Seen, Spot, Text, media_cost};
+use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
 
 /// If new texts have at least this many bytes in total, they are counted off the async thread:
 /// about two milliseconds of work.
@@ -33,7 +33,7 @@ pub(super) struct Scan<'c> {
     /// The results and calls, if this visit has read them.
     outline: Option<Outline<'c>>,
     /// Texts that were never counted before.
-    new: Vec<(Fingerprint, Text<'c>, Spot)>,
+    new: Vec<(Fingerprint, Text<'c>, RowIndex)>,
 }
 
 impl<'c> Scan<'c> {
@@ -106,7 +106,7 @@ impl<'c> Scan<'c> {
         if is_counted {
             visitor.counts = true;
             for tool in tools {
-                visitor.text(Of::Other, Text::Of(tool));
+                visitor.text(TextKind::Other, Text::Of(tool));
             }
         }
         let Visitor { reader, found, .. } = visitor;
@@ -225,9 +225,9 @@ impl<'c> Visitor<'_, 'c> {
             self.add(media_cost(part));
         }
         let of = if self.in_result {
-            Of::Result
+            TextKind::Result
         } else {
-            Of::Other
+            TextKind::Other
         };
         let print = Text::of_part(part).and_then(|text| self.text(of, text));
         if let Some(result) = &mut self.result {
@@ -236,8 +236,8 @@ impl<'c> Visitor<'_, 'c> {
     }
 
     fn call(&mut self, call: Call<'c>) {
-        self.text(Of::Other, Text::Is(call.name));
-        let print = self.text(Of::Arguments, Text::of_arguments(call.arguments));
+        self.text(TextKind::Other, Text::Is(call.name));
+        let print = self.text(TextKind::Arguments, Text::of_arguments(call.arguments));
         if let Some((print, ledger)) = print.zip(self.ledger) {
             self.found.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
         }
@@ -251,17 +251,17 @@ impl<'c> Visitor<'_, 'c> {
     }
 
     /// Counts a text if required, and returns its fingerprint if it was needed.
-    fn text(&mut self, of: Of, text: Text<'c>) -> Option<Fingerprint> {
+    fn text(&mut self, of: TextKind, text: Text<'c>) -> Option<Fingerprint> {
         let is_free = self.meter.is_free(text);
         if self.counts && is_free {
-            self.add(self.meter.text_of(text));
+            self.add(self.meter.count_text(text));
         }
         let is_counted = self.counts && !is_free;
-        let is_compared = self.ledger.is_some() && of != Of::Other;
+        let is_compared = self.ledger.is_some() && of != TextKind::Other;
         if !is_counted && !is_compared {
             return None;
         }
-        let print = self.meter.print(text);
+        let print = self.meter.fingerprint(text);
         let (spot, known) = self.found.seen.push(of, print);
         if is_counted {
             match known.or_else(|| self.meter.known(print)) {

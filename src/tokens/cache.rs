@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::seen::Seen;
-use crate::fingerprint::{AsItIs, Fingerprint};
+use crate::fingerprint::{Fingerprint, PassThroughHash};
 
 /// A count that this many passes in a row did not use is dropped. Several passes, so that
 /// conversations that share a session don't evict each other's counts.
@@ -25,7 +25,7 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Own {
-    counts: HashMap<Fingerprint, Entry, AsItIs>,
+    counts: HashMap<Fingerprint, Entry, PassThroughHash>,
     pass: u64,
     /// The texts of the last pass, unless one is running.
     last: Seen,
@@ -42,13 +42,13 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct Shared {
-    counts: HashMap<Fingerprint, Weak<u64>, AsItIs>,
+    counts: HashMap<Fingerprint, Weak<u64>, PassThroughHash>,
     sweep_at: usize,
 }
 
 impl Cache {
     /// Makes a cache for another conversation, which shares counts with this one.
-    pub(super) fn beside(&self) -> Self {
+    pub(super) fn sibling(&self) -> Self {
         Self {
             own: Mutex::default(),
             shared: Arc::clone(&self.shared),
@@ -67,7 +67,7 @@ impl Cache {
             let room = own.counts.len() * 2;
             own.counts.shrink_to(room);
         }
-        seen.again()
+        seen.restart()
     }
 
     /// Ends a pass, which has seen these texts.
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_conversation_displaces_no_other_and_shares_what_both_hold() {
         let (secret, one) = (Secret::new(), Cache::default());
-        let two = one.beside();
+        let two = one.sibling();
         let (idle, busy) = (prints(&secret, 0..50), prints(&secret, 50..20_000));
         idle.iter().for_each(|print| one.insert(*print, 1));
         assert_eq!(two.get(idle[0]), Some(1), "counted by the other");

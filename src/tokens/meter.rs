@@ -126,9 +126,9 @@ impl Meter {
 
     /// Returns the same counter for another conversation. The two share counts, but neither evicts
     /// a count that the other uses.
-    pub(crate) fn for_another(&self) -> Self {
+    pub(crate) fn sibling(&self) -> Self {
         Self {
-            cache: Arc::new(self.cache.beside()),
+            cache: Arc::new(self.cache.sibling()),
             ..self.clone()
         }
     }
@@ -165,7 +165,7 @@ impl Meter {
     }
 
     /// The fingerprint of a text.
-    pub(crate) fn print(&self, text: Text<'_>) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, text: Text<'_>) -> Fingerprint {
         match text {
             Text::Is(text) => self.print_bytes(text.as_bytes()),
             Text::Of(value) => self.print_json(value),
@@ -212,26 +212,26 @@ impl Meter {
     pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
             // No lock is held, since counting may be slow and may call back into this meter.
-            let tokens = self.once(&text.read());
+            let tokens = self.count_uncached(&text.read());
             self.cache.insert(print, tokens);
             tokens
         })
     }
 
     /// The number of tokens of a text.
-    pub(crate) fn text_of(&self, text: Text<'_>) -> u64 {
+    pub(crate) fn count_text(&self, text: Text<'_>) -> u64 {
         if self.is_free(text) {
-            self.once(&text.read())
+            self.count_uncached(&text.read())
         } else {
-            self.count(self.print(text), text)
+            self.count(self.fingerprint(text), text)
         }
     }
 
-    /// Like [`text`](Self::text), but not cached, for a text that will not be counted again.
+    /// Like [`count_str`](Self::count_str), but not cached, for a text that will not be counted again.
     ///
     /// If the counter panics, returns the text's length in bytes, since no text has more tokens
     /// than bytes.
-    pub(crate) fn once(&self, text: &str) -> u64 {
+    pub(crate) fn count_uncached(&self, text: &str) -> u64 {
         guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
             tracing::warn!(%error, "the token counter failed; using the text's length in bytes");
             text.len() as u64
@@ -245,12 +245,12 @@ impl Meter {
         guard("the token counter", compare).unwrap_or_default()
     }
 
-    pub(crate) fn text(&self, text: &str) -> u64 {
-        self.text_of(Text::Is(text))
+    pub(crate) fn count_str(&self, text: &str) -> u64 {
+        self.count_text(Text::Is(text))
     }
 
     pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
-        media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.text_of(text)))
+        media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.count_text(text)))
     }
 
     /// The number of tokens of a message.
@@ -260,8 +260,8 @@ impl Meter {
             tokens = tokens.saturating_add(match piece {
                 Piece::Content(part) => self.part(part),
                 Piece::Call(call) => self
-                    .text(call.name)
-                    .saturating_add(self.text_of(Text::of_arguments(call.arguments))),
+                    .count_str(call.name)
+                    .saturating_add(self.count_text(Text::of_arguments(call.arguments))),
                 Piece::Role(_) | Piece::Result(_) => 0,
             });
         });
@@ -270,7 +270,7 @@ impl Meter {
 
     pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
         let messages = (0..conversation.len()).map(|message| self.message(conversation, message));
-        let tools = tools.iter().map(|tool| self.text_of(Text::Of(tool)));
+        let tools = tools.iter().map(|tool| self.count_text(Text::Of(tool)));
         messages.chain(tools).fold(0, u64::saturating_add)
     }
 
@@ -340,13 +340,16 @@ mod tests {
             json!("x".repeat(5_000)),
         ] {
             let text = value.to_string();
-            assert_eq!(meter.print(Text::Of(&value)), meter.print(Text::Is(&text)));
+            assert_eq!(
+                meter.fingerprint(Text::Of(&value)),
+                meter.fingerprint(Text::Is(&text))
+            );
             assert_eq!(Text::Of(&value).bytes(), text.len() as u64);
-            assert_eq!(meter.text_of(Text::Of(&value)), meter.text(&text));
+            assert_eq!(meter.count_text(Text::Of(&value)), meter.count_str(&text));
             if let Some(fields) = value.as_object() {
                 assert_eq!(
-                    meter.print(Text::Fields(fields)),
-                    meter.print(Text::Is(&text))
+                    meter.fingerprint(Text::Fields(fields)),
+                    meter.fingerprint(Text::Is(&text))
                 );
                 assert_eq!(Text::Fields(fields).bytes(), text.len() as u64);
                 assert_eq!(Text::Fields(fields).read(), text);

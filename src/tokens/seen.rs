@@ -15,7 +15,7 @@ pub(crate) struct Row {
 
 /// The kind of piece that a text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum TextKind {
     /// A tool's result.
     Result,
     /// The arguments of a call.
@@ -26,8 +26,8 @@ pub(crate) enum Of {
 
 /// The place of a text in a [`Seen`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
-    of: Of,
+pub(crate) struct RowIndex {
+    of: TextKind,
     at: usize,
 }
 
@@ -50,18 +50,18 @@ struct List {
 
 impl Seen {
     /// Begins another pass.
-    pub(super) fn again(mut self) -> Self {
+    pub(super) fn restart(mut self) -> Self {
         self.lists.iter_mut().for_each(|list| list.len = 0);
         self.has_all_subjects = false;
         self
     }
 
     /// Takes the next text. Returns its place, and its cost if the same text was there before.
-    pub(crate) fn push(&mut self, of: Of, print: Fingerprint) -> (Spot, Option<u64>) {
+    pub(crate) fn push(&mut self, of: TextKind, print: Fingerprint) -> (RowIndex, Option<u64>) {
         let list = &mut self.lists[of as usize];
         let at = list.len;
         list.len += 1;
-        let spot = Spot { of, at };
+        let spot = RowIndex { of, at };
         match list.rows.get_mut(at) {
             Some(row) if row.print == print => return (spot, row.tokens),
             Some(row) => self.displaced.push(
@@ -83,14 +83,14 @@ impl Seen {
     }
 
     /// Sets the cost of a text.
-    pub(crate) fn set(&mut self, Spot { of, at }: Spot, tokens: u64) {
+    pub(crate) fn set(&mut self, RowIndex { of, at }: RowIndex, tokens: u64) {
         if let Some(row) = self.lists[of as usize].rows.get_mut(at) {
             row.tokens = Some(tokens);
         }
     }
 
     /// The texts of all results, or of all arguments; empty unless all are known.
-    pub(crate) fn subjects(&self, of: Of) -> impl Iterator<Item = Row> {
+    pub(crate) fn subjects(&self, of: TextKind) -> impl Iterator<Item = Row> {
         let list = &self.lists[of as usize];
         list.rows[..list.len]
             .iter()
@@ -123,10 +123,10 @@ mod tests {
 
     /// Runs a pass over `texts`, which cost their length, and returns how many had to be looked up.
     fn look(secret: &Secret, seen: &mut Seen, texts: &[&str]) -> usize {
-        *seen = std::mem::take(seen).again();
+        *seen = std::mem::take(seen).restart();
         let mut searched = 0;
         for text in texts {
-            let (spot, tokens) = seen.push(Of::Result, secret.of(text.as_bytes()));
+            let (spot, tokens) = seen.push(TextKind::Result, secret.of(text.as_bytes()));
             assert!(
                 tokens.is_none_or(|tokens| tokens == text.len() as u64),
                 "{text}: {tokens:?}"
@@ -165,23 +165,23 @@ mod tests {
     #[test]
     fn what_costs_nothing_yet_is_not_known() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
-        seen.push(Of::Other, secret.of(b"a"));
-        let mut seen = seen.again();
-        assert!(seen.push(Of::Other, secret.of(b"a")).1.is_none());
+        seen.push(TextKind::Other, secret.of(b"a"));
+        let mut seen = seen.restart();
+        assert!(seen.push(TextKind::Other, secret.of(b"a")).1.is_none());
     }
 
     #[test]
     fn subjects_are_given_where_they_are_all() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
         look(&secret, &mut seen, &["a", "bb"]);
-        assert_eq!(seen.subjects(Of::Result).count(), 0);
+        assert_eq!(seen.subjects(TextKind::Result).count(), 0);
         seen.has_all_subjects = true;
         assert_eq!(
-            seen.subjects(Of::Result)
+            seen.subjects(TextKind::Result)
                 .map(|row| row.tokens)
                 .collect::<Vec<_>>(),
             [Some(1), Some(2)]
         );
-        assert_eq!(seen.subjects(Of::Arguments).count(), 0);
+        assert_eq!(seen.subjects(TextKind::Arguments).count(), 0);
     }
 }

@@ -76,7 +76,7 @@ impl Cut {
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         let costs = |form: &Form| {
             let other = form.hint.turned().render();
-            meter.text(&form.text).max(meter.text(&other))
+            meter.count_str(&form.text).max(meter.count_str(&other))
         };
         self.forms.iter().map(costs).max().unwrap_or_default()
     }

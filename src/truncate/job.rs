@@ -73,7 +73,7 @@ impl Job {
 
     /// The size of a text that is present as a whole, and is counted as one.
     pub(super) fn size_of(&self, text: &str) -> Size {
-        self.sized(text.len() as u64, || self.session.meter().text(text))
+        self.sized(text.len() as u64, || self.session.meter().count_str(text))
     }
 
     /// The size of a part that passes: the bytes of its text, the tokens of all of it.

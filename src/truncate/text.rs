@@ -165,7 +165,7 @@ impl Text {
     pub(super) fn tokens_at_least(&self, meter: &Meter) -> u64 {
         let is_uncounted = matches!(self.tokens.counts, Counts::Nothing);
         match self.shown().filter(|_| is_uncounted) {
-            Some(text) => meter.text(&text),
+            Some(text) => meter.count_str(&text),
             None => self.tokens.at_least(meter),
         }
     }

@@ -68,7 +68,7 @@ impl TokenSum {
             }
             let (piece, rest) = text.split_at(text.floor_char_boundary(room));
             self.pending.push_str(piece);
-            self.sum = self.sum.saturating_add(meter.once(&self.pending));
+            self.sum = self.sum.saturating_add(meter.count_uncached(&self.pending));
             self.pending.clear();
             self.cuts += 1;
             if self.sum.saturating_sub(PER_CUT * self.cuts) > most {
@@ -82,8 +82,8 @@ impl TokenSum {
     pub(super) fn total(&self, meter: &Meter) -> u64 {
         match self.cuts {
             _ if self.has_stopped => self.sum,
-            0 => meter.text(&self.pending),
-            _ => self.sum.saturating_add(meter.once(&self.pending)),
+            0 => meter.count_str(&self.pending),
+            _ => self.sum.saturating_add(meter.count_uncached(&self.pending)),
         }
     }
 
@@ -123,10 +123,10 @@ mod tests {
             for counts in [Counts::Bytes(50_000), Counts::Tokens(most)] {
                 let (total, at_least, has_stopped) = sum(size, counts);
                 prop_assert_eq!((total, at_least, has_stopped), sum(usize::MAX, counts));
-                prop_assert!(has_stopped || at_least <= meter.text(&text));
+                prop_assert!(has_stopped || at_least <= meter.count_str(&text));
             }
             let (total, _, has_stopped) = sum(size, Counts::Tokens(most));
-            prop_assert!(!has_stopped || total > most && meter.text(&text) > most);
+            prop_assert!(!has_stopped || total > most && meter.count_str(&text) > most);
         }
     }
 }

@@ -141,7 +141,7 @@ impl PartialEq for Hooks {
             && is_same(trunc_handler, &other.trunc_handler)
             && is_same(clear_handler, &other.clear_handler)
             && match (preview, &other.preview) {
-                (Some(one), Some(other)) => one.is(other),
+                (Some(one), Some(other)) => one.ptr_eq(other),
                 (None, None) => true,
                 _ => false,
             }

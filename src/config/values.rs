@@ -137,7 +137,7 @@ impl PreviewLength {
 
     /// Returns true for any number of bytes, and for a curve with a scale above 0 and an exponent
     /// above 0 and at most 1.
-    pub(crate) fn is_sound(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         match self {
             Self::Bytes(_) => true,
             Self::Curve {

@@ -65,7 +65,7 @@ pub(super) trait Blocks {
         let Some(list) = content.filter(|content| content.is_array()) else {
             return Self::show(content, see);
         };
-        let are_kept = Self::are_fields_kept(list);
+        let are_kept = Self::keeps_unknown_fields(list);
         for part in list.items() {
             // Reads the fields that move to the last new part, so that duplicates among them are
             // noticed.
@@ -93,7 +93,7 @@ pub(super) trait Blocks {
         parts: Vec<Part>,
     ) -> Vec<Edit<'m>> {
         let content = match holder.get(field).filter(|content| content.is_array()) {
-            Some(old) => Self::keep_marks(old, parts),
+            Some(old) => Self::replace_array(old, parts),
             None => New::Value(Self::content(parts)),
         };
         vec![Edit::set(path, field, content)]
@@ -122,7 +122,7 @@ pub(super) trait Blocks {
 
     /// Returns true if unknown fields of text parts stay when the texts are replaced: those of one
     /// part can, those of several cannot.
-    fn are_fields_kept<'m, V: View<'m>>(parts: V) -> bool {
+    fn keeps_unknown_fields<'m, V: View<'m>>(parts: V) -> bool {
         parts
             .items()
             .filter(|part| Self::has_unknown_fields(*part))
@@ -138,9 +138,9 @@ pub(super) trait Blocks {
 
     /// The new parts as an array, since the old content was one. Cache marks and the unknown fields
     /// of an old text part move to the last new part.
-    fn keep_marks<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
+    fn replace_array<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
         let mut marks: Vec<(&str, JsonRef<'_>)> = Vec::new();
-        let are_kept = Self::are_fields_kept(old);
+        let are_kept = Self::keeps_unknown_fields(old);
         for part in old.items() {
             let kind = part.text("type");
             let (is_part, is_kept) = (!kind.is_empty(), are_kept && Self::is_text(kind));

@@ -18,7 +18,7 @@ pub(crate) struct Fixed {
 impl Fixed {
     /// Finds the parts of `message` that `format` must leave alone. Costs nothing if no key occurs
     /// twice and everything is valid Unicode.
-    pub(crate) fn of(format: &impl WireJson, message: &JsonText) -> Self {
+    pub(crate) fn find(format: &impl WireJson, message: &JsonText) -> Self {
         let mut fixed = Self::default();
         if message.is_plain() {
             return fixed;

@@ -4,7 +4,7 @@ mod response;
 
 use serde_json::{Map, Value, json};
 
-use self::response::Given;
+use self::response::ResponseContent;
 use super::json::{Edit, New, Step, View};
 use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
@@ -80,7 +80,7 @@ impl WireJson for Gemini {
             roles.show(response.is_some(), see);
             if let Some(response) = response {
                 let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
-                let given = Given::of(given);
+                let given = ResponseContent::of(given);
                 see(Piece::Result(ResultHead {
                     name: name.and_then(V::as_str),
                     is_error: given.is_error,
@@ -104,7 +104,7 @@ impl WireJson for Gemini {
 
     fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let (response, path) = nth_part(content, RESPONSE, slot)?;
-        Some(Given::of(response.get("response")).replace(path, parts))
+        Some(ResponseContent::of(response.get("response")).replace(path, parts))
     }
 
     fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {

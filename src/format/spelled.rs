@@ -34,7 +34,7 @@ impl<F: WireJson> Format for Spelled<F> {
     type Message = JsonText;
 
     fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
-        let fixed = Fixed::of(&self.0, message);
+        let fixed = Fixed::find(&self.0, message);
         if fixed.is_empty() {
             return self.0.see(message.root(), see);
         }
@@ -54,13 +54,13 @@ impl<F: WireJson> Format for Spelled<F> {
     }
 
     fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
-        if !Fixed::of(&self.0, message).has_result(slot) {
+        if !Fixed::find(&self.0, message).has_result(slot) {
             put_into_text(message, |message| self.0.result(message, slot, parts));
         }
     }
 
     fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
-        if !Fixed::of(&self.0, message).has_call(call) {
+        if !Fixed::find(&self.0, message).has_call(call) {
             put_into_text(message, |message| {
                 self.0.arguments(message, call, arguments)
             });
@@ -68,6 +68,6 @@ impl<F: WireJson> Format for Spelled<F> {
     }
 
     fn is_rewritable(&self, message: &JsonText) -> bool {
-        Fixed::of(&self.0, message).is_empty()
+        Fixed::find(&self.0, message).is_empty()
     }
 }

@@ -46,7 +46,7 @@ impl Hint {
     }
 
     /// Returns the hint with its header on the other side of the preview.
-    pub(crate) fn turned(&self) -> Self {
+    pub(crate) fn with_other_placement(&self) -> Self {
         let placement = match self.placement {
             Placement::First => Placement::Last,
             Placement::Last => Placement::First,
@@ -57,7 +57,7 @@ impl Hint {
         }
     }
 
-    /// Length in bytes of the hint, given as `rendered`, or of the [`turned`](Self::turned) one if
+    /// Length in bytes of the hint, given as `rendered`, or of the [`with_other_placement`](Self::with_other_placement) one if
     /// that is longer.
     pub(crate) fn longest(&self, rendered: &str) -> usize {
         // A header after an empty preview has an extra line feed and `-0`.
@@ -356,7 +356,7 @@ mod tests {
 
         #[test]
         fn l3_a_hint_is_as_long_as_the_longer_of_its_sides(hint in hints()) {
-            let (one, other) = (hint.render(), hint.turned().render());
+            let (one, other) = (hint.render(), hint.with_other_placement().render());
             assert_eq!(hint.longest(&one), one.len().max(other.len()));
         }
 

@@ -194,7 +194,7 @@ impl<'u, 't> Chooser<'u, 't> {
                     }
                 }
                 Item::Name(name) => {
-                    self.name(name);
+                    self.mark_named(name);
                     listed.push(name);
                 }
             }
@@ -213,7 +213,7 @@ impl<'u, 't> Chooser<'u, 't> {
             .collect();
         for unit in &taken {
             for at in 0..self.in_unit[*unit].len() {
-                self.name(self.in_unit[*unit][at]);
+                self.mark_named(self.in_unit[*unit][at]);
             }
         }
         let entry = |name: &usize| {
@@ -240,11 +240,11 @@ impl<'u, 't> Chooser<'u, 't> {
         for at in 0..self.in_unit[unit].len() {
             let name = self.in_unit[unit][at];
             self.names[name].is_shown = true;
-            self.name(name);
+            self.mark_named(name);
         }
     }
 
-    fn name(&mut self, name: usize) {
+    fn mark_named(&mut self, name: usize) {
         self.names[name].is_named = true;
         for at in 0..self.names[name].parts.len() {
             let part = self.names[name].parts[at];
@@ -311,7 +311,7 @@ impl<'u, 't> Chooser<'u, 't> {
         let pair = before
             .zip(self.units.get(unit))
             .map(|(before, unit)| (&self.units[before], unit));
-        pair.is_some_and(|(before, unit)| unit.is_behind(before))
+        pair.is_some_and(|(before, unit)| unit.continues(before))
     }
 }
 

@@ -30,7 +30,7 @@ impl Custom {
         Self(Arc::new(show))
     }
 
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }

@@ -51,7 +51,7 @@ impl Unit<'_> {
     }
 
     /// Returns true if it needs no mark when it is shown after `before`.
-    pub(super) fn is_behind(&self, before: &Self) -> bool {
+    pub(super) fn continues(&self, before: &Self) -> bool {
         self.follows(before) || self.is_next_line(before)
     }
 

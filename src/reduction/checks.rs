@@ -128,7 +128,7 @@ impl Checks<'_> {
             ("preview_length", policy.preview_length),
             ("stub_length", policy.stub_length),
         ];
-        if let Some((field, _)) = lengths.into_iter().find(|(_, length)| !length.is_sound()) {
+        if let Some((field, _)) = lengths.into_iter().find(|(_, length)| !length.is_valid()) {
             return Err(BuildError::NoCurve { field, tool });
         }
         if policy.truncates() {

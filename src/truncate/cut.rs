@@ -67,7 +67,7 @@ impl Cut {
     /// Counts nothing, so `false` proves nothing.
     pub(super) fn costs_at_most(&self, text: &str, meter: &Meter) -> bool {
         self.forms.iter().all(|form| {
-            let other = form.hint.turned().render();
+            let other = form.hint.with_other_placement().render();
             meter.costs_at_most(&form.text, text) && meter.costs_at_most(&other, text)
         })
     }
@@ -75,7 +75,7 @@ impl Cut {
     /// Number of tokens of its most expensive form, with the header on either side of the preview.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
         let costs = |form: &Form| {
-            let other = form.hint.turned().render();
+            let other = form.hint.with_other_placement().render();
             meter.count_str(&form.text).max(meter.count_str(&other))
         };
         self.forms.iter().map(costs).max().unwrap_or_default()

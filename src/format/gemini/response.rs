@@ -10,7 +10,7 @@ use crate::format::json::{Edit, Kind, New, Step, View};
 use crate::format::{PartRef, Piece};
 
 /// The content of a tool's result in a response.
-pub(super) struct Given<V> {
+pub(super) struct ResponseContent<V> {
     /// The field that a replacement goes to.
     key: &'static str,
     pub(super) is_error: bool,
@@ -19,7 +19,7 @@ pub(super) struct Given<V> {
     value: Option<V>,
 }
 
-impl<'m, V: View<'m>> Given<V> {
+impl<'m, V: View<'m>> ResponseContent<V> {
     pub(super) fn of(response: Option<V>) -> Self {
         let found = response.map_or([None; 4], |response| {
             response.pick(["output", "result", "content", "error"])

@@ -99,7 +99,7 @@ fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> Str
 /// Edits that no longer borrow from the message; `None` if one of them can't be made.
 type Made<T> = Option<Vec<(Vec<Step>, &'static str, Option<T>)>>;
 
-fn make<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
+fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
     let make = |Edit { path, field, value }| {
         let value = match value {
             Some(value) => Some(into(value)?),
@@ -115,7 +115,7 @@ pub(crate) fn put_into_value(
     message: &mut Value,
     edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(message).and_then(|edits| make(edits, New::into_value)) else {
+    let Some(edits) = edits(message).and_then(|edits| detach(edits, New::into_value)) else {
         return;
     };
     for (path, field, value) in edits {
@@ -141,7 +141,7 @@ pub(crate) fn put_into_text(
     message: &mut JsonText,
     edits: impl for<'m> FnOnce(super::Node<'m>) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(message.root()).and_then(|edits| make(edits, New::into_text)) else {
+    let Some(edits) = edits(message.root()).and_then(|edits| detach(edits, New::into_text)) else {
         return;
     };
     let added: usize = edits

@@ -45,7 +45,7 @@ pub trait CountTokens: Send + Sync + 'static {
 
     /// Returns true if no text costs more tokens than it has bytes. A conversation with no more
     /// bytes than the threshold has tokens is then not counted at all. The default is `false`.
-    fn is_at_most_bytes(&self) -> bool {
+    fn never_exceeds_bytes(&self) -> bool {
         false
     }
 
@@ -71,9 +71,9 @@ pub trait CountTokens: Send + Sync + 'static {
     /// Does the work that the first count would have to wait for. The default does nothing.
     ///
     /// If the counter is not ready, a reduction calls this once, on a separate thread. Usually that
-    /// is when it is built. If no limit is in tokens and the counter [is at most
-    /// bytes](Self::is_at_most_bytes), it waits for the first pass over a conversation with half as
-    /// many bytes as the threshold has tokens.
+    /// is when it is built. If no limit is in tokens and the counter [never exceeds
+    /// bytes](Self::never_exceeds_bytes), it waits for the first pass over a conversation with half
+    /// as many bytes as the threshold has tokens.
     fn prepare(&self) {}
 }
 

@@ -1013,7 +1013,7 @@ async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
 #[derive(Clone)]
 struct Slow {
     sender: std::sync::mpsc::Sender<std::thread::ThreadId>,
-    is_at_most_bytes: bool,
+    never_exceeds_bytes: bool,
 }
 
 impl offcut::tokens::CountTokens for Slow {
@@ -1029,18 +1029,18 @@ impl offcut::tokens::CountTokens for Slow {
         self.sender.send(std::thread::current().id()).unwrap();
     }
 
-    fn is_at_most_bytes(&self) -> bool {
-        self.is_at_most_bytes
+    fn never_exceeds_bytes(&self) -> bool {
+        self.never_exceeds_bytes
     }
 }
 
 #[tokio::test]
 async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_counted() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    let slow = |is_at_most_bytes| {
+    let slow = |never_exceeds_bytes| {
         builder(&memory()).count_tokens_with(Slow {
             sender: sender.clone(),
-            is_at_most_bytes,
+            never_exceeds_bytes,
         })
     };
     let is_elsewhere = || receiver.recv().unwrap() != std::thread::current().id();

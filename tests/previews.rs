@@ -305,7 +305,7 @@ fn l11_lengths_that_are_none_do_not_build() {
         let curve = PreviewLength::curve(scale, exponent, 100);
         assert!(matches!(
             error(small(&memory()).preview_length(curve)),
-            BuildError::NoCurve {
+            BuildError::InvalidCurve {
                 field: "preview_length",
                 tool: None
             }
@@ -313,7 +313,7 @@ fn l11_lengths_that_are_none_do_not_build() {
         let policy = ToolPolicy::new().stub_length(curve);
         assert!(matches!(
             error(small(&memory()).tool("f", policy)),
-            BuildError::NoCurve {
+            BuildError::InvalidCurve {
                 field: "stub_length",
                 tool: Some(_)
             }

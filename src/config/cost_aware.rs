@@ -138,7 +138,7 @@ impl CostAware {
             ),
         ];
         match wrong.into_iter().find(|(_, is_right, _)| !is_right) {
-            Some((field, _, instead)) => Err(BuildError::NoPrice { field, instead }),
+            Some((field, _, instead)) => Err(BuildError::InvalidPrice { field, instead }),
             None => Ok(()),
         }
     }

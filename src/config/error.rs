@@ -87,7 +87,7 @@ pub enum BuildError {
         "`{field}`{} is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
         of_one(.tool)
     )]
-    NoCurve {
+    InvalidCurve {
         /// The field.
         field: &'static str,
         /// The tool, or `None` for all tools.
@@ -118,7 +118,7 @@ pub enum BuildError {
     },
     /// A price or a number of calls is invalid.
     #[error("`cost_aware.{field}` is invalid: {instead}")]
-    NoPrice {
+    InvalidPrice {
         /// The field.
         field: &'static str,
         /// Advice on what to set.

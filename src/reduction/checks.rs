@@ -129,7 +129,7 @@ impl Checks<'_> {
             ("stub_length", policy.stub_length),
         ];
         if let Some((field, _)) = lengths.into_iter().find(|(_, length)| !length.is_valid()) {
-            return Err(BuildError::NoCurve { field, tool });
+            return Err(BuildError::InvalidCurve { field, tool });
         }
         if policy.truncates() {
             self.truncation(&mut policy, tool)?;

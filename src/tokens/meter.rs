@@ -200,7 +200,7 @@ impl Meter {
 
     /// Returns true if the counter promises that no text has more tokens than bytes.
     pub(crate) fn counts_at_most_bytes(&self) -> bool {
-        self.counter.is_at_most_bytes()
+        self.counter.never_exceeds_bytes()
     }
 
     /// The number of tokens of a text, if it is cached.
@@ -365,7 +365,7 @@ mod tests {
             text.len() as u64
         }
 
-        fn is_at_most_bytes(&self) -> bool {
+        fn never_exceeds_bytes(&self) -> bool {
             true
         }
     }

@@ -67,7 +67,7 @@ impl CountTokens for Tiktoken {
             .sum()
     }
 
-    fn is_at_most_bytes(&self) -> bool {
+    fn never_exceeds_bytes(&self) -> bool {
         true
     }
 
